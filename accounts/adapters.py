@@ -1,0 +1,86 @@
+"""Where allauth asks us: who may sign up, and what a new person belongs to.
+
+Sign-up is by invitation. An identity provider opens it wider only where the operator said so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from accounts import vault
+from accounts.actions.invitations import accept_invitation
+from accounts.current_organisation import choose_organisation
+from accounts.invited_signup import forget_invitation, remembered_invitation
+from accounts.models import User
+from harness.errors import Declined
+
+
+def display_name(user: User) -> str:
+    return str(user)
+
+
+def _join_invited(request: HttpRequest, user: User) -> None:
+    """Accept the invitation that opened the sign-up; one for another address is left alone."""
+    remembered = remembered_invitation(request)
+    if remembered is None:
+        return
+    try:
+        membership = accept_invitation(actor=user, token=remembered[1])
+    except Declined:
+        return
+    choose_organisation(user, request.session, membership.organisation.uid)
+    forget_invitation(request)
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return remembered_invitation(request) is not None
+
+    def clean_email(self, email: str) -> str:
+        """A visitor who signs up takes the invited address; it cannot be exchanged."""
+        email = super().clean_email(email)
+        request: HttpRequest | None = self.request
+        if request is None or request.user.is_authenticated:
+            return email
+        remembered = remembered_invitation(request)
+        if remembered is not None and email.lower() != remembered[0].email.lower():
+            raise ValidationError(
+                _("Your invitation is for %(email)s. Sign up with that address.")
+                % {"email": remembered[0].email}
+            )
+        return email
+
+    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> User:
+        saved: User = super().save_user(request, user, form, commit)
+        if commit and saved.pk is not None:
+            _join_invited(request, saved)
+        return saved
+
+
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        return bool(settings.AGENTSITE_OIDC_SIGNUP) or remembered_invitation(request) is not None
+
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
+        saved: User = super().save_user(request, sociallogin, form)
+        _join_invited(request, saved)
+        return saved
+
+
+class MFAAdapter(DefaultMFAAdapter):
+    """Seals second factors at rest, like every other secret."""
+
+    def encrypt(self, text: str) -> str:
+        return vault.seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return vault.open_sealed(encrypted_text)

@@ -1,0 +1,60 @@
+"""A person who can sign in, or a service account, which only its tokens speak for.
+
+What they may see and do follows from their memberships.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils.translation import gettext_lazy as _
+
+from harness.ids import new_id
+
+
+def new_user_uid() -> str:
+    return new_id("user")
+
+
+class User(AbstractUser):
+    class Kind(models.TextChoices):
+        PERSON = "person", _("Person")
+        SERVICE = "service", _("Service account")
+
+    uid = models.CharField(
+        _("public id"), max_length=40, unique=True, default=new_user_uid, editable=False
+    )
+    email = models.EmailField(_("email address"), blank=True)
+    kind = models.CharField(
+        _("kind"), max_length=10, choices=Kind.choices, default=Kind.PERSON, editable=False
+    )
+
+    objects: ClassVar[UserManager[User]] = UserManager()  # type: ignore[assignment]
+
+    class Meta(AbstractUser.Meta):
+        verbose_name = _("person")  # type: ignore[assignment]
+        verbose_name_plural = _("people")  # type: ignore[assignment]
+        constraints = [
+            models.UniqueConstraint(
+                Lower("email"),
+                condition=~models.Q(email=""),
+                name="one_person_per_email",
+                violation_error_message=_("Another person already has this e-mail address."),
+            ),
+            models.UniqueConstraint(
+                Lower("username"),
+                name="one_person_per_username",
+                violation_error_message=_("Another person already has this user name."),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.get_full_name() or self.username
+
+    @property
+    def is_service(self) -> bool:
+        """Made by an organisation's managers for an integration; it never signs in."""
+        return self.kind == self.Kind.SERVICE

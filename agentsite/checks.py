@@ -1,0 +1,184 @@
+"""Numbered checks of the installation's settings.
+
+With AGENTSITE_ENV=production each error refuses the start, whichever server is used. The local
+profile lives on loopback and is not held to them; only a misspelt profile is always an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.exceptions import ImproperlyConfigured
+
+from agentsite.environment import LOCAL, PRODUCTION
+from harness.rules import rules_from
+from tools_app.web.search import PROVIDERS
+
+_SECRET_KEY_LENGTH = 50
+_SECRET_KEY_VARIETY = 10
+"""Fewer different characters than this were typed, not drawn."""
+
+
+@register(Tags.security)
+def check_installation(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    profile = settings.AGENTSITE_ENV
+    problems = [*_processes(), *_tool_rules(), *_search()]
+    if profile == PRODUCTION:
+        return [*_production(), *problems]
+    if profile != LOCAL:
+        return [
+            Error(
+                f"AGENTSITE_ENV is {profile!r}, which is no profile.",
+                hint=f"Set it to {LOCAL!r} or {PRODUCTION!r}.",
+                id="agentsite.E001",
+            ),
+            *problems,
+        ]
+    return problems
+
+
+def refuse_unsafe_start() -> None:
+    """Raise ImproperlyConfigured with every numbered error. For servers that run no checks."""
+    errors = [message for message in check_installation() if message.is_serious()]
+    if errors:
+        lines = "\n".join(f"  {error.id}: {error.msg} {error.hint}" for error in errors)
+        raise ImproperlyConfigured(f"The start is refused because of unsafe settings:\n{lines}")
+
+
+def _production() -> Iterable[CheckMessage]:
+    if settings.DEBUG:
+        yield Error(
+            "Debug mode is on: every visitor of an error page would read settings and code.",
+            hint="Remove AGENTSITE_DEBUG.",
+            id="agentsite.E002",
+        )
+    yield from _secret_key(settings.SECRET_KEY)
+    if not settings.ALLOWED_HOSTS or any("*" in host for host in settings.ALLOWED_HOSTS):
+        yield Error(
+            "AGENTSITE_ALLOWED_HOSTS names no host, or all of them.",
+            hint="List the host names under which this site is reached.",
+            id="agentsite.E004",
+        )
+    yield from _base_url(settings.AGENTSITE_BASE_URL)
+    yield from _vault_keys(settings.AGENTSITE_VAULT_KEYS)
+
+
+def _tool_rules() -> Iterable[CheckMessage]:
+    try:
+        rules_from(settings.AGENTSITE_TOOL_RULES)
+    except ValueError as problem:
+        yield Error(
+            f"AGENTSITE_TOOL_RULES, {problem}",
+            hint="A JSON list of rules, each with tool, permission, when and options.",
+            id="agentsite.E012",
+        )
+
+
+def _search() -> Iterable[CheckMessage]:
+    name = settings.AGENTSITE_SEARCH_PROVIDER
+    if name and name not in PROVIDERS:
+        yield Error(
+            f"AGENTSITE_SEARCH_PROVIDER is {name!r}, which is no search provider.",
+            hint=f"Choose from {', '.join(PROVIDERS)}, or leave it empty.",
+            id="agentsite.E013",
+        )
+    if name == "searxng" and not settings.AGENTSITE_SEARXNG_URL.startswith(("http://", "https://")):
+        yield Error(
+            "AGENTSITE_SEARCH_PROVIDER is searxng, and AGENTSITE_SEARXNG_URL names no server.",
+            hint="Set it to the server's address, for example http://searx.internal:8080.",
+            id="agentsite.E014",
+        )
+
+
+def _processes() -> Iterable[CheckMessage]:
+    """Several processes need what they share, whatever the profile."""
+    if settings.AGENTSITE_BROKER_URL and not settings.AGENTSITE_REDIS_URL:
+        yield Error(
+            "AGENTSITE_BROKER_URL is set and AGENTSITE_REDIS_URL is not: no page would see what "
+            "workers stream.",
+            hint="Set AGENTSITE_REDIS_URL as well; the same server in another database will do.",
+            id="agentsite.E010",
+        )
+
+
+def _secret_key(key: str) -> Iterable[CheckMessage]:
+    if key.startswith(settings.UNSET_SECRET_KEY):
+        problem = "AGENTSITE_SECRET_KEY is not set."
+    elif key.startswith(("django-insecure-", "change")):
+        problem = "AGENTSITE_SECRET_KEY is an example's."
+    elif len(key) < _SECRET_KEY_LENGTH or len(set(key)) < _SECRET_KEY_VARIETY:
+        problem = "AGENTSITE_SECRET_KEY is too short or too simple."
+    else:
+        return
+    yield Error(
+        problem,
+        hint=f"Set {_SECRET_KEY_LENGTH} or more random characters and keep them.",
+        id="agentsite.E003",
+    )
+
+
+def _base_url(base_url: str) -> Iterable[CheckMessage]:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        yield Error(
+            "AGENTSITE_BASE_URL is not set to the address people use.",
+            hint="Set it like https://agents.example.org.",
+            id="agentsite.E005",
+        )
+        return
+    if parts.scheme == "http":
+        yield checks.Warning(
+            "AGENTSITE_BASE_URL is plain http: passwords and sessions travel unencrypted.",
+            hint="Put a proxy with TLS in front and use https.",
+            id="agentsite.W001",
+        )
+    elif not (settings.SESSION_COOKIE_SECURE and settings.CSRF_COOKIE_SECURE):
+        yield Error(
+            "The site is reached by https, but its cookies would also travel over http.",
+            hint="Remove AGENTSITE_SECURE_COOKIES or set it to true.",
+            id="agentsite.E006",
+        )
+    origin = f"{parts.scheme}://{parts.netloc}"
+    if origin not in settings.CSRF_TRUSTED_ORIGINS:
+        yield Error(
+            f"AGENTSITE_CSRF_TRUSTED_ORIGINS lacks {origin}: no form could be sent.",
+            hint="Add it, or remove the variable.",
+            id="agentsite.E007",
+        )
+    if any("*" in trusted for trusted in settings.CSRF_TRUSTED_ORIGINS):
+        yield Error(
+            "AGENTSITE_CSRF_TRUSTED_ORIGINS trusts a whole domain.",
+            hint="Name each origin.",
+            id="agentsite.E008",
+        )
+
+
+def _vault_keys(keys: list[str]) -> Iterable[CheckMessage]:
+    if not keys:
+        problem = "AGENTSITE_VAULT_KEY is not set: no provider key could be stored."
+    elif not all(_is_fernet_key(key) for key in keys):
+        problem = "AGENTSITE_VAULT_KEY holds something that is no Fernet key."
+    else:
+        return
+    yield Error(
+        problem,
+        hint="Set 32 random bytes in URL-safe base64, and keep them apart from database backups.",
+        id="agentsite.E009",
+    )
+
+
+def _is_fernet_key(key: str) -> bool:
+    try:
+        Fernet(key)
+    except ValueError:
+        return False
+    return True

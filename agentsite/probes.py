@@ -1,0 +1,125 @@
+"""/healthz, /readyz and /metrics: answered before Django, so that no host name, session or middleware
+stands between a probe and the process.
+
+`/metrics` needs the bearer token of AGENTSITE_METRICS_TOKEN; to everybody else it does not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from django.conf import settings
+from django.db import close_old_connections
+
+from agentsite.logs import App, Receive, Scope, Send
+from agentsite.metrics import exposition
+from agentsite.readiness import OK, readiness, sandboxes_in_words
+from jobs.engine import engine
+
+HEALTH, READINESS, METRICS = "/healthz", "/readyz", "/metrics"
+PATHS = frozenset({HEALTH, READINESS, METRICS})
+
+PATIENCE = 10.0
+"""Seconds after which even the answer "no" is overdue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    kind: str
+    body: bytes
+
+
+ALIVE = Answer(200, "text/plain; charset=utf-8", b"ok\n")
+ABSENT = Answer(404, "text/plain; charset=utf-8", b"Not found\n")
+SLOW = Answer(
+    503, "application/json", b'{"status": "unavailable", "checks": {"database": "too slow"}}'
+)
+
+
+def answer(path: str) -> Answer:
+    """For one of `PATHS`. Reads the database, except for `/healthz`."""
+    if path == HEALTH:
+        return ALIVE
+    if path == READINESS:
+        checks = readiness()
+        ready = all(word == OK for word in checks.values())
+        body: dict[str, object] = {"status": "ready" if ready else "unavailable", "checks": checks}
+        if sandboxes := sandboxes_in_words():
+            body["sandboxes"] = sandboxes
+        return Answer(200 if ready else 503, "application/json", json.dumps(body).encode())
+    return Answer(200, "text/plain; version=0.0.4; charset=utf-8", exposition())
+
+
+def may_read(path: str, authorization: str) -> bool:
+    if path != METRICS:
+        return True
+    token = settings.AGENTSITE_METRICS_TOKEN
+    given = authorization.removeprefix("Bearer ")
+    return bool(token) and secrets.compare_digest(given.encode(), token.encode())
+
+
+class Probes:
+    """ASGI: answers probes, passes everything else on."""
+
+    def __init__(self, app: App) -> None:
+        self.inner = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path not in PATHS:
+            await self.inner(scope, receive, send)
+            return
+        found = await self._answer(path, scope) if scope["method"] in ("GET", "HEAD") else ABSENT
+        headers = [
+            (b"content-type", found.kind.encode()),
+            (b"content-length", str(len(found.body)).encode()),
+            (b"cache-control", b"no-store"),
+        ]
+        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await send({"type": "http.response.body", "body": found.body})
+
+    async def _answer(self, path: str, scope: Scope) -> Answer:
+        given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        if not may_read(path, given):
+            return ABSENT
+        if path == HEALTH:
+            return ALIVE
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await engine.in_database(answer, path)
+        except TimeoutError:
+            return SLOW
+
+
+def serve_in_thread(port: int) -> ThreadingHTTPServer:
+    """The same for a process that serves no pages. On every address: in a container there is no
+    other way in."""
+    server = ThreadingHTTPServer(("", port), _Handler)
+    threading.Thread(target=server.serve_forever, name="agentsite-probes", daemon=True).start()
+    return server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path in PATHS and may_read(path, self.headers.get("Authorization", "")):
+            try:
+                found = answer(path)
+            finally:
+                close_old_connections()
+        else:
+            found = ABSENT
+        self.send_response(found.status)
+        self.send_header("Content-Type", found.kind)
+        self.send_header("Content-Length", str(len(found.body)))
+        self.end_headers()
+        self.wfile.write(found.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        pass

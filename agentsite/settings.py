@@ -1,0 +1,572 @@
+"""Every setting, in Django's order, read from the environment and `.env`.
+
+The defaults are those of one machine on loopback. What a production installation must set is
+checked in `agentsite.checks`, which also refuses an unsafe start.
+"""
+
+from __future__ import annotations
+
+import secrets
+from email.utils import parseaddr
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF
+from django.templatetags.static import static
+from django.utils.translation import gettext_lazy as _
+
+from agentsite import environment, logs
+
+env = environment.load()
+
+BASE_DIR = environment.BASE_DIR
+
+# --- The installation -----------------------------------------------------------------------------
+
+AGENTSITE_ENV = env.str("AGENTSITE_ENV", default=environment.LOCAL)
+"""`local`: one machine, loopback. `production`: an unsafe value refuses the start."""
+
+AGENTSITE_BASE_URL = env.str("AGENTSITE_BASE_URL", default="").rstrip("/")
+"""Where people reach this site; decides secure cookies and CSRF origins. Empty: as requested."""
+
+AGENTSITE_DATA_DIR = (
+    Path(env.str("AGENTSITE_DATA_DIR", default=str(BASE_DIR / "data"))).expanduser().resolve()
+)
+"""Database and workspaces of the one-machine installation."""
+
+AGENTSITE_WORKSPACES_DIR = AGENTSITE_DATA_DIR / "workspaces"
+"""One directory for each conversation."""
+
+AGENTSITE_FILES_DIR = AGENTSITE_DATA_DIR / "files"
+"""What programs upload, before it is copied into workspaces."""
+AGENTSITE_FILE_BYTES = env.int("AGENTSITE_FILE_BYTES", default=500 * 1024 * 1024)
+"""Bytes of one such file."""
+AGENTSITE_FILES_BYTES = env.int("AGENTSITE_FILES_BYTES", default=5 * 1024**3)
+"""Bytes of all such files of one person."""
+
+AGENTSITE_VAULT_KEYS: list[str] = env.list("AGENTSITE_VAULT_KEY", default=[])
+"""Fernet keys that seal provider keys: the first seals, all of them open (rotation)."""
+
+AGENTSITE_PROVIDER_KEYS: dict[str, dict[str, str]] = {
+    "anthropic": {
+        "key": env.str("ANTHROPIC_API_KEY", default=""),
+        "base_url": env.str("ANTHROPIC_BASE_URL", default=""),
+    },
+    "openai_compatible": {
+        "key": env.str("OPENAI_API_KEY", default=""),
+        "base_url": env.str("OPENAI_BASE_URL", default=""),
+    },
+}
+"""The keys the operator gave in the environment; the widest scope of all."""
+
+AGENTSITE_PRIVATE_PROVIDER_HOSTS: list[str] = env.list(
+    "AGENTSITE_PRIVATE_PROVIDER_HOSTS", default=["localhost", "127.0.0.1", "::1"]
+)
+"""Hosts inside this network that people and organisations may send their requests to: names or
+addresses, without a port. A key for everybody may go anywhere but to metadata services."""
+
+AGENTSITE_REDIS_URL = env.str("AGENTSITE_REDIS_URL", default="")
+"""What several processes share that need not last: live text, hints, cache. Empty: one process."""
+AGENTSITE_BROKER_URL = env.str("AGENTSITE_BROKER_URL", default="")
+"""Where jobs are queued for Celery workers. Empty: they run in the process that asked for them."""
+
+AGENTSITE_INVITATION_DAYS = env.int("AGENTSITE_INVITATION_DAYS", default=7)
+AGENTSITE_MAX_OPEN_INVITATIONS = env.int("AGENTSITE_MAX_OPEN_INVITATIONS", default=200)
+AGENTSITE_SETUP_HOURS = env.int("AGENTSITE_SETUP_HOURS", default=24)
+
+AGENTSITE_DATABASE_THREADS = env.int("AGENTSITE_DATABASE_THREADS", default=8)
+"""Threads in which runs read and write tables; each holds one database connection."""
+AGENTSITE_TOOL_THREADS = env.int("AGENTSITE_TOOL_THREADS", default=16)
+"""Threads in which the plain tools of all runs work, apart from those that write the log."""
+AGENTSITE_LEASE_SECONDS = env.int("AGENTSITE_LEASE_SECONDS", default=60)
+"""How long a run keeps its conversation without a sign of life; renewed three times in that span."""
+AGENTSITE_WORK_LEASE_SECONDS = env.int("AGENTSITE_WORK_LEASE_SECONDS", default=60)
+"""How long a worker of a self-hosted environment keeps a work item without a sign of life."""
+AGENTSITE_DELTA_MILLISECONDS = env.int("AGENTSITE_DELTA_MILLISECONDS", default=40)
+"""Streaming text is sent on at most this often; the first piece of a block goes out at once."""
+AGENTSITE_MESSAGE_CHARACTERS = env.int("AGENTSITE_MESSAGE_CHARACTERS", default=100_000)
+"""Characters of one message; longer text belongs in a file."""
+AGENTSITE_SOCKET_FRAME_BYTES = env.int("AGENTSITE_SOCKET_FRAME_BYTES", default=512 * 1024)
+"""Bytes of one frame a browser sends: room for the longest message in any script."""
+AGENTSITE_QUEUED_MESSAGES = env.int("AGENTSITE_QUEUED_MESSAGES", default=20)
+"""Messages of one conversation that may wait for their turn."""
+AGENTSITE_MESSAGES_PER_MINUTE = env.int("AGENTSITE_MESSAGES_PER_MINUTE", default=60)
+"""Messages that one person may send, in all conversations together; 0: any number."""
+AGENTSITE_RUNS_PER_PERSON = env.int("AGENTSITE_RUNS_PER_PERSON", default=100)
+"""Conversations of one person that run at once; more wait for their turn. 0: any number."""
+AGENTSITE_RUNS_PER_ORGANISATION = env.int("AGENTSITE_RUNS_PER_ORGANISATION", default=0)
+"""The same for all conversations of one organisation."""
+AGENTSITE_BUDGETS_ALLOW_UNPRICED = env.bool("AGENTSITE_BUDGETS_ALLOW_UNPRICED", default=False)
+"""Whether a model without a price may be used under a budget in money, and then goes uncounted."""
+AGENTSITE_SWEEP_SECONDS = env.int("AGENTSITE_SWEEP_SECONDS", default=15)
+"""How often a process looks for conversations that somebody ought to run and nobody does; 0: never."""
+AGENTSITE_TOOL_RULES = env.str("AGENTSITE_TOOL_RULES", default="[]")
+"""Rules for tools that hold everywhere on this server, as a JSON list of what an agent's tool rules
+look like: `[{"tool": "bash", "permission": "always_ask", "options": {"strict": true}}]`."""
+AGENTSITE_LOST_RUNS = env.int("AGENTSITE_LOST_RUNS", default=3)
+"""So many runs of one conversation that end with their process, one after another and without getting
+anywhere, make a dead letter: then it is no longer tried by itself. A process that took runs of other
+conversations along says little of one: it takes five times as many of those."""
+AGENTSITE_REPLAYS_PER_LETTER = env.int("AGENTSITE_REPLAYS_PER_LETTER", default=5)
+"""How often one dead letter may be replayed."""
+AGENTSITE_REPLAYS_AT_ONCE = env.int("AGENTSITE_REPLAYS_AT_ONCE", default=50)
+"""How many dead letters may be replayed in one go."""
+AGENTSITE_JOURNAL_DAYS = env.int("AGENTSITE_JOURNAL_DAYS", default=30)
+"""How long it is kept who claimed which conversation and how that ended."""
+AGENTSITE_WEBHOOK_ALLOW_HTTP = env.bool("AGENTSITE_WEBHOOK_ALLOW_HTTP", default=False)
+"""Whether webhooks may also go to plain http; else only to https."""
+AGENTSITE_WEBHOOK_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", default=[])
+"""Hosts inside this network that webhooks may go to: names, addresses or networks, without a port.
+Link-local addresses and metadata services are never among them."""
+AGENTSITE_WEBHOOK_ENDPOINTS = env.int("AGENTSITE_WEBHOOK_ENDPOINTS", default=20)
+"""Endpoints of one organisation."""
+AGENTSITE_WEBHOOK_TIMEOUT = env.int("AGENTSITE_WEBHOOK_TIMEOUT", default=15)
+"""Seconds from looking an endpoint's name up to its whole answer."""
+AGENTSITE_WEBHOOK_CONCURRENCY = env.int("AGENTSITE_WEBHOOK_CONCURRENCY", default=20)
+"""Deliveries that one process sends at once; at most a quarter of them to one endpoint."""
+AGENTSITE_WEBHOOK_ATTEMPTS = env.int("AGENTSITE_WEBHOOK_ATTEMPTS", default=15)
+"""Attempts at one delivery before it is given up: three within a minute, then ever later."""
+AGENTSITE_WEBHOOK_LONGEST_DELAY = env.int("AGENTSITE_WEBHOOK_LONGEST_DELAY", default=6 * 3600)
+"""Seconds between two attempts at most."""
+AGENTSITE_WEBHOOK_FAILING_HOURS = env.int("AGENTSITE_WEBHOOK_FAILING_HOURS", default=72)
+"""An endpoint of which no attempt succeeded for so long is switched off."""
+AGENTSITE_WEBHOOK_LOG_DAYS = env.int("AGENTSITE_WEBHOOK_LOG_DAYS", default=30)
+"""How long settled deliveries are kept."""
+AGENTSITE_WEBHOOK_SECRET_HOURS = env.int("AGENTSITE_WEBHOOK_SECRET_HOURS", default=24)
+"""How long a replaced secret signs beside its successor, unless somebody says otherwise."""
+AGENTSITE_MAIL_SECONDS = env.int("AGENTSITE_MAIL_SECONDS", default=60)
+"""How often a process looks for what waits for people so long that they are mailed; 0: never."""
+AGENTSITE_CONCURRENT_RUNS = env.int("AGENTSITE_CONCURRENT_RUNS", default=200)
+"""Runs that one process carries at once; they wait for model services most of their time. More wait
+for their turn."""
+AGENTSITE_DRAIN_SECONDS = env.int("AGENTSITE_DRAIN_SECONDS", default=20)
+"""How long a process that is told to stop lets running steps come to their end."""
+AGENTSITE_DATABASE_CONNECTIONS = env.int("AGENTSITE_DATABASE_CONNECTIONS", default=20)
+"""PostgreSQL connections that one process holds at most; who needs one more waits for it."""
+AGENTSITE_METRICS_TOKEN = env.str("AGENTSITE_METRICS_TOKEN", default="")
+"""Whoever asks for /metrics must present it as a bearer token; empty: there are no metrics."""
+AGENTSITE_METRICS_PORT = env.int("AGENTSITE_METRICS_PORT", default=0)
+"""Where a worker, which serves no pages, answers probes and metrics; 0: nowhere."""
+AGENTSITE_PROVIDER_TIMEOUT = env.int("AGENTSITE_PROVIDER_TIMEOUT", default=600)
+"""Seconds a model service may stay silent before its request is given up."""
+
+AGENTSITE_SANDBOXES: list[str] = env.list("AGENTSITE_SANDBOXES", default=["bubblewrap", "process"])
+"""The sandboxes this server uses, in the order in which they are tried: bubblewrap, process, docker,
+openshell. A command runs in the first that can hold its policy, or not at all."""
+AGENTSITE_SANDBOX_UNCONFINED = env.bool("AGENTSITE_SANDBOX_UNCONFINED", default=False)
+"""Whether environments may ask for commands without any sandbox. Whoever may use such an environment
+can do what this server can."""
+AGENTSITE_DOCKER_IMAGE = env.str("AGENTSITE_DOCKER_IMAGE", default="debian:12")
+AGENTSITE_OPENSHELL_ENDPOINT = env.str("AGENTSITE_OPENSHELL_ENDPOINT", default="")
+AGENTSITE_SHELLS = env.int("AGENTSITE_SHELLS", default=200)
+"""Shells that one process keeps open; the one that was idle longest makes room."""
+AGENTSITE_SHELL_IDLE_SECONDS = env.int("AGENTSITE_SHELL_IDLE_SECONDS", default=900)
+"""A shell that was not used for so long is closed, with all it left running."""
+AGENTSITE_WORKSPACE_MEGABYTES = env.int("AGENTSITE_WORKSPACE_MEGABYTES", default=2048)
+"""What one conversation's workspace may hold, whoever fills it; 0: any amount."""
+AGENTSITE_BACKGROUND_COMMANDS = env.int("AGENTSITE_BACKGROUND_COMMANDS", default=5)
+"""Background commands of one conversation that run at once."""
+
+AGENTSITE_SEARCH_PROVIDER = env.str("AGENTSITE_SEARCH_PROVIDER", default="").strip().lower()
+"""What web_search asks: `searxng`, `ddgs`, or empty for nothing. Its host must be listed in the
+network_policies of the environments that may search."""
+AGENTSITE_SEARXNG_URL = env.str("AGENTSITE_SEARXNG_URL", default="")
+"""The address of a SearXNG server that offers JSON, for that provider."""
+
+_https = urlsplit(AGENTSITE_BASE_URL).scheme == "https"
+_base_host = urlsplit(AGENTSITE_BASE_URL).hostname
+
+# --- Security -------------------------------------------------------------------------------------
+
+UNSET_SECRET_KEY = "unset:"  # noqa: S105 - a mark, not a secret
+SECRET_KEY = env.str("AGENTSITE_SECRET_KEY", default="") or (
+    UNSET_SECRET_KEY + secrets.token_urlsafe(50)
+)
+"""Unset, it is random for this process only, and a production start is refused."""
+SECRET_KEY_FALLBACKS: list[str] = env.list("AGENTSITE_SECRET_KEY_FALLBACKS", default=[])
+
+DEBUG = env.bool("AGENTSITE_DEBUG", default=False)
+
+ALLOWED_HOSTS: list[str] = env.list(
+    "AGENTSITE_ALLOWED_HOSTS",
+    default=["127.0.0.1", "localhost", "[::1]"] if AGENTSITE_ENV == environment.LOCAL else [],
+)
+if _base_host and _base_host not in ALLOWED_HOSTS:
+    ALLOWED_HOSTS = [*ALLOWED_HOSTS, _base_host]
+
+_origin = f"{urlsplit(AGENTSITE_BASE_URL).scheme}://{urlsplit(AGENTSITE_BASE_URL).netloc}"
+CSRF_TRUSTED_ORIGINS: list[str] = env.list(
+    "AGENTSITE_CSRF_TRUSTED_ORIGINS", default=[_origin] if AGENTSITE_BASE_URL else []
+)
+
+SESSION_COOKIE_SECURE = env.bool("AGENTSITE_SECURE_COOKIES", default=_https)
+CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
+SESSION_COOKIE_NAME = "agentsite_session"
+CSRF_COOKIE_NAME = "agentsite_csrf"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+
+SECURE_SSL_REDIRECT = env.bool("AGENTSITE_SSL_REDIRECT", default=False)
+SECURE_HSTS_SECONDS = env.int("AGENTSITE_HSTS_SECONDS", default=31_536_000 if _https else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("AGENTSITE_HSTS_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD = False
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # whether subdomains are https only, their owner knows
+    "security.W008",  # the proxy that ends TLS redirects
+    "security.W021",  # a browser's preload list is joined on purpose
+]
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+AGENTSITE_BEHIND_PROXY = env.bool("AGENTSITE_BEHIND_PROXY", default=False)
+"""Whether a proxy of ours sets X-Forwarded-Proto and -For; else they are not believed."""
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if AGENTSITE_BEHIND_PROXY else None
+
+_oidc_server = env.str("AGENTSITE_OIDC_SERVER_URL", default="")
+AGENTSITE_OIDC_ORIGINS: list[str] = env.list(
+    "AGENTSITE_OIDC_ORIGINS",
+    default=[f"{urlsplit(_oidc_server).scheme}://{urlsplit(_oidc_server).netloc}"]
+    if _oidc_server
+    else [],
+)
+"""Where single sign-on sends a browser, if that differs from where its server is."""
+
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [
+            SELF,
+            *(
+                [f"{'wss' if _https else 'ws'}://{urlsplit(AGENTSITE_BASE_URL).netloc}"]
+                if _base_host
+                else []
+            ),
+        ],
+        "object-src": [NONE],
+        "frame-ancestors": [NONE],
+        "base-uri": [SELF],
+        # A browser holds the redirect after a posted form to this too.
+        "form-action": [SELF, *AGENTSITE_OIDC_ORIGINS],
+    },
+}
+
+# --- Apps -----------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "daphne",
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "axes",
+    "jobs",
+    "accounts",
+    "tools_app",
+    "skills_app",
+    "conversations",
+    "teams_app",
+    "agentsite",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "agentsite.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "accounts.middleware.OrganisationMiddleware",
+    "axes.middleware.AxesMiddleware",
+    "agentsite.nul.NulMiddleware",
+    "agentsite.declined.DeclinedMiddleware",
+]
+
+ROOT_URLCONF = "agentsite.urls"
+ASGI_APPLICATION = "agentsite.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.debug",
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "accounts.context_processors.organisations",
+                "conversations.context_processors.approvals",
+            ],
+        },
+    },
+]
+
+# --- Data -----------------------------------------------------------------------------------------
+
+_database_url = env.str("AGENTSITE_DATABASE_URL", default="")
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": env.db_url_config(_database_url)
+    if _database_url
+    else {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": AGENTSITE_DATA_DIR / "db.sqlite3",
+    },
+}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    AGENTSITE_DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        # Folding the write-ahead log into the file costs every commit of a busy log less when it comes
+        # at 32 MB than at the usual 4.
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+        " PRAGMA wal_autocheckpoint=8000;",
+    }
+if DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    # Every thread gives its connection back when its work is done, and the pool bounds how many
+    # there are, whatever the load. The backend looks after those that a restart broke.
+    DATABASES["default"]["ENGINE"] = "agentsite.postgresql"
+    DATABASES["default"]["CONN_MAX_AGE"] = 0
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 1,
+        "max_size": AGENTSITE_DATABASE_CONNECTIONS,
+        "timeout": 30,
+        "max_idle": 120,
+    }
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "agentsite.cache.LenientRedisCache",
+        "LOCATION": AGENTSITE_REDIS_URL,
+        "KEY_PREFIX": "agentsite:cache",
+        "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+    }
+    if AGENTSITE_REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}
+
+CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
+    "default": {
+        # A reader waits as long as nothing is said; the client's own limit would close its socket.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": AGENTSITE_REDIS_URL, "socket_timeout": None}]},
+    }
+    if AGENTSITE_REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 2000}},
+}
+"""For rare control messages only; events and streaming text take their own road."""
+
+# --- People ---------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "accounts.backends.PeopleBackend",
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "account_login"
+
+# --- E-mail ---------------------------------------------------------------------------------------
+
+_email_url = env.str("AGENTSITE_EMAIL_URL", default="")
+AGENTSITE_EMAIL_CONFIGURED = bool(_email_url)
+"""Whether mails really go out; without, they are printed to the console."""
+_email = env.email_url_config(_email_url or "consolemail://")
+EMAIL_BACKEND = _email["EMAIL_BACKEND"]
+EMAIL_HOST = _email.get("EMAIL_HOST") or "localhost"
+EMAIL_PORT = _email.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER = _email.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = _email.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = _email.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _email.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env.str("AGENTSITE_FROM_EMAIL", default="Agentsite <agentsite@localhost>")
+SERVER_EMAIL = parseaddr(DEFAULT_FROM_EMAIL)[1]
+
+# --- Sign-in (allauth, axes) ----------------------------------------------------------------------
+
+ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
+ACCOUNT_FORMS = {"login": "accounts.login_form.LoginForm"}
+ACCOUNT_LOGIN_METHODS = {"email", "username"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if AGENTSITE_EMAIL_CONFIGURED else "optional"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Agentsite] "
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if _https else "http"
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = False
+ACCOUNT_USER_DISPLAY = "accounts.adapters.display_name"
+ACCOUNT_RATE_LIMITS = {"login_failed": "30/m/ip,10/300s/key"}
+"""Axes locks first; what is left for allauth is guessing from many addresses and TOTP codes."""
+
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Agentsite"
+MFA_TOTP_TOLERANCE = 1
+MFA_ADAPTER = "accounts.adapters.MFAAdapter"
+
+SOCIALACCOUNT_ADAPTER = "accounts.adapters.SocialAccountAdapter"
+SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_LOGIN_ON_GET = False
+AGENTSITE_OIDC_SIGNUP = env.bool("AGENTSITE_OIDC_SIGNUP", default=False)
+"""Whether whoever the identity provider lets in may create an account without an invitation."""
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = (
+    {
+        "openid_connect": {
+            "APPS": [
+                {
+                    "provider_id": env.str("AGENTSITE_OIDC_ID", default="oidc"),
+                    "name": env.str("AGENTSITE_OIDC_NAME", default="Single sign-on"),
+                    "client_id": env.str("AGENTSITE_OIDC_CLIENT_ID", default=""),
+                    "secret": env.str("AGENTSITE_OIDC_CLIENT_SECRET", default=""),
+                    "settings": {"server_url": _oidc_server},
+                }
+            ],
+        }
+    }
+    if _oidc_server
+    else {}
+)
+
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = env.int("AGENTSITE_LOGIN_FAILURES", default=5)
+AXES_COOLOFF_TIME = env.int("AGENTSITE_LOGIN_COOLOFF_MINUTES", default=15) / 60
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_TEMPLATE = "accounts/locked_out.html"
+AXES_USERNAME_CALLABLE = "accounts.lockout.username_of"
+AXES_VERBOSE = False
+AXES_IPWARE_PROXY_COUNT = 1 if AGENTSITE_BEHIND_PROXY else None
+
+# --- Programs -------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.api.scopes.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.api.throttling.TokenThrottle"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+"""Programs show a token; a browser's session opens none of their doors."""
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "Agentsite",
+    "DESCRIPTION": "Everything a person can do on a page, a program can do with a token.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,
+    "SORT_OPERATIONS": True,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "ConversationStatus": ["idle", "running", "rescheduling", "terminated"],
+        "HealthStatus": ["ok", "unavailable"],
+        "DeletedStatus": ["deleted"],
+        "EffortLevel": ["low", "medium", "high", "xhigh", "max"],
+        "ToolPermission": ["always_allow", "always_ask"],
+        "DeliveryState": ["pending", "delivered", "failed", "dead"],
+        "WorkState": ["queued", "starting", "active", "stopping", "stopped"],
+        "TokenEndpointSignIn": ["client_secret_basic", "client_secret_post"],
+    },
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
+}
+"""The OpenAPI document of all doors; its page loads nothing from elsewhere."""
+
+KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - the name of a table
+MIGRATION_MODULES = {"knox": None}
+"""Its own migrations would make the table that ours stands in for, which nobody fills or empties."""
+REST_KNOX = {"TOKEN_PREFIX": "ags_", "AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": None}
+
+AGENTSITE_TOKENS_PER_PERSON = env.int("AGENTSITE_TOKENS_PER_PERSON", default=50)
+"""Valid tokens that one person or service account may have in one organisation."""
+AGENTSITE_API_READS_PER_MINUTE = env.int("AGENTSITE_API_READS_PER_MINUTE", default=1200)
+"""Requests with one token that only read; 0: any number."""
+AGENTSITE_API_WRITES_PER_MINUTE = env.int("AGENTSITE_API_WRITES_PER_MINUTE", default=300)
+"""Requests with one token that change something; 0: any number."""
+AGENTSITE_API_REQUESTS_PER_DAY = env.int("AGENTSITE_API_REQUESTS_PER_DAY", default=0)
+"""All requests with one token from midnight to midnight UTC; 0: any number."""
+
+# --- Language and time ----------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = env.str("AGENTSITE_TIME_ZONE", default="UTC")
+USE_I18N = True
+USE_TZ = True
+
+# --- Static files ---------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = env.bool(
+    "AGENTSITE_STATIC_FROM_FINDERS", default=AGENTSITE_ENV == environment.LOCAL
+)
+"""Serve static files from where they lie; off where `collectstatic` is part of a release."""
+STATIC_ROOT = None if WHITENOISE_USE_FINDERS else BASE_DIR / "staticfiles"
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# --- Admin ----------------------------------------------------------------------------------------
+
+UNFOLD = {
+    "SITE_TITLE": "Agentsite",
+    "SITE_HEADER": "Agentsite",
+    "SITE_SYMBOL": "forum",
+    "SHOW_VIEW_ON_SITE": False,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("img/favicon.svg")},
+    ],
+    "STYLES": [lambda request: static("css/admin.css")],
+    "SIDEBAR": {"show_search": True, "navigation": "agentsite.sidebar.navigation"},
+}
+
+# --- Logging --------------------------------------------------------------------------------------
+
+LOGGING = logs.configuration(
+    level=env.str("AGENTSITE_LOG_LEVEL", default="INFO").upper(),
+    form=env.str("AGENTSITE_LOG_FORMAT", default="text").lower(),
+)

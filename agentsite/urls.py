@@ -1,0 +1,20 @@
+"""Every address of the site."""
+
+from __future__ import annotations
+
+from allauth.account.decorators import secure_admin_login
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("admin/", admin.site.urls),
+    path("accounts/", include("allauth.urls")),
+    path("", include("accounts.urls")),
+    path("", include("agentsite.openapi")),
+    path("", include("conversations.api.urls")),
+    path("v1/", include("conversations.v1.urls")),
+    path("", include("conversations.agui.urls")),
+    path("", include("conversations.urls")),
+]

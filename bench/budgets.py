@@ -1,0 +1,89 @@
+"""The budgets: what is measured, as a ratio to what, and how much is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    id: str
+    """B1 … B15, API or BASH; several lines may share one."""
+    part: str
+    figure: str
+    unit: str
+    direction: Literal["at most", "at least"]
+    limit: float | None
+    """None: no budget was set; the figure is shown for comparison."""
+    aim: float | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.id} {self.part}".strip()
+
+    def is_met(self, value: float) -> bool:
+        if self.limit is None:
+            return True
+        return value >= self.limit if self.direction == "at least" else value <= self.limit
+
+
+BUDGETS: tuple[Budget, ...] = (
+    Budget("B1", "", "conversations at 50 deltas/s on one core / SDK", "x", "at least", 1.5, 2.5),
+    Budget("B2", "", "server CPU a delta at 100 conversations / SDK", "x", "at most", 0.8, 0.6),
+    Budget("B3", "", "the same with Redis, web and worker summed", "x", "at most", 1.0, 0.9),
+    Budget("B4", "p50", "time to first delta added over SDK, idle", "ms", "at most", 3, 1),
+    Budget("B4", "p99", "time to first delta added over SDK, idle", "ms", "at most", 10, 5),
+    Budget("B5", "", "time to first delta p99 at 80 % of capacity", "ms", "at most", 500, 300),
+    Budget("B6", "", "lateness p99 at half capacity (window 40 ms)", "ms", "at most", 60, 60),
+    Budget("B7", "", "CPU of one loop step / one raw SDK call", "x", "at most", 2.5, 1.5),
+    Budget("B8", "", "CPU of step 200 / step 5", "x", "at most", 1.2, 1.0),
+    Budget("B9", "SQLite", "events/s with 64 writers / acreate", "x", "at least", 5, 9),
+    Budget("B9", "PostgreSQL", "events/s with 64 writers / acreate", "x", "at least", 5, 9),
+    Budget("B10", "", "CPU of a 1 MB tool input / SDK", "x", "at most", 1.0, 0.2),
+    Budget("B10", "growth", "CPU of 1 MB / four times that of 250 KB", "x", "at most", 1.2, 1.0),
+    Budget("B11", "screen", "first screen, 10,000 events / 100", "x", "at most", 1.3, 1.0),
+    Budget("B11", "replay", "5,000 events exported / DRF serializer", "x", "at most", 0.15, 0.07),
+    Budget("B12", "list", "list page at 100k conversations / 1k", "x", "at most", 1.2, 1.0),
+    Budget("B12", "search", "search at 100k conversations / 1k", "x", "at most", 1.2, 1.0),
+    Budget("B13", "idle", "memory of an idle socket", "KB", "at most", 60, 30),
+    Budget("B13", "streaming", "memory of a streaming conversation", "KB", "at most", 100, 60),
+    Budget("B14", "", "first page after `manage.py up`, warm", "s", "at most", 6, 4),
+    Budget("B15", "", "two web and two workers / one process", "x", "at least", 1.6, 1.9),
+    *(
+        Budget("API", part, f"{part} at /v1 / an empty signed-in view", "x", "at most", None, None)
+        for part in ("create", "send", "list")
+    ),
+    *(
+        Budget("BASH", f"{name}{way}", "`echo` in a sandbox / without", "x", "at most", limit, None)
+        for name in ("bubblewrap", "process", "docker", "openshell")
+        for way, limit in (("", None), (", shell kept", 2.0))
+    ),
+)
+
+IDS = tuple(dict.fromkeys(budget.id for budget in BUDGETS))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One round's value of one budget."""
+
+    name: str
+    value: float
+    measured: float | None = None
+    reference: float | None = None
+    doubt: str = ""
+    """Why it does not count: the load or the stand-in was at its own limit."""
+
+
+class NotMeasured(Exception):
+    """This machine, or this installation, cannot show it; the message says why."""
+
+
+def wanted(ids: Sequence[str]) -> tuple[Budget, ...]:
+    """The budgets named by `ids`, all for none. Raises ValueError for an unknown one."""
+    unknown = sorted(set(ids) - set(IDS))
+    if unknown:
+        raise ValueError(f"There is no budget {', '.join(unknown)}; there are {', '.join(IDS)}.")
+    return tuple(budget for budget in BUDGETS if not ids or budget.id in ids)

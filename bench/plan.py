@@ -1,0 +1,72 @@
+"""How many sessions start when, how long each streams, and when all of them do at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bench.figures import Session, Sessions
+from bench.machine import family_seconds
+
+SETTLE_SECONDS = 0.5
+"""After the last start, before processor time is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`sessions` conversations, `starts` of them beginning each second, all overlapping for a while."""
+
+    sessions: int
+    per_second: int = 50
+    starts: float = 20.0
+    overlap: float = 6.0
+
+    @property
+    def deltas(self) -> int:
+        """So many that the first one still streams `overlap` seconds after the last began."""
+        return round((self.sessions / self.starts + self.overlap) * self.per_second)
+
+    @property
+    def order(self) -> str:
+        return f"bench stream {self.deltas} {self.per_second}"
+
+
+async def run_load(
+    load: Load, converse: Callable[[int, Session], Awaitable[None]], watched: list[int]
+) -> Sessions:
+    """Begin the sessions in their rhythm and watch processor time while all of them stream.
+
+    `converse` fills in its session; what it raises is the session's failure.
+    """
+    sessions = [Session(wanted=load.deltas) for _ in range(load.sessions)]
+    began = time.monotonic()
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(max(0.0, began + number / load.starts - time.monotonic()))
+        length = load.deltas / load.per_second
+        try:
+            async with asyncio.timeout(length + 30):
+                await converse(number, sessions[number])
+        except Exception as problem:
+            sessions[number].failure = f"{type(problem).__name__}: {problem}"
+
+    async def watch() -> tuple[tuple[float, float], float, float]:
+        last_start = load.sessions / load.starts
+        await asyncio.sleep(last_start + SETTLE_SECONDS)
+        at, used, own = time.monotonic(), family_seconds(watched), time.process_time()
+        await asyncio.sleep(max(0.5, load.overlap - 2 * SETTLE_SECONDS))
+        window = (at, time.monotonic())
+        return window, family_seconds(watched) - used, time.process_time() - own
+
+    watching = asyncio.ensure_future(watch())
+    await asyncio.gather(*(one(number) for number in range(load.sessions)))
+    window, watched_seconds, client_seconds = await watching
+    return Sessions.of(
+        sessions,
+        window=window,
+        watched_seconds=watched_seconds,
+        client_seconds=client_seconds,
+        deltas_per_second=load.sessions * load.per_second,
+    )

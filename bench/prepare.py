@@ -1,0 +1,244 @@
+"""Fills an installation for the bench, in its own environment; a helper process (`bench.commands`).
+
+Writes rows where the product's own doors would take minutes: what is measured is reading them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from datetime import timedelta
+from statistics import median
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
+django.setup()
+
+from asgiref.sync import sync_to_async  # noqa: E402
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY  # noqa: E402
+from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
+from django.utils import timezone  # noqa: E402
+from rest_framework.renderers import JSONRenderer  # noqa: E402
+from rest_framework.serializers import ModelSerializer  # noqa: E402
+
+from accounts.actions.organisations import create_organisation  # noqa: E402
+from accounts.actions.tokens import create_token  # noqa: E402
+from accounts.models import Organisation, TokenScope, User  # noqa: E402
+from bench.commands import answer_tasks  # noqa: E402
+from conversations.models import (  # noqa: E402
+    Agent,
+    AgentVersion,
+    Conversation,
+    Environment,
+    Event,
+    SearchEntry,
+)
+from conversations.seeding import seed  # noqa: E402
+from harness.agentconfig import AgentConfig, Limits  # noqa: E402
+from harness.content import Text, as_blocks  # noqa: E402
+from harness.events import (  # noqa: E402
+    AgentMessage,
+    AgentToolResult,
+    AgentToolUse,
+    EndTurn,
+    InputTaken,
+    ModelUsage,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    SpanToolEnd,
+    SpanToolStart,
+    UserMessage,
+    dump,
+    subject_of,
+)
+from harness.events import Event as EventValue  # noqa: E402
+from harness.ids import new_conversation_id, new_event_id  # noqa: E402
+
+MODEL = "claude-bench"
+BATCH = 2_000
+
+
+class Installation:
+    def __init__(self) -> None:
+        self._user: User | None = None
+        self._cookie = ""
+
+    async def perform(self, task: dict[str, Any]) -> dict[str, Any]:
+        what = task.pop("what")
+        answer: dict[str, Any] = await sync_to_async(getattr(self, what))(**task)
+        return answer
+
+    def prepare(self) -> dict[str, Any]:
+        """Tables, seeds, a person who is signed in, an agent that asks the stand-in."""
+        call_command("migrate", interactive=False, verbosity=0)
+        seed()
+        self._user = User.objects.create_superuser("bench", "bench@example.org", None)
+        self._organisation = create_organisation(actor=self._user, name="Bench")
+        limits = Limits(steps=1_000, token_budget=2_000_000_000, context_window=10_000_000)
+        config = AgentConfig(provider="anthropic", model=MODEL, limits=limits)
+        self._agent = Agent.objects.create(name="Bench")
+        self._version = AgentVersion.objects.create(
+            agent=self._agent, number=1, stored_config=config.model_dump(mode="json")
+        )
+        self._agent.current = self._version
+        self._agent.save(update_fields=["current"])
+        self._environment = Environment.objects.get(seed_name="default")
+        self._cookie = self._sign_in(self._user)
+        return {"cookie": self._cookie}
+
+    def conversations(self, count: int) -> dict[str, Any]:
+        """Empty ones, each as `[uid, cookie]`."""
+        rows = [self._conversation(self._user, self._organisation) for _ in range(count)]
+        Conversation.objects.bulk_create(rows, batch_size=BATCH)
+        return {"conversations": [[row.uid, self._cookie] for row in rows]}
+
+    def token(self) -> dict[str, Any]:
+        """The secret of a token of that person's, and what she begins sessions with."""
+        if self._user is None:
+            raise RuntimeError("nothing is prepared")
+        issued = create_token(
+            actor=self._user,
+            organisation=self._organisation,
+            name="bench",
+            scopes=[TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE],
+        )
+        return {
+            "secret": issued.secret,
+            "agent": self._agent.uid,
+            "environment": self._environment.uid,
+        }
+
+    def history(self, events: int) -> dict[str, Any]:
+        """One conversation with a log of `events` events: turns with tools, as the loop writes them."""
+        conversation = self._conversation(self._user, self._organisation)
+        conversation.title = f"{events} events"
+        conversation.save()
+        now = timezone.now()
+        rows: list[Event] = []
+        while len(rows) < events:
+            for uid, value in _turn(len(rows)):
+                rows.append(
+                    Event(
+                        conversation=conversation,
+                        seq=len(rows) + 1,
+                        uid=uid,
+                        type=value.type,
+                        subject=subject_of(uid, value),
+                        payload=dump(value),
+                        processed_at=now,
+                        created_at=now,
+                    )
+                )
+        Event.objects.bulk_create(rows, batch_size=BATCH)
+        conversation.last_seq = len(rows)
+        conversation.message_count = len(rows) // 6
+        conversation.save(update_fields=["last_seq", "message_count"])
+        return {"uid": conversation.uid, "pk": conversation.pk}
+
+    def serialize(self, pk: int) -> dict[str, Any]:
+        """Processor seconds of the obvious way: all rows of a log through a DRF serializer."""
+
+        class EventSerializer(ModelSerializer[Event]):
+            class Meta:
+                model = Event
+                fields = ("uid", "seq", "type", "payload", "processed_at", "created_at")
+
+        def whole() -> float:
+            before = time.process_time()
+            rows = Event.objects.filter(conversation_id=pk).order_by("seq")
+            JSONRenderer().render(EventSerializer(rows, many=True).data)
+            return time.process_time() - before
+
+        whole()
+        return {"seconds": median(whole() for _ in range(3))}
+
+    def crowd(self, count: int) -> dict[str, Any]:
+        """A person with `count` conversations, each with a message that can be found."""
+        user = User.objects.create_user(f"crowd{count}", f"crowd{count}@example.org", None)
+        organisation = create_organisation(actor=user, name=f"Crowd {count}")
+        now = timezone.now()
+        with transaction.atomic():
+            for start in range(0, count, BATCH):
+                rows = []
+                for number in range(start, min(start + BATCH, count)):
+                    row = self._conversation(user, organisation)
+                    row.title = f"Conversation {number}"
+                    row.active_at = now - timedelta(seconds=number)
+                    rows.append(row)
+                Conversation.objects.bulk_create(rows)
+                SearchEntry.objects.bulk_create(
+                    SearchEntry(
+                        conversation=row, seq=1, text=f"words about subject{number} of {count}"
+                    )
+                    for number, row in enumerate(rows, start)
+                )
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+        return {"cookie": self._sign_in(user), "word": f"subject{count // 2}"}
+
+    def _conversation(self, user: User | None, organisation: Organisation) -> Conversation:
+        return Conversation(
+            uid=new_conversation_id(),
+            organisation=organisation,
+            owner=user,
+            agent_version=self._version,
+            environment=self._environment,
+            stored_features=self._version.config.features.model_dump(),
+        )
+
+    def _sign_in(self, user: User) -> str:
+        session = SessionStore()
+        session[SESSION_KEY] = str(user.pk)
+        session[BACKEND_SESSION_KEY] = "allauth.account.auth_backends.AuthenticationBackend"
+        session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+        session.save()
+        return f"agentsite_session={session.session_key}"
+
+
+def _turn(number: int) -> list[tuple[str, EventValue]]:
+    """Twenty events: a message, three calls with their spans, an answer."""
+    message, final = new_event_id(), new_event_id()
+    made: list[tuple[str, EventValue]] = [
+        (message, UserMessage(content=(Text(text=f"Question {number}: what is in the file?"),))),
+        (new_event_id(), SessionStatusRunning()),
+        (new_event_id(), InputTaken(event_ids=(message,))),
+    ]
+    for step in range(2):
+        request, call = new_event_id(), new_event_id()
+        made += [
+            (request, SpanModelRequestStart(provider="anthropic", model=MODEL, step=step + 1)),
+            (
+                call,
+                AgentToolUse(name="think", input={"thought": "x" * 100}, model_request_id=request),
+            ),
+            (new_event_id(), _end(request, "tool_use")),
+            (new_event_id(), SpanToolStart(tool_use_id=call, effect="read", idempotent=True)),
+            (new_event_id(), SpanToolEnd(tool_use_id=call, milliseconds=1)),
+            (new_event_id(), AgentToolResult(tool_use_id=call, content=as_blocks("Noted. " * 20))),
+        ]
+    made += [
+        (final, SpanModelRequestStart(provider="anthropic", model=MODEL, step=4)),
+        (
+            new_event_id(),
+            AgentMessage(content=(Text(text="An answer. " * 30),), model_request_id=final),
+        ),
+        (new_event_id(), _end(final, "end_turn")),
+        (new_event_id(), SessionStatusIdle(stop_reason=EndTurn())),
+    ]
+    return made
+
+
+def _end(request: str, end: str) -> SpanModelRequestEnd:
+    usage = ModelUsage(input_tokens=100, output_tokens=20)
+    return SpanModelRequestEnd(model_request_start_id=request, model_usage=usage, end=end)
+
+
+if __name__ == "__main__":
+    asyncio.run(answer_tasks(Installation().perform))

@@ -1,0 +1,310 @@
+"""Agents come into being, change by versions, are put away and, while nothing uses them, deleted.
+
+A version is written once. Conversations keep the one they began with.
+"""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from accounts.permissions import require_manager
+from conversations.models import Agent, AgentVersion, Conversation
+from conversations.models.agent import AgentQuerySet
+from conversations.permissions import has_staff_permission, require_staff
+from conversations.webhooks import outbox
+from harness.agentconfig import AgentConfig
+from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.providers.table import KINDS
+from tools_app.catalogue import find
+from tools_app.sandbox.policy import read_policy
+
+NAME_LIMIT = 100
+"""Characters; the width of the column."""
+DESCRIPTION_LIMIT = 500
+"""Characters; the width of the column."""
+AUTO = "auto"
+
+ADD = "conversations.add_agent"
+CHANGE = "conversations.change_agent"
+DELETE = "conversations.delete_agent"
+
+
+def create_agent(
+    *,
+    actor: User,
+    organisation: Organisation | None,
+    name: str,
+    description: str,
+    config: AgentConfig,
+) -> Agent:
+    """An agent with its first version, for one organisation or, with none, for the whole server.
+
+    An organisation's takes an owner or administrator of it, a server's staff with the permission.
+    Raises Invalid, naming the field, for what `check_agent` refuses.
+    """
+    _require_editor(actor, organisation, ADD)
+    try:
+        with transaction.atomic():
+            name, description = check_agent(
+                organisation=organisation, name=name, description=description, config=config
+            )
+            agent = Agent.objects.create(
+                organisation=organisation, name=name, description=description, created_by=actor
+            )
+            _add_version(agent, config, actor)
+            outbox.announce(agent.organisation_id, "agent.created", subject=agent.uid)
+    except IntegrityError:
+        raise _name_taken(name) from None
+    return agent
+
+
+def change_agent(
+    *,
+    actor: User,
+    agent: Agent,
+    name: str,
+    description: str,
+    config: AgentConfig,
+    expected_version: int | None = None,
+) -> Agent:
+    """Give the agent this name, description and configuration; another configuration is a new version.
+
+    Nothing is written when nothing differs. With `expected_version`, the number the change was made
+    from, a newer one raises Conflict and nothing is written. Raises as `create_agent`, and NotFound
+    for an agent the actor may not see.
+    """
+    try:
+        with transaction.atomic():
+            current = _lock(actor, agent, CHANGE)
+            name, description = check_agent(
+                organisation=current.organisation,
+                name=name,
+                description=description,
+                config=config,
+                agent=current,
+            )
+            require_version(current, expected_version)
+            _write(current, name=name, description=description, config=config, actor=actor)
+    except IntegrityError:
+        raise _name_taken(name) from None
+    return current
+
+
+def restore_version(
+    *, actor: User, agent: Agent, number: int, expected_version: int | None = None
+) -> Agent:
+    """Make an earlier configuration the current one, as a new version. History stays as it was."""
+    with transaction.atomic():
+        current = _lock(actor, agent, CHANGE)
+        require_version(current, expected_version)
+        version = AgentVersion.objects.filter(agent=current, number=number).first()
+        if version is None:
+            raise NotFound(
+                _("%(agent)s has no version %(number)d.")
+                % {"agent": current.name, "number": number}
+            )
+        _write(
+            current,
+            name=current.name,
+            description=current.description,
+            config=version.config,
+            actor=actor,
+        )
+    return current
+
+
+def archive_agent(*, actor: User, agent: Agent, archived: bool = True) -> Agent:
+    """Offer it no longer for new conversations, or again. Those that use it go on.
+
+    Raises Conflict when its name was given to another agent meanwhile.
+    """
+    try:
+        with transaction.atomic():
+            current = _lock(actor, agent, CHANGE)
+            if archived != (current.archived_at is not None):
+                if not archived and _offered_as(current.organisation, current.name).exists():
+                    raise _name_given_away(current.name)
+                current.archived_at = timezone.now() if archived else None
+                current.save(update_fields=["archived_at", "updated_at"])
+                told = "agent.archived" if archived else "agent.updated"
+                outbox.announce(current.organisation_id, told, subject=current.uid)
+    except IntegrityError:
+        raise _name_given_away(agent.name) from None
+    return current
+
+
+def delete_agent(*, actor: User, agent: Agent) -> None:
+    """Delete an agent with all its versions. Raises Conflict for one that `may_be_deleted` keeps."""
+    with transaction.atomic():
+        current = _lock(actor, agent, DELETE)
+        if not may_be_deleted(current):
+            raise Conflict(
+                _("%(agent)s is in use, or comes with this software.") % {"agent": current.name},
+                hint=_("Archive it: it is no longer offered, and its conversations go on."),
+            )
+        # A version that is current protects itself from deletion.
+        current.current = None
+        current.save(update_fields=["current"])
+        outbox.announce(current.organisation_id, "agent.deleted", subject=current.uid)
+        current.delete()
+
+
+def may_be_deleted(agent: Agent) -> bool:
+    """No conversation uses any version, and the next start would not bring it back."""
+    return (
+        agent.seed_name is None
+        and not Conversation.objects.filter(agent_version__agent=agent).exists()
+    )
+
+
+def check_agent(
+    *,
+    organisation: Organisation | None,
+    name: str,
+    description: str,
+    config: AgentConfig,
+    agent: Agent | None = None,
+) -> tuple[str, str]:
+    """Name and description tidied up; Invalid, naming the field, if one or the configuration breaks
+    a rule that `AgentConfig` cannot know. `agent` is the one that may keep its own name."""
+    name = " ".join(name.replace("\0", "").split())
+    description = " ".join(description.replace("\0", "").split())
+    if not name:
+        raise Invalid(
+            _("An agent needs a name."), field="name", hint=_("Type at least one character.")
+        )
+    for field, value, limit in (
+        ("name", name, NAME_LIMIT),
+        ("description", description, DESCRIPTION_LIMIT),
+    ):
+        if len(value) > limit:
+            raise TooLarge(
+                _("The text is longer than %(limit)d characters.") % {"limit": limit},
+                field=field,
+                hint=_("Shorten it."),
+            )
+    taken = _offered_as(organisation, name)
+    if agent is not None:
+        taken = taken.none() if agent.archived_at else taken.exclude(pk=agent.pk)
+    if taken.exists():
+        raise _name_taken(name)
+    check_provider(config)
+    _check_sandbox(config)
+    _check_custom_tools(config)
+    return name, description
+
+
+def require_version(agent: Agent, expected: int | None) -> None:
+    """Raise Conflict when the agent's current version is not the expected one."""
+    number = agent.current.number if agent.current else 0
+    if expected is not None and expected != number:
+        raise Conflict(
+            _("Somebody saved version %(number)d of this agent meanwhile; you began with %(own)d.")
+            % {"number": number, "own": expected},
+            hint=_("Open the agent again and make your change there."),
+        )
+
+
+def check_provider(config: AgentConfig) -> None:
+    """Raises Invalid for a provider that does not exist, and for one that needs a model's name."""
+    if config.provider == AUTO:
+        return
+    kind = KINDS.get(config.provider)
+    if kind is None:
+        offered = [name for name, kind in KINDS.items() if kind.offered]
+        raise Invalid(
+            _("There is no provider “%(name)s”.") % {"name": config.provider[:60]},
+            field="provider",
+            hint=_("Choose one of: %(names)s.") % {"names": ", ".join([AUTO, *offered])},
+        )
+    if not config.model and not kind.default_model:
+        raise Invalid(
+            _("%(provider)s has no default model.") % {"provider": kind.label},
+            field="model",
+            hint=_("Name the model this agent uses."),
+        )
+
+
+def _check_sandbox(config: AgentConfig) -> None:
+    try:
+        read_policy(config.sandbox)
+    except Invalid as problem:
+        raise Invalid(problem.message, field="sandbox", hint=problem.hint) from problem
+
+
+def _check_custom_tools(config: AgentConfig) -> None:
+    for tool in config.custom_tools:
+        if find(tool.name) is not None:
+            raise Invalid(
+                _("“%(name)s” is the name of a built-in tool.") % {"name": tool.name},
+                field="custom_tools",
+                hint=_("Give the custom tool another name."),
+            )
+
+
+def _write(agent: Agent, *, name: str, description: str, config: AgentConfig, actor: User) -> None:
+    renamed = (name, description) != (agent.name, agent.description)
+    if renamed:
+        agent.name, agent.description = name, description
+        agent.save(update_fields=["name", "description", "updated_at"])
+    new_version = agent.current is None or agent.current.config != config
+    if new_version:
+        _add_version(agent, config, actor)
+    if renamed or new_version:
+        outbox.announce(agent.organisation_id, "agent.updated", subject=agent.uid)
+
+
+def _add_version(agent: Agent, config: AgentConfig, actor: User) -> None:
+    number = agent.current.number + 1 if agent.current else 1
+    agent.current = AgentVersion.objects.create(
+        agent=agent,
+        number=number,
+        stored_config=config.model_dump(mode="json"),
+        created_by=actor,
+    )
+    agent.save(update_fields=["current", "updated_at"])
+
+
+def _lock(actor: User, agent: Agent, permission: str) -> Agent:
+    """The row as it is now, held until the transaction ends, if the actor may do this to it."""
+    rows = Agent.objects.filter(pk=agent.pk)
+    if not has_staff_permission(actor, permission):
+        rows = Agent.objects.filter(pk__in=rows.visible_to(actor).values("pk"))
+    current = rows.select_for_update(of=("self",)).select_related("current", "organisation").first()
+    if current is None:
+        raise NotFound(_("There is no such agent."))
+    _require_editor(actor, current.organisation, permission)
+    return current
+
+
+def _require_editor(actor: User, organisation: Organisation | None, permission: str) -> None:
+    if has_staff_permission(actor, permission):
+        return
+    if organisation is None:
+        require_staff(actor, permission)
+    else:
+        require_manager(actor, organisation)
+
+
+def _offered_as(organisation: Organisation | None, name: str) -> AgentQuerySet:
+    """Asked in the transaction that writes: SQLite has no constraint over an absent organisation,
+    but one writer at a time; PostgreSQL has both, and the constraint decides."""
+    return Agent.objects.filter(organisation=organisation, name=name, archived_at=None)
+
+
+def _name_given_away(name: str) -> Conflict:
+    return Conflict(
+        _("Another agent is called “%(name)s” now.") % {"name": name},
+        hint=_("Rename one of the two first."),
+    )
+
+
+def _name_taken(name: str) -> Invalid:
+    return Invalid(
+        _("Another agent is called “%(name)s” already.") % {"name": name},
+        field="name",
+        hint=_("Choose another name, or archive the other agent."),
+    )

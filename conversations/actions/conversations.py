@@ -1,0 +1,354 @@
+"""Conversations come into being, are named, pinned, put away and deleted.
+
+What is said in them is `actions.messages`; their files are `actions.files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from pydantic import ValidationError
+
+from accounts.models import Organisation, User
+from conversations import removals
+from conversations.actions.agents import check_provider
+from conversations.background import end_here
+from conversations.log import append
+from conversations.models import (
+    Agent,
+    AgentVersion,
+    BackgroundCommand,
+    Conversation,
+    Environment,
+    Run,
+)
+from conversations.sandboxing import end_shells
+from conversations.search import index_title
+from conversations.webhooks import outbox
+from harness.agentconfig import AgentConfig, Features, ToolRule
+from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.events import SessionUpdated
+from harness.history import Entry
+from harness.ids import new_conversation_id
+
+TITLE_LIMIT = 200
+"""Characters; the width of the column."""
+OVERRIDABLE = frozenset(
+    {"instructions", "thinking", "effort", "provider", "model", "tools", "custom_tools"}
+)
+"""Fields of an agent's configuration that whoever begins a conversation may give for it alone. Rules
+for tools may only be added to the agent's, and only such as allow less."""
+OFFERS_NAMED = 20
+"""How many choices an error lists before it stops."""
+
+
+def create_conversation(
+    *,
+    actor: User,
+    organisation: Organisation,
+    agent: Agent,
+    environment: Environment,
+    features: Mapping[str, bool] | None = None,
+    title: str = "",
+    parent: Conversation | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    version: int | None = None,
+    uid: str | None = None,
+) -> Conversation:
+    """An empty conversation of `actor` with the agent's current version, or the one of that number.
+    `uid` is an id that its door derived from a name the client gave; a new one otherwise.
+
+    `features` changes the agent's own switches by name, `overrides` those fields of its
+    configuration that are in `OVERRIDABLE`. Raises NotFound for an organisation or a parent that is
+    not the actor's, Invalid for an agent or an environment that is not on offer there, for an unknown
+    switch or override and for too long a title; each lists what may be given.
+    """
+    if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
+        raise NotFound(_("There is no such organisation."))
+    if parent is not None and not Conversation.objects.visible_to(actor).contains(parent):
+        raise NotFound(_("There is no such conversation."))
+    title = _clean_title(title)
+    agent = find_agent(actor=actor, organisation=organisation, wanted=agent.uid, name=agent.name)
+    environment = find_environment(
+        actor=actor, organisation=organisation, wanted=environment.uid, name=environment.name
+    )
+    chosen = _version(agent, version)
+    with transaction.atomic():
+        conversation = Conversation.objects.create(
+            uid=uid or new_conversation_id(),
+            organisation=organisation,
+            owner=actor,
+            parent=parent,
+            agent_version=chosen,
+            environment=environment,
+            title=title,
+            stored_features=_features(chosen.config.features, features or {}).model_dump(),
+            overrides=_overrides(chosen, overrides or {}),
+        )
+        if title:
+            index_title(conversation.pk, title)
+        if parent is None:
+            outbox.announce(organisation.pk, "session.created", subject=conversation.uid)
+    return conversation
+
+
+def find_agent(*, actor: User, organisation: Organisation, wanted: str, name: str = "") -> Agent:
+    """The agent on offer in `organisation` whose id or, failing that, name is `wanted`.
+
+    Raises Invalid naming what is on offer. `name` is what to call it in that error.
+    """
+    offered = Agent.objects.visible_to(actor).usable_in(organisation).on_offer()
+    agent = (
+        offered.select_related("current").filter(uid=wanted).first()
+        or offered.select_related("current").filter(name=wanted).first()
+    )
+    if agent is None:
+        raise Invalid(
+            _("The agent “%(name)s” is not on offer.") % {"name": name or wanted},
+            field="agent",
+            hint=_choices([offer.name for offer in offered[: OFFERS_NAMED + 1]]),
+        )
+    return agent
+
+
+def find_environment(
+    *, actor: User, organisation: Organisation, wanted: str, name: str = ""
+) -> Environment:
+    """The environment on offer in `organisation`, as `find_agent` finds an agent."""
+    offered = Environment.objects.visible_to(actor).usable_in(organisation).on_offer()
+    environment = offered.filter(uid=wanted).first() or offered.filter(name=wanted).first()
+    if environment is None:
+        raise Invalid(
+            _("The environment “%(name)s” is not on offer.") % {"name": name or wanted},
+            field="environment",
+            hint=_choices([offer.name for offer in offered[: OFFERS_NAMED + 1]]),
+        )
+    return environment
+
+
+def rename_conversation(*, actor: User, conversation: Conversation, title: str) -> Conversation:
+    """Give it a title that no automatic one replaces. Raises Invalid for none or too long a one."""
+    conversation = _own(actor, conversation)
+    title = _clean_title(title)
+    if not title:
+        raise Invalid(
+            _("A conversation needs a title."),
+            field="title",
+            hint=_("Type at least one character."),
+        )
+    if title != conversation.title:
+        append(conversation.pk, [Entry.of(SessionUpdated(title=title))], actor=actor)
+        conversation.refresh_from_db()
+    return conversation
+
+
+def change_tools(
+    *, actor: User, conversation: Conversation, overrides: Mapping[str, Any]
+) -> Conversation:
+    """From the next turn on these `tools` and `custom_tools` hold, as if they had been given when it
+    began: they can only take away from the agent's. Nothing happens if they hold already.
+
+    Raises NotFound, Invalid as `create_conversation`, and Conflict while it works, waits for an answer
+    to a call, or has ended.
+    """
+    with transaction.atomic():
+        held = _own(actor, conversation, lock=True)
+        if held.archived_at is not None or held.status == Conversation.Status.TERMINATED:
+            raise Conflict(_("This conversation has ended."), hint=_("Begin a new one."))
+        if held.is_running or held.is_about_to_start:
+            raise Conflict(
+                _("This conversation is at work."),
+                hint=_("Stop it, or wait until it rests, then change its tools."),
+            )
+        if held.waits_for_person:
+            raise Conflict(
+                _("A call of this conversation waits for an answer."),
+                hint=_("Answer it or stop the turn, then change the tools."),
+            )
+        checked = _overrides(held.agent_version, overrides)
+        if any(held.overrides.get(name) != value for name, value in checked.items()):
+            append(held.pk, [Entry.of(SessionUpdated(overrides=checked))], actor=actor)
+            held.refresh_from_db()
+    return held
+
+
+def pin_conversation(*, actor: User, conversation: Conversation, pinned: bool) -> Conversation:
+    """Keep it at the top of the list, or no longer. Pinning again does not move it."""
+    conversation = _own(actor, conversation)
+    if pinned != (conversation.pinned_at is not None):
+        conversation.pinned_at = timezone.now() if pinned else None
+        conversation.save(update_fields=["pinned_at"])
+    return conversation
+
+
+def archive_conversation(
+    *, actor: User, conversation: Conversation, archived: bool
+) -> Conversation:
+    """Put it out of the list, or back. Nothing in it changes; running work goes on."""
+    with transaction.atomic():
+        conversation = _own(actor, conversation)
+        if archived != (conversation.archived_at is not None):
+            conversation.archived_at = timezone.now() if archived else None
+            conversation.save(update_fields=["archived_at"])
+            told = "session.archived" if archived else "session.updated"
+            outbox.announce(conversation.organisation_id, told, subject=conversation.uid)
+            if archived:
+                transaction.on_commit(partial(end_shells, [conversation.uid]))
+    return conversation
+
+
+def delete_conversation(*, actor: User, conversation: Conversation) -> None:
+    """Delete it for good with its log, its files and the conversations it started.
+
+    What was spent stays counted. Raises Conflict while it, or one it started, is at work.
+    """
+    with transaction.atomic():
+        # The lock keeps a worker from claiming what is being deleted.
+        own = _own(actor, conversation, lock=True)
+        doomed = [own, *_descendants(own)]
+        if Run.objects.filter(conversation__in=doomed, state=Run.State.RUNNING).exists():
+            raise Conflict(
+                _("This conversation is at work."), hint=_("Stop it first, then delete it.")
+            )
+        uids = [each.uid for each in doomed]
+        running = BackgroundCommand.objects.running().filter(conversation__in=doomed)
+        carried = list(running.values_list("pk", flat=True))
+        outbox.announce(own.organisation_id, "session.deleted", subject=own.uid)
+        own.delete()
+        transaction.on_commit(lambda: _let_go(uids, carried))
+
+
+def _let_go(uids: list[str], carried: list[int]) -> None:
+    """End what still runs, and delete the files."""
+    end_shells(uids)
+    for pk in carried:
+        end_here(pk)
+    removals.clear(uids)
+
+
+def _descendants(conversation: Conversation) -> list[Conversation]:
+    found: list[Conversation] = []
+    generation = [conversation]
+    while generation:
+        generation = list(Conversation.objects.select_for_update().filter(parent__in=generation))
+        found += generation
+    return found
+
+
+def _own(actor: User, conversation: Conversation, *, lock: bool = False) -> Conversation:
+    """The row as it is now, if it is the actor's."""
+    visible = Conversation.objects.visible_to(actor).filter(pk=conversation.pk)
+    own = (visible.select_for_update(of=("self",)) if lock else visible).first()
+    if own is None:
+        raise NotFound(_("There is no such conversation."))
+    return own
+
+
+def _clean_title(title: str) -> str:
+    title = " ".join(title.replace("\0", "").split())
+    if len(title) > TITLE_LIMIT:
+        raise Invalid(
+            _("The title is longer than %(limit)d characters.") % {"limit": TITLE_LIMIT},
+            field="title",
+            hint=_("Shorten it."),
+        )
+    return title
+
+
+def _features(defaults: Features, changes: Mapping[str, bool]) -> Features:
+    known = list(Features.model_fields)
+    for name, enabled in changes.items():
+        if name not in known:
+            raise Invalid(
+                _("There is no feature “%(name)s”.") % {"name": name},
+                field="features",
+                hint=_("Choose from: %(names)s.") % {"names": ", ".join(known)},
+            )
+        if not isinstance(enabled, bool):
+            raise Invalid(
+                _("The feature “%(name)s” is neither on nor off.") % {"name": name},
+                field="features",
+                hint=_("Give true or false."),
+            )
+    return defaults.model_copy(update=dict(changes))
+
+
+def _version(agent: Agent, number: int | None) -> AgentVersion:
+    if number is None:
+        assert agent.current is not None, "on_offer() promises it"  # noqa: S101
+        return agent.current
+    version = AgentVersion.objects.filter(agent=agent, number=number).first()
+    if version is None:
+        raise Invalid(
+            _("%(agent)s has no version %(number)d.") % {"agent": agent.name, "number": number},
+            field="agent",
+            hint=_("Leave the version out for the current one."),
+        )
+    return version
+
+
+def _overrides(version: AgentVersion, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given` as it is stored. What an agent may do is its staff's word and not among them."""
+    for name in given:
+        if name not in OVERRIDABLE:
+            raise Invalid(
+                _("“%(name)s” of an agent cannot be overridden.") % {"name": name},
+                field=name,
+                hint=_("Choose from: %(names)s.") % {"names": ", ".join(sorted(OVERRIDABLE))},
+            )
+    try:
+        wanted = AgentConfig.model_validate({**version.stored_config, **given})
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "string_too_long":
+            raise TooLarge(
+                f"{field}: {first['msg']}.", field=field, hint=_("Shorten it.")
+            ) from None
+        raise Invalid(f"{field}: {first['msg']}.", field=field) from None
+    check_provider(wanted)
+    if "tools" in given:
+        _require_narrower(version.config.tools, wanted.tools)
+    return {
+        name: value.replace("\0", "") if isinstance(value, str) else value
+        for name, value in given.items()
+    }
+
+
+def _require_narrower(rules: tuple[ToolRule, ...], wanted: tuple[ToolRule, ...]) -> None:
+    """Of all rules about a call the strictest counts, so more of them allow less, unless one covers a
+    tool that none covered before."""
+    added = wanted[len(rules) :]
+    if wanted[: len(rules)] == rules and all(
+        rule.permission == "always_deny"
+        or (rule.permission == "always_ask" and _covered(rule.tool, rules))
+        for rule in added
+    ):
+        return
+    raise Invalid(
+        _(
+            "A conversation's tools may be fewer than its agent's, or ask more often, never the reverse."
+        ),
+        field="tools",
+        hint=_("Leave the tools out, or change the agent."),
+    )
+
+
+def _covered(tool: str, rules: tuple[ToolRule, ...]) -> bool:
+    """Whether some rule offers this one tool already, whatever it is called with."""
+    return not set("*?[") & set(tool) and any(
+        rule.when is None and fnmatchcase(tool, rule.tool) for rule in rules
+    )
+
+
+def _choices(names: list[str]) -> str:
+    if not names:
+        return _("Nothing is on offer yet; a member of staff can add one in the administration.")
+    more = " …" if len(names) > OFFERS_NAMED else "."
+    return _("Choose from: %(names)s") % {"names": ", ".join(names[:OFFERS_NAMED]) + more}

@@ -1,0 +1,96 @@
+"""What people put into a conversation's workspace. Tools write there by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.models import Conversation
+from conversations.provenance import TableProvenance
+from harness.errors import Invalid, NotFound, TooLarge
+from tools_app.confinement import shown
+from tools_app.provenance import UPLOADED
+from tools_app.workspace import Entry, Workspace, workspace_for
+
+
+def require_files_here(conversation: Conversation) -> None:
+    """Invalid where the files an agent works with are on a worker's machine."""
+    if conversation.environment.has_workers:
+        raise Invalid(
+            _("The files of this conversation are on a worker's machine; none can be put there."),
+            field="files",
+            hint=_("Put it on that machine, or write what it says into a message."),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    name: str
+    """As the sender calls it; folders in it are ignored."""
+    size: int
+    """Bytes that were sent, also of a file of which nothing was kept because it was too long."""
+    chunks: Iterable[bytes]
+
+
+def add_files(
+    *,
+    actor: User,
+    conversation: Conversation,
+    uploads: Sequence[Upload],
+    folder: str = "",
+    replace: bool = False,
+) -> list[Entry]:
+    """Store all of `uploads` in `folder`, or none. A name that is taken gets a number, unless the
+    sender says that it may be replaced.
+
+    Raises NotFound, Invalid for no file or an impossible name or folder, and TooLarge for a file
+    above the environment's upload limit.
+    """
+    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
+        raise NotFound(_("There is no such conversation."))
+    if not uploads:
+        raise Invalid(_("No file was sent."), field="files", hint=_("Choose at least one file."))
+    require_files_here(conversation)
+    limit = conversation.environment.upload_limit
+    for upload in uploads:
+        if upload.size > limit:
+            raise TooLarge(
+                _(
+                    "“%(name)s” has %(size)s and is larger than %(limit)s, the most one file may have."
+                )
+                % {
+                    "name": shown(upload.name),
+                    "size": megabytes(upload.size),
+                    "limit": megabytes(limit),
+                },
+                field="files",
+                hint=_("Send a smaller file, or split it."),
+            )
+    workspace = Workspace(workspace_for(conversation.uid))
+    known = {entry.path for entry in workspace.walk()} if replace else set()
+    marks = TableProvenance(conversation.pk)
+    stored: list[Entry] = []
+    try:
+        for upload in uploads:
+            entry = workspace.save_upload(
+                upload.name, upload.chunks, limit, folder=folder, replace=replace
+            )
+            stored.append(entry)
+            marks.mark_file(entry.path, UPLOADED, entry.inode)
+    except Exception:
+        for entry in stored:
+            if entry.path not in known:
+                workspace.remove(entry.path)
+        raise
+    return stored
+
+
+def megabytes(size: int) -> str:
+    """A limit in words: `10 MiB`, `1.5 MiB`, `200 KiB`, `12 bytes`."""
+    for unit, factor in (("MiB", 1024**2), ("KiB", 1024)):
+        if size >= factor:
+            return f"{size / factor:.1f}".removesuffix(".0") + f" {unit}"
+    return _("%(size)d bytes") % {"size": size}

@@ -1,0 +1,249 @@
+"""What people say and decide in a conversation: post, stop, withdraw, retry, allow, deny, switch.
+
+Each call checks that the conversation is the actor's, appends one event and wakes the conversation.
+Nothing is carried out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.actions.answers import set_questions_aside
+from conversations.actions.own import own_conversation as _own
+from conversations.approvals import approval_of
+from conversations.log import append
+from conversations.models import Conversation, Event
+from conversations.ratelimits import check_messages
+from conversations.retrying import may_retry
+from conversations.wakes import wake
+from harness.agentconfig import Features
+from harness.content import Block, Text
+from harness.errors import AlreadyDecided, Conflict, Invalid, NotFound, NotWaiting, TooLarge
+from harness.events import Event as EventValue
+from harness.events import (
+    MessageEdited,
+    MessageSteered,
+    MessageWithdrawn,
+    RetryRequested,
+    SessionUpdated,
+    UserInterrupt,
+    UserMessage,
+)
+from harness.history import Entry
+from jobs.prepared import Prepared
+
+from . import approvals
+
+TITLE_LENGTH = 100
+"""Characters of the first message that become the title (S-5)."""
+KEY_LIMIT = 100
+
+_SENT_BEFORE = Prepared(
+    lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
+)
+
+
+def post_message(
+    *,
+    actor: User,
+    conversation: Conversation,
+    text: str,
+    key: str | None = None,
+    interrupt: bool = False,
+    attachments: Sequence[Block] = (),
+) -> Event:
+    """Queue a message; a run takes it when its turn comes. `attachments`, images and documents,
+    follow its text, which may then be empty.
+
+    `key` is the sender's idempotency key: the same one twice stores one message and returns it.
+    With `interrupt` the current turn is stopped and this message is taken next; without it, a message
+    sent while questions wait for an answer is the answer and joins the turn. Raises NotFound,
+    Invalid for an empty text, TooLarge, Conflict when too many messages wait already, and TooMany
+    when the actor sends them too fast.
+    """
+    text = checked_text(text) if text.strip() or not attachments else ""
+    if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
+        raise Invalid(
+            _("The key is empty, has more than %(limit)d characters, or some that do not print.")
+            % {"limit": KEY_LIMIT},
+            field="key",
+        )
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        if key is not None:
+            known = _SENT_BEFORE.first(conversation=held.pk, key=key)
+            if known is not None:
+                return known
+        if held.queued_count >= settings.AGENTSITE_QUEUED_MESSAGES:
+            raise Conflict(
+                _("%(count)d messages wait already.") % {"count": held.queued_count},
+                hint=_("Wait for an answer, or remove one of them."),
+            )
+        check_messages(actor)
+        said: tuple[Block, ...] = (Text(text=text),) if text else ()
+        message = Entry.of(UserMessage(content=(*said, *attachments)))
+        if interrupt and held.may_be_interrupted:
+            append(held.pk, [Entry.of(UserInterrupt())], actor=actor)
+        entries = [message]
+        if not held.title:
+            entries.append(Entry.of(SessionUpdated(title=title_from(text))))
+        row = append(held.pk, entries, actor=actor, key=key)[0]
+        if not interrupt and set_questions_aside(held, actor):
+            append(held.pk, [Entry.of(MessageSteered(event_id=row.uid))], actor=actor)
+        wake(held.pk)
+    return row
+
+
+def title_from(text: str) -> str:
+    """The first words of a message, on one line, cut at a word where that is possible."""
+    line = " ".join(text.split())
+    if len(line) <= TITLE_LENGTH:
+        return line
+    cut = line[: TITLE_LENGTH - 1]
+    head, space, _tail = cut.rpartition(" ")
+    return (head if space and len(head) > TITLE_LENGTH // 2 else cut) + "…"
+
+
+def stop(*, actor: User, conversation: Conversation) -> Event | None:
+    """Interrupt the current turn; None when there is nothing to interrupt."""
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        if not held.may_be_interrupted:
+            return None
+        return _append(held, UserInterrupt(), actor)
+
+
+def withdraw_message(*, actor: User, conversation: Conversation, message_uid: str) -> Event:
+    """Remove a message that still waits. Raises Conflict when it was taken or removed before."""
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        _waiting_message(held, message_uid)
+        return _append(held, MessageWithdrawn(event_id=message_uid), actor)
+
+
+def edit_message(*, actor: User, conversation: Conversation, message_uid: str, text: str) -> Event:
+    """Change what a message that still waits will say. Raises Conflict once it was taken."""
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        _waiting_message(held, message_uid)
+        edited = MessageEdited(event_id=message_uid, content=(Text(text=checked_text(text)),))
+        return _append(held, edited, actor)
+
+
+def steer_message(*, actor: User, conversation: Conversation, message_uid: str) -> Event:
+    """Have a waiting message join the current turn at its next tool boundary."""
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        _waiting_message(held, message_uid)
+        return _append(held, MessageSteered(event_id=message_uid), actor)
+
+
+def request_retry(*, actor: User, conversation: Conversation) -> Event:
+    """Go on after a failure, a limit or a stop. Raises Conflict while it is at work or has nothing
+    to go on with."""
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        if held.is_running or held.waits_for_person or held.waits_for_worker:
+            raise Conflict(_("The conversation is not at rest."), hint=_("Wait, or stop it first."))
+        if not may_retry(held):
+            raise Conflict(_("There is nothing to try again."), hint=_("Send a message instead."))
+        return _append(held, RetryRequested(), actor)
+
+
+def decide_call(
+    *,
+    actor: User,
+    conversation: Conversation,
+    call_uid: str,
+    allow: bool,
+    reason: str = "",
+    shown: str = "",
+    seen_round: int | None = None,
+    edited_input: Mapping[str, Any] | None = None,
+) -> Event:
+    """Answer a call that asks in one's own conversation; see `approvals.answer_as_shown`.
+
+    Goes through `approvals.decide_approval`, whose errors it raises. Only the first answer counts.
+    """
+    subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        approval = approval_of(held, subject)
+    if approval is None:
+        about = set(
+            Event.objects.filter(conversation=held, subject=subject).values_list("type", flat=True)
+        )
+        if not about & {"agent.tool_use", "agent.mcp_tool_use"}:
+            raise NotFound(_("There is no such call."))
+        if "user.tool_confirmation" in about:
+            raise AlreadyDecided(_("This call was decided before."))
+        if about & {"agent.tool_result", "agent.mcp_tool_result"}:
+            raise NotWaiting(_("This call has its answer already."))
+        raise NotWaiting(_("This call does not wait for anybody."))
+    return approvals.answer_as_shown(
+        actor=actor,
+        approval=approval,
+        allow=allow,
+        reason=reason,
+        shown=shown,
+        seen_round=seen_round,
+        edited_input=edited_input,
+    )
+
+
+def set_feature(
+    *, actor: User, conversation: Conversation, feature: str, enabled: bool
+) -> Event | None:
+    """Turn a switch of the conversation, at any time; None when it stands so already."""
+    known = list(Features.model_fields)
+    if feature not in known:
+        raise Invalid(
+            _("There is no feature “%(name)s”.") % {"name": feature},
+            field="feature",
+            hint=_("Choose from: %(names)s.") % {"names": ", ".join(known)},
+        )
+    with transaction.atomic():
+        held = _own(actor, conversation)
+        if getattr(held.features, feature) == enabled:
+            return None
+        return _append(held, SessionUpdated(features={feature: enabled}), actor)
+
+
+def checked_text(text: str) -> str:
+    """What is stored of a message's text; raises Invalid for none and TooLarge."""
+    text = text.replace("\0", "").strip()
+    if not text:
+        raise Invalid(_("The message is empty."), field="content", hint=_("Type something."))
+    limit = settings.AGENTSITE_MESSAGE_CHARACTERS
+    if len(text) > limit:
+        raise TooLarge(
+            _("The message has %(size)d characters; at most %(limit)d are taken.")
+            % {"size": len(text), "limit": limit},
+            field="content",
+            hint=_("Shorten it, or upload it as a file."),
+        )
+    return text
+
+
+def _waiting_message(conversation: Conversation, uid: str) -> Event:
+    messages = Event.objects.filter(
+        conversation=conversation, uid=uid.replace("\0", ""), type="user.message"
+    )
+    message = messages.first()
+    if message is None:
+        raise NotFound(_("There is no such message."))
+    if message.processed_at is not None:
+        raise Conflict(_("This message no longer waits."), hint=_("Stop the answer instead."))
+    return message
+
+
+def _append(conversation: Conversation, event: EventValue, actor: User) -> Event:
+    row = append(conversation.pk, [Entry.of(event)], actor=actor)[0]
+    wake(conversation.pk)
+    return row

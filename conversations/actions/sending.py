@@ -1,0 +1,209 @@
+"""Several inputs for one conversation in one go: all are taken, or none.
+
+Each kind goes through the action that every door uses; here is only their order, the transaction,
+and what a program is told when it says a thing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.actions import messages
+from conversations.actions.answers import answer_custom_tool
+from conversations.actions.approvals import answer_as_shown
+from conversations.actions.own import own_conversation
+from conversations.approvals import ASK_ANEW
+from conversations.models import Approval, Conversation, Event
+from harness.content import Text, text_of
+from harness.errors import AlreadyDecided, Conflict, NotFound, NotWaiting
+from harness.events import Event as EventValue
+from harness.events import (
+    UserCustomToolResult,
+    UserInterrupt,
+    UserMessage,
+    UserToolConfirmation,
+)
+from harness.ids import new_event_id
+
+Input = UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An input as it is in the log now, or as it would be: an interrupt of nothing is not stored."""
+
+    uid: str
+    value: EventValue
+    processed_at: datetime | None
+    seq: int | None
+    thread_uid: str | None = None
+    """The conversation it went to, if another than the one it was sent to."""
+
+
+def send_events(
+    *, actor: User, conversation: Conversation, events: Sequence[Input], key: str | None = None
+) -> list[Sent]:
+    """Hand each of `events` to its action. A call of a conversation that this one started may be
+    answered here too. `key` makes the whole idempotent.
+
+    Raises what the actions raise, and Conflict for a conversation that is archived; then nothing
+    has happened.
+    """
+    with transaction.atomic():
+        held = own_conversation(actor, conversation)
+        if held.archived_at is not None:
+            raise Conflict(
+                _("This conversation is archived and takes nothing more."),
+                hint=_("Begin a new one."),
+            )
+        return [
+            _send(actor, held, event, f"{key}:{place}" if key else None)
+            for place, event in enumerate(events)
+        ]
+
+
+def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sent:
+    match event:
+        case UserMessage():
+            row = messages.post_message(
+                actor=actor,
+                conversation=held,
+                text=text_of(event.content),
+                key=key,
+                attachments=[block for block in event.content if not isinstance(block, Text)],
+            )
+            return _stored(row)
+        case UserInterrupt():
+            target = _thread(held, event.session_thread_id)
+            stopped = messages.stop(actor=actor, conversation=target)
+            if stopped is None:
+                return Sent(new_event_id(), event, timezone.now(), None)
+            return _stored(stopped, held)
+        case UserToolConfirmation():
+            return _confirm(actor, held, event, key)
+        case UserCustomToolResult():
+            return _give(actor, held, event)
+
+
+def _confirm(actor: User, held: Conversation, event: UserToolConfirmation, key: str | None) -> Sent:
+    target = _conversation_of(held, event.tool_use_id)
+    reason = event.deny_message or ""
+    try:
+        with transaction.atomic():
+            row = _decide(actor, target, event, reason, key)
+    except (AlreadyDecided, NotWaiting):
+        before = _answer_before(target, event.tool_use_id, event.type)
+        said = before.value if before is not None else None
+        if before is None or not isinstance(said, UserToolConfirmation):
+            raise
+        if _meaning(said) != _meaning(event):
+            raise
+        return _stored(before, held)
+    return _stored(row, held)
+
+
+def _meaning(answer: UserToolConfirmation) -> tuple[object, ...]:
+    return answer.result, answer.deny_message or "", answer.edited_input
+
+
+def _decide(
+    actor: User,
+    target: Conversation,
+    event: UserToolConfirmation,
+    reason: str,
+    key: str | None,
+) -> Event:
+    allow = event.result == "allow"
+    approval = Approval.objects.filter(conversation=target, call_uid=event.tool_use_id).first()
+    if approval is None:
+        return messages.decide_call(
+            actor=actor,
+            conversation=target,
+            call_uid=event.tool_use_id,
+            allow=allow,
+            reason=reason,
+            edited_input=event.edited_input,
+        )
+    return answer_as_shown(
+        actor=actor,
+        approval=approval,
+        allow=allow,
+        reason=reason,
+        key=key,
+        edited_input=event.edited_input,
+    )
+
+
+def _give(actor: User, held: Conversation, event: UserCustomToolResult) -> Sent:
+    target = _conversation_of(held, event.custom_tool_use_id)
+    try:
+        with transaction.atomic():
+            row = answer_custom_tool(
+                actor=actor,
+                conversation=target,
+                call_uid=event.custom_tool_use_id,
+                content=event.content,
+                is_error=event.is_error,
+            )
+    except Conflict:
+        before = _answer_before(target, event.custom_tool_use_id, event.type)
+        if before is None or before.value != event:
+            raise
+        return _stored(before, held)
+    return _stored(row, held)
+
+
+def _answer_before(conversation: Conversation, call_uid: str, kind: str) -> Event | None:
+    """The same answer sent again is no second one: its sender may not have heard that it was taken.
+
+    What was answered before the call was asked about anew is no answer to the question since.
+    """
+    rows = Event.objects.filter(
+        conversation=conversation, subject=call_uid, type__in=(kind, *ASK_ANEW)
+    )
+    last = rows.order_by("-seq").first()
+    return last if last is not None and last.type == kind else None
+
+
+def _conversation_of(held: Conversation, call_uid: str) -> Conversation:
+    """Where the call was made: in this conversation or in one it started."""
+    call = Event.objects.filter(uid=call_uid).select_related("conversation").first()
+    if call is None or not _is_within(call.conversation, held):
+        raise NotFound(_("There is no such call."))
+    return call.conversation
+
+
+def _thread(held: Conversation, thread_uid: str | None) -> Conversation:
+    if thread_uid is None or thread_uid == held.uid:
+        return held
+    found = Conversation.objects.filter(uid=thread_uid).first()
+    if found is None or not _is_within(found, held):
+        raise NotFound(_("There is no such thread."))
+    return found
+
+
+def _is_within(conversation: Conversation, ancestor: Conversation) -> bool:
+    each: Conversation | None = conversation
+    while each is not None:
+        if each.pk == ancestor.pk:
+            return True
+        each = each.parent
+    return False
+
+
+def _stored(row: Event, held: Conversation | None = None) -> Sent:
+    elsewhere = held is not None and row.conversation_id != held.pk
+    return Sent(
+        row.uid,
+        row.value,
+        row.processed_at,
+        row.seq,
+        row.conversation.uid if elsewhere else None,
+    )

@@ -1,0 +1,194 @@
+"""Files that programs upload once and put into conversations, each as a copy in the workspace.
+
+The bytes lie in AGENTSITE_FILES_DIR under the file's id; a row without bytes, or the reverse, can
+only come of a crash between the two and is taken for no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from conversations.actions.files import Upload, add_files, require_files_here
+from conversations.models import Conversation, FileResource, StoredFile
+from conversations.models.stored_file import new_file_id
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
+from tools_app.workspace import Workspace, workspace_for
+
+CHUNK = 1024 * 1024
+UPLOADS = "uploads"
+"""Folder of the workspace that copies go to unless the program says otherwise."""
+NAME_LIMIT = 255
+RESOURCES = 500
+_TYPE = re.compile(r"[\w.+-]{1,63}/[\w.+-]{1,63}", re.ASCII)
+
+
+def store_file(
+    *,
+    actor: User,
+    organisation: Organisation,
+    filename: str,
+    mime_type: str,
+    chunks: Iterable[bytes],
+) -> StoredFile:
+    """Keep a file. Raises NotFound, Invalid for its name, TooLarge past AGENTSITE_FILE_BYTES, and
+    LimitReached when the actor's files would exceed AGENTSITE_FILES_BYTES in all."""
+    if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
+        raise NotFound(_("There is no such organisation."))
+    filename = _clean_name(filename)
+    held = _held_by(actor)
+    uid = new_file_id()
+    path = _path(uid)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with path.open("xb") as out:
+            path.chmod(0o600)
+            for chunk in chunks:
+                size += len(chunk)
+                _check_size(size, held)
+                digest.update(chunk)
+                out.write(chunk)
+            out.flush()
+            os.fsync(out.fileno())
+        with transaction.atomic():
+            # Of uploads at the same time each finds the ones before it counted.
+            User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+            _check_size(size, _held_by(actor))
+            return StoredFile.objects.create(
+                uid=uid,
+                organisation=organisation,
+                owner=actor,
+                filename=filename,
+                mime_type=mime_type if _TYPE.fullmatch(mime_type) else "application/octet-stream",
+                size=size,
+                sha256=digest.hexdigest(),
+            )
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def open_file(*, actor: User, file: StoredFile) -> BinaryIO:
+    """The bytes; NotFound for somebody else's, and when they are gone."""
+    _own(actor, file)
+    try:
+        return _path(file.uid).open("rb")
+    except FileNotFoundError:
+        raise NotFound(_("There is no such file.")) from None
+
+
+def delete_file(*, actor: User, file: StoredFile) -> None:
+    """Forget an upload. Copies in conversations stay."""
+    with transaction.atomic():
+        _own(actor, file)
+        uid = file.uid
+        StoredFile.objects.filter(pk=file.pk).delete()
+        transaction.on_commit(lambda: _path(uid).unlink(missing_ok=True))
+
+
+def add_resource(
+    *, actor: User, conversation: Conversation, file_uid: str, path: str = ""
+) -> FileResource:
+    """Copy a file into the workspace. `path` is relative to it; empty: `uploads/` and its name.
+
+    Raises NotFound for a file or conversation that is not the actor's, Conflict for a path that is
+    taken, TooLarge above the environment's upload limit, Invalid for an impossible path.
+    """
+    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
+        raise NotFound(_("There is no such conversation."))
+    require_files_here(conversation)
+    file = (
+        StoredFile.objects.visible_to(actor)
+        .filter(uid=file_uid, organisation=conversation.organisation)
+        .first()
+    )
+    if file is None:
+        raise NotFound(_("There is no such file."))
+    folder, _slash, name = (path or f"{UPLOADS}/{file.filename}").rpartition("/")
+    with transaction.atomic():
+        Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
+        rows = FileResource.objects.filter(conversation=conversation)
+        if rows.count() >= RESOURCES:
+            raise LimitReached(
+                _("A session has at most %(limit)d resources.") % {"limit": RESOURCES},
+                hint=_("Delete some first."),
+            )
+        with open_file(actor=actor, file=file) as source:
+            upload = Upload(name=name, size=file.size, chunks=_chunks(source))
+            stored = add_files(
+                actor=actor, conversation=conversation, uploads=[upload], folder=folder
+            )[0]
+        if path and stored.path != path.strip("/"):
+            Workspace(workspace_for(conversation.uid)).remove(stored.path)
+            raise Conflict(
+                _("There is a file of this name already."),
+                hint=_("Choose another mount_path, or leave it out."),
+            )
+        return FileResource.objects.create(
+            conversation=conversation, file=file, file_uid=file.uid, path=stored.path
+        )
+
+
+def remove_resource(*, actor: User, conversation: Conversation, resource: FileResource) -> None:
+    """Take the copy out of the workspace again."""
+    own = Conversation.objects.visible_to(actor).filter(pk=conversation.pk)
+    if not own.exists() or resource.conversation_id != conversation.pk:
+        raise NotFound(_("There is no such resource."))
+    with transaction.atomic():
+        FileResource.objects.filter(pk=resource.pk).delete()
+        Workspace(workspace_for(conversation.uid)).remove(resource.path)
+
+
+def _own(actor: User, file: StoredFile) -> None:
+    if not StoredFile.objects.visible_to(actor).filter(pk=file.pk).exists():
+        raise NotFound(_("There is no such file."))
+
+
+def _path(uid: str) -> Path:
+    root: Path = settings.AGENTSITE_FILES_DIR
+    return root / uid[-2:] / uid
+
+
+def _chunks(source: BinaryIO) -> Iterator[bytes]:
+    while chunk := source.read(CHUNK):
+        yield chunk
+
+
+def _held_by(actor: User) -> int:
+    return sum(StoredFile.objects.filter(owner=actor).values_list("size", flat=True))
+
+
+def _check_size(size: int, held: int) -> None:
+    if size > settings.AGENTSITE_FILE_BYTES:
+        raise TooLarge(
+            _("The file has more than %(limit)d bytes.") % {"limit": settings.AGENTSITE_FILE_BYTES},
+            field="file",
+            hint=_("Split it."),
+        )
+    if size + held > settings.AGENTSITE_FILES_BYTES:
+        raise LimitReached(
+            _("Your files would have more than %(limit)d bytes in all.")
+            % {"limit": settings.AGENTSITE_FILES_BYTES},
+            hint=_("Delete some first."),
+        )
+
+
+def _clean_name(filename: str) -> str:
+    name = re.split(r"[/\\]", filename.replace("\0", ""))[-1].strip()
+    if name in {"", ".", ".."} or len(name) > NAME_LIMIT or not name.isprintable():
+        raise Invalid(
+            _("This is no name of a file."),
+            field="file",
+            hint=_("Give it 1 to %(limit)d printable characters.") % {"limit": NAME_LIMIT},
+        )
+    return name

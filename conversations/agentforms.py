@@ -1,0 +1,144 @@
+"""An agent's configuration as the flat fields of a form, and back.
+
+`AgentConfig` judges what is typed; here its errors find the field they belong to, in words that say
+what to do. Widgets and layout are the admin's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from django.utils.translation import gettext as _
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from harness.agentconfig import AgentConfig, Features, Limits, Role, RoleOverride
+
+ROLES: tuple[Role, ...] = get_args(Role)
+PLAIN = (
+    "provider",
+    "model",
+    "instructions",
+    "temperature",
+    "top_p",
+    "thinking",
+    "effort",
+    "sandbox",
+)
+TEXTS = ("instructions", "sandbox")
+OVERRIDES = tuple(RoleOverride.model_fields)
+
+INHERIT = "inherit"
+"""What a choice says that the role does not override; "" is a value of `effort`."""
+
+
+class ConfigErrors(Exception):
+    """What is wrong with a configuration: messages by form field."""
+
+    def __init__(self, by_field: dict[str, list[str]]) -> None:
+        super().__init__(by_field)
+        self.by_field = by_field
+
+
+def field_names() -> list[str]:
+    """The form's fields, in the order of the configuration."""
+    return list(to_fields(AgentConfig()))
+
+
+def to_fields(config: AgentConfig) -> dict[str, Any]:
+    """The configuration by form field; what a role inherits is None, or `INHERIT` for a choice."""
+    fields = {name: getattr(config, name) for name in PLAIN}
+    fields["tools"] = [
+        {
+            "tool": rule.tool,
+            "permission": rule.permission,
+            **rule.model_dump(mode="json", exclude_defaults=True, include={"when", "options"}),
+        }
+        for rule in config.tools
+    ]
+    fields["custom_tools"] = [tool.model_dump() for tool in config.custom_tools]
+    fields |= {f"limits_{name}": value for name, value in config.limits.model_dump().items()}
+    for role in ROLES:
+        override = config.roles.get(role, RoleOverride()).model_dump()
+        fields |= {f"{role}_{name}": _shown(name, override[name]) for name in OVERRIDES}
+    fields |= {f"feature_{name}": value for name, value in config.features.model_dump().items()}
+    return fields
+
+
+def to_config(values: Mapping[str, Any]) -> AgentConfig:
+    """The configuration that these field values say. Raises `ConfigErrors`.
+
+    A value that is missing or None takes the default of its field, or is inherited.
+    """
+    given: dict[str, Any] = {name: values[name] for name in PLAIN if values.get(name) is not None}
+    given |= {name: _plain_lines(given[name]) for name in TEXTS if name in given}
+    given["tools"] = values.get("tools") or ()
+    given["custom_tools"] = values.get("custom_tools") or ()
+    given["limits"] = _group(values, "limits", tuple(Limits.model_fields))
+    given["features"] = _group(values, "feature", tuple(Features.model_fields))
+    roles = {role: _overrides(values, role) for role in ROLES}
+    given["roles"] = {role: override for role, override in roles.items() if override}
+    try:
+        return AgentConfig.model_validate(given)
+    except ValidationError as problem:
+        raise ConfigErrors(_by_field(problem.errors())) from None
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name in {"thinking", "effort"} and value is None:
+        return INHERIT
+    return value
+
+
+def _group(values: Mapping[str, Any], prefix: str, names: tuple[str, ...]) -> dict[str, Any]:
+    found = {name: values.get(f"{prefix}_{name}") for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _overrides(values: Mapping[str, Any], role: Role) -> dict[str, Any]:
+    found = _group(values, role, OVERRIDES)
+    return {
+        name: value
+        for name, value in found.items()
+        if value != INHERIT and not (name == "model" and value == "")
+    }
+
+
+def _plain_lines(text: str) -> str:
+    """Browsers send every line end as two characters; that alone is no change of the text."""
+    return text.replace("\r\n", "\n").replace("\0", "")
+
+
+def _by_field(errors: list[ErrorDetails]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for error in errors:
+        found.setdefault(_field_of(error["loc"]), []).append(_words(error))
+    return found
+
+
+def _field_of(place: tuple[int | str, ...]) -> str:
+    group, *rest = place
+    if group in {"tools", "custom_tools"} or not rest:
+        return str(group)
+    if group == "roles":
+        return "_".join(str(part) for part in rest[:2])
+    return f"{'feature' if group == 'features' else group}_{rest[0]}"
+
+
+def _words(error: ErrorDetails) -> str:
+    context = error.get("ctx") or {}
+    match error["type"]:
+        case "greater_than_equal":
+            return _("Give %(bound)s or more.") % {"bound": f"{context['ge']:g}"}
+        case "greater_than":
+            return _("Give more than %(bound)s.") % {"bound": f"{context['gt']:g}"}
+        case "less_than_equal":
+            return _("Give %(bound)s or less.") % {"bound": f"{context['le']:g}"}
+        case "string_too_long":
+            return _("Shorten it to %(most)s characters.") % {"most": context["max_length"]}
+        case "string_too_short":
+            return _("Type at least %(least)s characters.") % {"least": context["min_length"]}
+        case "literal_error":
+            return _("Choose one of: %(choices)s.") % {"choices": context["expected"]}
+    return str(error["msg"])

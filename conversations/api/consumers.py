@@ -1,0 +1,318 @@
+"""The socket of a program: seed OA's frames over one conversation's log.
+
+It translates: frames are `incoming`'s, what they do is `commands`', what the log tells is
+`projection`'s, streaming text is `stream`'s, following is `following`'s. Closing it cancels nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from accounts.api.throttling import count_request
+from accounts.models import TokenScope
+from conversations import protocol
+from conversations.following import FollowingConsumer, Gone, after_in, in_thread
+from conversations.joining import Joining
+from conversations.models import Conversation, Event
+from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
+
+from . import incoming, visitors
+from .commands import act, open_questions, scope_of
+from .facts import TableFacts, effort_of
+from .incoming import Frame, error
+from .projection import Framed, Told, frames_of, questions
+from .stream import Ledger, Whole
+from .visitors import Look, Visitor
+
+logger = logging.getLogger(__name__)
+
+EVENTS_A_READ = 200
+"""Of a log that is long behind; the rest follows in further reads."""
+FIRST_FRAME_SECONDS = 10.0
+"""How long a socket that showed no token has for its first frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one read of the log brought, up to event `seq`."""
+
+    seq: int
+    effort: str
+    """What frames of thinking say."""
+    frames: Sequence[Framed] = ()
+    more: bool = False
+
+
+_joining: Joining[Batch] = Joining(in_thread)
+
+
+class ChatConsumer(FollowingConsumer):
+    async def connect(self) -> None:
+        self.prepare()
+        self._look: Look | None = None
+        self._ledger = Ledger()
+        self._fresh = True
+        self._waiting: asyncio.TimerHandle | None = None
+        offered = self.scope.get("subprotocols", ())
+        chosen = visitors.SUBPROTOCOL if visitors.SUBPROTOCOL in offered else None
+        await self.accept(chosen)
+        try:
+            with translation.override(self._language):
+                await self._let_in()
+        except Gone as gone:
+            await self.refuse(gone)
+
+    async def disconnect(self, code: int) -> None:
+        self._stop_waiting()
+        await super().disconnect(code)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self._waiting is None:
+            await super().receive(text_data, bytes_data)
+            return
+        self._stop_waiting()
+        try:
+            with translation.override(self._language):
+                frame = incoming.parse(text_data)
+            if not isinstance(frame, incoming.Auth):
+                raise self._nobody(_("Nobody is signed in."))
+            await self._enter(visitors.with_secret(frame.token))
+        except incoming.Refused:
+            await self.refuse(self._nobody(_("Nobody is signed in.")))
+        except Gone as gone:
+            await self.refuse(gone)
+
+    # --- coming in --------------------------------------------------------------------------------
+
+    async def _let_in(self) -> None:
+        """Find out who it is, or wait for the first frame to say so. Raises `Gone`."""
+        after = after_in(self.scope)
+        if after is None:
+            said = error(
+                Invalid.code,
+                _("after: The number of an event is needed."),
+                _("Give the largest `seq` you were sent, or leave it out."),
+            )
+            raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
+        if after != "":
+            self._fresh, self._seen = False, int(after)
+        if visitors.in_address(self.scope, "token") is not None:
+            said = error(
+                "token_in_address",
+                _("A token does not belong into an address, where logs keep it."),
+                _(
+                    "Send it in a header, as a subprotocol or in the first frame; or ask for a ticket."
+                ),
+            )
+            raise Gone(said, incoming.CLOSED_UNAUTHORISED)
+        secret = visitors.secret_in(self.scope)
+        ticket = visitors.in_address(self.scope, "ticket")
+        if secret:
+            await self._enter(visitors.with_secret(secret))
+        elif ticket is not None:
+            look = await self._in_thread(visitors.with_ticket, ticket, self._uid)
+            if look is None:
+                raise self._nobody(_("This ticket is used up, too old, or none."))
+            await self._enter(look)
+        elif self.session_key:
+            await self._enter(visitors.with_session(self.session_key))
+        else:
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.call_later(FIRST_FRAME_SECONDS, self._give_up)
+
+    async def _enter(self, look: Look) -> None:
+        self._look = look
+        await self._in_thread(self._count_entry)
+        await self.begin()
+
+    def _count_entry(self) -> None:
+        """In a thread. Raises `Gone`."""
+        visitor = self._visitor()
+        if visitor.caller is not None:
+            try:
+                count_request(visitor.caller.token, writes=False)
+            except TooMany as problem:
+                raise Gone(_declined(problem), incoming.CLOSED_UNAUTHORISED) from None
+
+    def _give_up(self) -> None:
+        self._waiting = None
+        gone = self._nobody(_("Nobody said who they are."))
+        self._tasks.append(asyncio.ensure_future(self.refuse(gone)))
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _nobody(self, message: str) -> Gone:
+        hint = _("Show a token in a header, as a subprotocol, or in a first frame of type “auth”.")
+        return Gone(error("anonymous", message, hint), incoming.CLOSED_UNAUTHORISED)
+
+    def _visitor(self) -> Visitor:
+        """In a thread: asked anew each time. Raises `Gone`."""
+        visitor = self._look() if self._look is not None else None
+        if visitor is None:
+            raise self._nobody(_("Nobody is signed in."))
+        try:
+            visitor.require(TokenScope.CONVERSATIONS_READ)
+        except Declined as problem:
+            raise Gone(_declined(problem), incoming.CLOSED_UNAUTHORISED) from None
+        return visitor
+
+    def _conversation(self, visitor: Visitor) -> Conversation:
+        found = (
+            Conversation.objects.visible_to(visitor.user)
+            .select_related("agent_version", "owner", "organisation")
+            .filter(uid=self._uid)
+        )
+        if visitor.organisation is not None:
+            found = found.filter(organisation=visitor.organisation)
+        conversation = found.first()
+        if conversation is None:
+            said = error(
+                NotFound.code,
+                _("There is no such conversation."),
+                _("GET /api/conversations lists yours; POST /api/chat begins one."),
+            )
+            raise Gone(said, incoming.CLOSED_NOT_FOUND)
+        return conversation
+
+    # --- following --------------------------------------------------------------------------------
+
+    async def look(self) -> Batch:
+        """Sockets of one visitor that stand at the same place of the log read it together."""
+        if self._fresh or self._look is None:
+            first: Batch = await self._in_thread(self.read)
+            return first
+        key = (self._look, self._uid, self._seen, self._language)
+        return await _joining.read(key, self._read_in_language)
+
+    def read(self) -> Batch:
+        conversation = self._conversation(self._visitor())
+        if self._fresh:
+            return self._begin_now(conversation)
+        if self._seen > conversation.last_seq:
+            said = error(
+                Invalid.code,
+                _("after: The log ends with event %(seq)d.") % {"seq": conversation.last_seq},
+                _("Give the largest `seq` you were sent, or leave it out."),
+            )
+            raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
+        rows = Event.objects.filter(conversation=conversation).after(self._seen)[:EVENTS_A_READ]
+        facts = TableFacts(conversation)
+        frames: list[Framed] = []
+        seq = self._seen
+        for row in rows:
+            frames += frames_of(Told(row.seq, row.uid, row.created_at, row.value), facts)
+            seq = row.seq
+        return Batch(seq, effort_of(conversation), frames, more=len(rows) == EVENTS_A_READ)
+
+    def _read_in_language(self) -> Batch:
+        with translation.override(self._language):
+            return self.read()
+
+    def _begin_now(self, conversation: Conversation) -> Batch:
+        """From now on; of what was before, only what waits for an answer is said."""
+        self._fresh = False
+        self._seen = conversation.last_seq
+        request_id, calls = open_questions(conversation)
+        asked = questions(request_id, calls)
+        return Batch(conversation.last_seq, effort_of(conversation), asked)
+
+    def opening(self, snapshot: protocol.Snapshot, first: Any) -> Sequence[Any]:
+        ready: Frame = {"type": "ready", "conversation_id": self._uid, "last_seq": first.seq}
+        return (ready, first, snapshot)
+
+    async def write(self, item: Any) -> None:
+        match item:
+            case Batch():
+                self._ledger.effort = item.effort
+                for frame in item.frames:
+                    await self._say(
+                        self._ledger.whole(frame) if isinstance(frame, Whole) else frame
+                    )
+                if item.more:
+                    self._news.set()
+            case protocol.Piece():
+                for frame in self._ledger.piece(item):
+                    await self._say(frame)
+            case protocol.Snapshot():
+                for frame in self._ledger.snapshot(item):
+                    await self._say(frame)
+            case protocol.Closed():
+                pass
+            case _:
+                await self._say(item)
+
+    async def _say(self, frame: Frame) -> None:
+        await self.send_text(encode(frame))
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    async def answer(self, text: str | None) -> Sequence[Frame]:
+        try:
+            with translation.override(self._language):
+                frame = incoming.parse(text)
+        except incoming.Refused as refused:
+            return (refused.frame,)
+        key = {} if frame.key is None else {"key": frame.key}
+        try:
+            return await self._answer(frame)
+        except Gone as gone:
+            self._news.set()  # the next read says so again, and hangs up
+            return ({**gone.last_word, **key},)
+        except AgentError as problem:
+            return ({**_declined(problem), **key},)
+        except Exception:
+            logger.exception("A %s frame failed in conversation %s", frame.type, self._uid)
+            said = error(
+                "internal",
+                _("The server could not do this."),
+                _("Try again; if it keeps failing, tell whoever runs this server."),
+            )
+            return ({**said, **key},)
+
+    async def _answer(self, frame: incoming.Incoming) -> Sequence[Frame]:
+        match frame:
+            case incoming.Ping():
+                return ({"type": "pong"} | ({"key": frame.key} if frame.key else {}),)
+            case incoming.Auth():
+                return (
+                    error("unknown_frame", _("It is known already who you are."), "", frame.key),
+                )
+            case _:
+                answered: list[Frame] = await self._in_thread(self._act, frame)
+                return answered
+
+    def _act(self, frame: incoming.Incoming) -> list[Frame]:
+        visitor = self._visitor()
+        conversation = self._conversation(visitor)
+        visitor.require(scope_of(frame))
+        if visitor.caller is not None:
+            count_request(visitor.caller.token, writes=True)
+        return act(frame, actor=visitor.user, conversation=conversation)
+
+
+def encode(frame: Frame) -> str:
+    try:
+        return orjson.dumps(frame).decode()
+    except TypeError:  # numbers past 64 bits and halves of surrogate pairs, which models do write
+        return json.dumps(frame)
+
+
+def _declined(problem: AgentError) -> Frame:
+    said = error(problem.code, str(problem.message), str(problem.hint))
+    if isinstance(problem, Invalid) and problem.field:
+        said["field"] = problem.field
+    if isinstance(problem, TooMany):
+        said["retry_after"] = problem.retry_after
+    return said

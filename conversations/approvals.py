@@ -1,0 +1,230 @@
+"""Approvals as the log opens and closes them, always in the transaction of the event.
+
+A stored call that asks leaves one; its answer settles it, and a rest that does not wait for it makes
+it needless. What people do with one is in `actions.approvals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.dispatch import Signal
+from django.utils import timezone
+
+from harness.events import (
+    AgentMcpToolUse,
+    AgentToolUse,
+    ApprovalRequested,
+    OutcomeUnknown,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusTerminated,
+    UserToolConfirmation,
+)
+from harness.events import Event as EventValue
+from harness.patterns import input_hash
+from harness.policy import UNKNOWN
+from harness.rules import AskTerms
+
+from . import audit
+from .models import Approval, ApprovalDecision, Conversation, Event
+from .policyrules import root_of
+from .touches import touched_by
+from .webhooks import outbox
+
+changed = Signal()
+"""Sent with `approval` whenever one was opened, voted on, assigned or closed, inside the transaction:
+receivers that reach outside wait for its commit."""
+
+ASK_ANEW = ("x.approval_requested", "x.outcome_unknown")
+"""Events that put a new question about a call: each begins a round."""
+
+
+def project(conversation: Conversation, row: Event, event: EventValue) -> None:
+    """Carry one event over to the approvals of its conversation."""
+    match event:
+        case AgentToolUse() | AgentMcpToolUse() if event.evaluated_permission == "ask":
+            _open(conversation, row, event, event.terms or AskTerms(), event.reason)
+        case ApprovalRequested():
+            _ask_anew(conversation, event.tool_use_id, event.terms, event.reason)
+        case OutcomeUnknown():
+            terms = AskTerms(level="tool", effect=event.effect, risk="high", may_be_settled=False)
+            _ask_anew(conversation, event.tool_use_id, terms, UNKNOWN)
+        case UserToolConfirmation():
+            _settle(conversation, row, event)
+        case SessionStatusIdle(stop_reason=RequiresAction(event_ids=calls)):
+            _cancel(conversation, except_for=calls)
+            _reopen(conversation, calls)
+        case SessionStatusIdle() | SessionStatusTerminated():
+            _cancel(conversation)
+        case _:
+            pass
+
+
+def approval_of(conversation: Conversation, call_uid: str) -> Approval | None:
+    """The approval of a call, also of one that was asked before approvals had rows."""
+    found = Approval.objects.filter(conversation=conversation, call_uid=call_uid).first()
+    if found is not None:
+        return found
+    call = Event.objects.filter(conversation=conversation, uid=call_uid).first()
+    value = call.value if call else None
+    if call is None or not isinstance(value, AgentToolUse | AgentMcpToolUse):
+        return None
+    later = list(
+        Event.objects.filter(conversation=conversation, subject=call_uid)
+        .exclude(pk=call.pk)
+        .values_list("type", flat=True)
+    )
+    if {"user.tool_confirmation", "agent.tool_result", "agent.mcp_tool_result"} & set(later):
+        return None
+    unknown = "x.outcome_unknown" in later
+    asked = value.evaluated_permission == "ask"
+    if not asked and not unknown:
+        return None
+    times = asked + sum(later.count(name) for name in ASK_ANEW)
+    reason = UNKNOWN if unknown else value.reason
+    return _open(conversation, call, value, value.terms or AskTerms(), reason, times)
+
+
+def propose(approval: Approval, given: dict[str, Any] | None) -> None:
+    """Have the question be about this input in place of the agent's; None: about that one again."""
+    approval.final_input = given
+    approval.touches = _touches(approval)
+    approval.save(update_fields=["final_input", "touches"])
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def _open(
+    conversation: Conversation,
+    call: Event,
+    use: AgentToolUse | AgentMcpToolUse,
+    terms: AskTerms,
+    reason: str,
+    times: int = 1,
+) -> Approval:
+    approval = Approval(
+        round=times,
+        organisation_id=conversation.organisation_id,
+        conversation=conversation,
+        root_id=root_of(conversation),
+        call_uid=call.uid,
+        tool=use.name[:128],
+        input=call.payload["input"],
+        input_sha256=input_hash(call.payload["input"]),
+        requested_by_id=conversation.owner_id,
+    )
+    approval.touches = _touches(approval)
+    _set_terms(approval, terms, reason)
+    approval.save()
+    audit.about_approval(audit.Action.ASKED, approval, reason=approval.reason, risk=approval.risk)
+    outbox.announce_approval(approval)
+    changed.send(Approval, approval=approval)
+    return approval
+
+
+def _ask_anew(conversation: Conversation, call_uid: str, terms: AskTerms, reason: str) -> None:
+    """The same call waits again, or on other terms; consent from before counts no more.
+
+    With the input it had last: what a person put in the place of the agent's stays there.
+    """
+    held = Approval.objects.filter(conversation=conversation, call_uid=call_uid).first()
+    call = Event.objects.filter(conversation=conversation, uid=call_uid).first()
+    if held is None:
+        value = call.value if call else None
+        if call is not None and isinstance(value, AgentToolUse | AgentMcpToolUse):
+            _open(conversation, call, value, terms, reason)
+        return
+    held.conversation = conversation
+    held.round += 1
+    held.state = Approval.State.PENDING
+    held.closed_at = held.closed_by = None
+    held.touches = _touches(held)
+    _set_terms(held, terms, reason)
+    held.save()
+    audit.about_approval(audit.Action.ASKED, held, reason=held.reason, round=held.round)
+    outbox.announce_approval(held)
+    changed.send(Approval, approval=held)
+
+
+def _touches(approval: Approval) -> dict[str, Any]:
+    return touched_by(approval.conversation.uid, approval.tool, approval.effective_input)
+
+
+def _set_terms(approval: Approval, terms: AskTerms, reason: str) -> None:
+    now = timezone.now()
+    approval.asked_at = now
+    approval.effect = terms.effect
+    approval.destructive = terms.destructive
+    approval.tainted = terms.tainted
+    approval.rule_level = terms.level
+    approval.rule_uid = terms.rule
+    approval.reason = reason
+    approval.risk = Approval.Risk(terms.risk)
+    approval.needed = 2 if terms.two_people else 1
+    approval.reviewers_only = terms.reviewers_only
+    approval.requester_may_not_decide = terms.requester_may_not_decide
+    approval.may_be_settled = terms.may_be_settled
+    approval.turn_uid = terms.turn
+    seconds = terms.expires_seconds
+    approval.expires_at = now + timedelta(seconds=seconds) if seconds else None
+    if terms.reviewers_only:
+        approval.assignee_role = "reviewer"
+
+
+# --- closing --------------------------------------------------------------------------------------
+
+
+def _settle(conversation: Conversation, row: Event, answer: UserToolConfirmation) -> None:
+    """Only the first answer counts, as in the log itself."""
+    held = Approval.objects.filter(
+        conversation=conversation, call_uid=answer.tool_use_id, state=Approval.State.PENDING
+    ).first()
+    if held is None:
+        return
+    if answer.result == "allow":
+        held.state = Approval.State.APPROVED
+        if held.final_input != answer.edited_input:
+            held.final_input = answer.edited_input
+            held.touches = _touches(held)
+    else:
+        held.state = Approval.State.EXPIRED if answer.expired else Approval.State.DENIED
+    held.closed_at = row.created_at
+    held.closed_by_id = row.actor_id
+    held.save(update_fields=["state", "final_input", "touches", "closed_at", "closed_by"])
+    outbox.announce_approval(held)
+    changed.send(Approval, approval=held)
+
+
+def _cancel(conversation: Conversation, except_for: Sequence[str] = ()) -> None:
+    """Nobody needs an answer any more: the call was answered otherwise or is given up."""
+    waiting = Approval.objects.filter(conversation=conversation, state=Approval.State.PENDING)
+    for held in waiting.exclude(call_uid__in=except_for).select_related("conversation"):
+        held.state = Approval.State.CANCELLED
+        held.closed_at = timezone.now()
+        held.save(update_fields=["state", "closed_at"])
+        audit.about_approval(audit.Action.CANCELLED, held)
+        outbox.announce_approval(held)
+        changed.send(Approval, approval=held)
+
+
+def _reopen(conversation: Conversation, calls: Sequence[str]) -> None:
+    """A turn that was given up with its calls open goes on: the same questions wait again."""
+    given_up = Approval.objects.filter(conversation=conversation, state=Approval.State.CANCELLED)
+    for held in given_up.filter(call_uid__in=calls).select_related("conversation"):
+        held.state = Approval.State.PENDING
+        held.closed_at = None
+        held.save(update_fields=["state", "closed_at"])
+        audit.about_approval(audit.Action.ASKED, held, reason=held.reason, round=held.round)
+        outbox.announce_approval(held)
+        changed.send(Approval, approval=held)
+
+
+def votes(approval: Approval) -> int:
+    """How many people have allowed it, of those it needs."""
+    return ApprovalDecision.objects.filter(
+        approval=approval, round=approval.round, verdict=ApprovalDecision.Verdict.APPROVE
+    ).count()

@@ -1,0 +1,215 @@
+"""The socket of a conversation's page: changes after the browser's last event, streaming text, commands.
+
+It translates and decides nothing: frames are `protocol`'s, what may be done is `actions`', what is
+drawn is `presentation`'s, following is `following`'s. Closing it cancels nothing; whoever comes back
+reads the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from accounts.sessions import user_of_session
+from conversations import protocol
+from conversations.actions import answers, messages
+from conversations.actions.background import cancel_background
+from conversations.following import FollowingConsumer, Gone, after_in
+from conversations.models import Conversation, Event
+from conversations.presentation import frames
+from harness.errors import Declined, NotFound
+from jobs.prepared import Prepared
+from tools_app.questions import Answer
+
+logger = logging.getLogger(__name__)
+
+MAX_EVENTS_BEHIND = 1_000
+"""Further behind than this, loading the page again is cheaper than patching it."""
+
+_VISIBLE = Prepared(lambda given: Conversation.objects.visible_to(given.user).filter(uid=given.uid))
+
+
+class ConversationConsumer(FollowingConsumer):
+    async def connect(self) -> None:
+        self.prepare()
+        await self.accept()
+        after = after_in(self.scope)
+        if after is None:
+            said = protocol.Error(
+                "invalid",
+                _("after: The number of an event is needed."),
+                _("Give the `seq` of the last `changes` frame, or leave it out."),
+            )
+            await self.refuse(Gone(said, protocol.CLOSED_BAD_ADDRESS))
+            return
+        self._seen = int(after or 0)
+        await self.begin()
+
+    async def write(self, item: protocol.Outgoing) -> None:
+        await self.send_text(protocol.encode(item))
+
+    def read(self) -> protocol.Changed:
+        """What happened after the browser's last event. Raises `Gone`."""
+        conversation = self._conversation(self._user())
+        behind = conversation.last_seq - self._seen
+        if behind == 0:
+            return protocol.Changed(self._seen, (), (), {})
+        if behind < 0 or behind > MAX_EVENTS_BEHIND:
+            raise Gone(protocol.Reload(), protocol.CLOSED_STALE)
+        changes = frames.changes(conversation, self._seen)
+        return protocol.Changed(changes.seq, changes.units, changes.removed, changes.panels)
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    async def answer(self, text: str | None) -> Sequence[protocol.Outgoing]:
+        try:
+            with translation.override(self._language):
+                frame = protocol.parse(text)
+        except protocol.Refused as refused:
+            return (refused.frame,)
+        answer: protocol.Outgoing
+        try:
+            answer = await self._answer(frame)
+        except Gone as gone:
+            self._news.set()
+            answer = replace(gone.last_word, key=frame.key)
+        except Declined as declined:
+            self._news.set()
+            answer = protocol.Error(
+                declined.code, str(declined.message), str(declined.hint), frame.key
+            )
+        except Exception:
+            logger.exception("A %s frame failed in conversation %s", frame.type, self._uid)
+            answer = protocol.Error(
+                "internal",
+                _("The server could not do this."),
+                _("Try again; if it keeps failing, tell whoever runs this server."),
+                frame.key,
+            )
+        return (answer,)
+
+    async def _answer(self, frame: protocol.Incoming) -> protocol.Outgoing:
+        match frame:
+            case protocol.Ping():
+                return protocol.Pong()
+            case protocol.Resync():
+                return await self._snapshot()
+            case _:
+                event = await self._in_thread(self._act, frame)
+                return protocol.Accepted(
+                    frame.key, event.seq if event else None, event.uid if event else None
+                )
+
+    def _act(self, frame: protocol.Incoming) -> Event | None:
+        actor = self._user()
+        conversation = self._conversation(actor)
+        match frame:
+            case protocol.PostMessage():
+                return messages.post_message(
+                    actor=actor,
+                    conversation=conversation,
+                    text=frame.content,
+                    key=frame.key,
+                    interrupt=frame.interrupt,
+                )
+            case protocol.Stop():
+                return messages.stop(actor=actor, conversation=conversation)
+            case protocol.Withdraw():
+                return messages.withdraw_message(
+                    actor=actor, conversation=conversation, message_uid=frame.message
+                )
+            case protocol.Edit():
+                return messages.edit_message(
+                    actor=actor,
+                    conversation=conversation,
+                    message_uid=frame.message,
+                    text=frame.content,
+                )
+            case protocol.Steer():
+                return messages.steer_message(
+                    actor=actor, conversation=conversation, message_uid=frame.message
+                )
+            case protocol.Retry():
+                return messages.request_retry(actor=actor, conversation=conversation)
+            case protocol.Decide():
+                return messages.decide_call(
+                    actor=actor,
+                    conversation=conversation,
+                    call_uid=frame.call,
+                    allow=frame.allow,
+                    reason=frame.reason,
+                    shown=frame.shown,
+                    seen_round=frame.round,
+                )
+            case protocol.AnswerQuestions(skip=True):
+                return answers.skip_questions(
+                    actor=actor, conversation=conversation, call_uid=frame.call
+                )
+            case protocol.AnswerQuestions():
+                return answers.answer_questions(
+                    actor=actor,
+                    conversation=conversation,
+                    call_uid=frame.call,
+                    answers=[
+                        Answer(chosen=tuple(given.chosen), text=given.text)
+                        for given in frame.answers
+                    ],
+                )
+            case protocol.GiveResult(refuse=True):
+                return answers.refuse_custom_tool(
+                    actor=actor,
+                    conversation=conversation,
+                    call_uid=frame.call,
+                    reason=frame.content,
+                )
+            case protocol.GiveResult():
+                return answers.answer_custom_tool(
+                    actor=actor,
+                    conversation=conversation,
+                    call_uid=frame.call,
+                    content=frame.content,
+                )
+            case protocol.SwitchFeature():
+                return messages.set_feature(
+                    actor=actor,
+                    conversation=conversation,
+                    feature=frame.feature,
+                    enabled=frame.enabled,
+                )
+            case protocol.CancelBackground():
+                cancel_background(
+                    actor=actor, conversation=conversation, background_uid=frame.background
+                )
+                return None
+            case _:
+                raise TypeError(f"not a command: {frame.type}")
+
+    # --- who is there -----------------------------------------------------------------------------
+
+    def _user(self) -> User:
+        """Asked anew each time: an open socket outlives sign-outs and memberships."""
+        user = user_of_session(self.session_key)
+        if user is None:
+            raise Gone(
+                protocol.Error("anonymous", _("Nobody is signed in."), _("Sign in again.")),
+                protocol.CLOSED_ANONYMOUS,
+            )
+        return user
+
+    def _conversation(self, user: User) -> Conversation:
+        conversation = _VISIBLE.first(user=user.pk, uid=self._uid)
+        if conversation is None:
+            raise Gone(
+                protocol.Error(
+                    NotFound.code,
+                    _("There is no such conversation."),
+                    _("Open one from the list of conversations."),
+                ),
+                protocol.CLOSED_NOT_FOUND,
+            )
+        return conversation

@@ -1,0 +1,116 @@
+"""The forms of the pages. They shape input; the actions judge it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, User
+
+from .models import Agent, Environment, Vault
+from .switches import LABELS, help_text
+
+
+class TitleForm(forms.Form):
+    # Longer titles are refused by the action, which names the rule.
+    title = forms.CharField(label=_("Title"), required=False, strip=True)
+
+
+class NewConversationForm(forms.Form):
+    agent = forms.ModelChoiceField(
+        label=_("Agent"),
+        queryset=Agent.objects.none(),
+        to_field_name="uid",
+        empty_label=None,
+        widget=forms.RadioSelect,
+        error_messages={"invalid_choice": _("This agent is not on offer. Choose another one.")},
+    )
+    environment = forms.ModelChoiceField(
+        label=_("Environment"),
+        queryset=Environment.objects.none(),
+        to_field_name="uid",
+        empty_label=None,
+        help_text=_("Where the agent's tools run and what they may use."),
+        error_messages={
+            "invalid_choice": _("This environment is not on offer. Choose another one.")
+        },
+    )
+    message = forms.CharField(
+        label=_("First message"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text=_("You can also begin with an empty conversation."),
+    )
+
+    vaults = forms.ModelMultipleChoiceField(
+        label=_("Vaults"),
+        queryset=Vault.objects.none(),
+        to_field_name="uid",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("Their tokens go to the services they are for; the agent never reads them."),
+        error_messages={"invalid_choice": _("This vault is not in force. Choose another one.")},
+    )
+
+    def __init__(self, *args: Any, user: User, organisation: Organisation, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        agents = Agent.objects.visible_to(user).usable_in(organisation).on_offer()
+        environments = Environment.objects.visible_to(user).usable_in(organisation).on_offer()
+        vaults = Vault.objects.visible_to(user).filter(organisation=organisation).in_force()
+        _offer(self.fields["agent"], agents.select_related("current"))
+        _offer(self.fields["environment"], environments)
+        _offer(self.fields["vaults"], vaults)
+        for name, label in LABELS.items():
+            self.fields[name] = forms.BooleanField(
+                label=label, required=False, help_text=help_text(name)
+            )
+
+    def features(self) -> dict[str, bool]:
+        return {name: self.cleaned_data[name] for name in LABELS}
+
+    def vault_uids(self) -> list[str]:
+        return [vault.uid for vault in self.cleaned_data["vaults"]]
+
+    def switches(self) -> list[forms.BoundField]:
+        return [self[name] for name in LABELS]
+
+
+class PreferenceForm(forms.Form):
+    default_agent = forms.ModelChoiceField(
+        label=_("Agent for new conversations"),
+        queryset=Agent.objects.none(),
+        to_field_name="uid",
+        required=False,
+        empty_label=_("The first one on offer"),
+    )
+    default_environment = forms.ModelChoiceField(
+        label=_("Environment for new conversations"),
+        queryset=Environment.objects.none(),
+        to_field_name="uid",
+        required=False,
+        empty_label=_("The first one on offer"),
+    )
+
+    def __init__(self, *args: Any, user: User, organisation: Organisation, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        agents = Agent.objects.visible_to(user).usable_in(organisation).on_offer()
+        environments = Environment.objects.visible_to(user).usable_in(organisation).on_offer()
+        _offer(self.fields["default_agent"], agents)
+        _offer(self.fields["default_environment"], environments)
+
+
+class MailForm(forms.Form):
+    mail_when_waiting = forms.BooleanField(
+        label=_("Mail me about what waits for my answer and I have not seen"), required=False
+    )
+    # The range is the action's rule.
+    mail_after_minutes = forms.IntegerField(
+        label=_("After so many minutes"), widget=forms.NumberInput(attrs={"inputmode": "numeric"})
+    )
+
+
+def _offer(field: forms.Field, queryset: Any) -> None:
+    assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
+    field.queryset = queryset

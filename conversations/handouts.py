@@ -1,0 +1,92 @@
+"""Calls for workers as the log opens and closes them, always in the transaction of the event.
+
+Whoever hands a call out sees to it that there is a work item, so that a worker hears of it. What
+workers do with one is `work`'s.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from harness.events import (
+    WAITS_FOR_WORKER,
+    CallHandedOut,
+    OutcomeUnknown,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusTerminated,
+    StopReason,
+    UserToolResult,
+)
+from harness.events import Event as EventValue
+
+from .hub import hub
+from .models import Conversation, Event, HandedCall, WorkItem
+
+
+def project(conversation: Conversation, row: Event, event: EventValue) -> None:
+    """Carry one event over to the calls that workers have or are to take."""
+    match event:
+        case CallHandedOut():
+            HandedCall.objects.create(
+                conversation=conversation,
+                call_uid=event.tool_use_id,
+                seq=row.seq,
+                effect=event.effect,
+                idempotent=event.idempotent,
+            )
+            queue(conversation)
+        case UserToolResult() | OutcomeUnknown():
+            close(conversation, event.tool_use_id)
+        case SessionStatusIdle(stop_reason=RequiresAction(event_ids=calls)):
+            # One that was answered by a stop or another end needs no worker any more.
+            HandedCall.objects.filter(conversation=conversation).exclude(
+                call_uid__in=calls
+            ).delete()
+        case SessionStatusIdle() | SessionStatusTerminated():
+            if HandedCall.objects.filter(conversation=conversation).delete()[0]:
+                _drop_queued(conversation)
+        case _:
+            pass
+
+
+def stop_reason_of(conversation: Conversation, reason: StopReason) -> str:
+    """What the conversation's row says of a rest: whether people are waited for, or only workers."""
+    if isinstance(reason, RequiresAction):
+        handed = open_calls(conversation)
+        if handed and handed.issuperset(reason.event_ids):
+            return WAITS_FOR_WORKER
+    return reason.type
+
+
+def open_calls(conversation: Conversation) -> set[str]:
+    """The calls that workers have or are to take."""
+    return set(
+        HandedCall.objects.filter(conversation=conversation).values_list("call_uid", flat=True)
+    )
+
+
+def close(conversation: Conversation, call_uid: str) -> None:
+    HandedCall.objects.filter(conversation=conversation, call_uid=call_uid).delete()
+
+
+def queue(conversation: Conversation) -> None:
+    """Have a work item for the conversation, unless one is alive; its lock is held."""
+    if WorkItem.objects.filter(conversation=conversation).alive().exists():
+        return
+    environment = conversation.environment
+    WorkItem.objects.create(environment=environment, conversation=conversation)
+    transaction.on_commit(partial(hub.nudge, environment.uid, 0))
+
+
+def _drop_queued(conversation: Conversation) -> None:
+    """Nobody took it, and nothing is left to be done."""
+    waiting = WorkItem.objects.filter(conversation=conversation, state=WorkItem.State.QUEUED)
+    waiting.update(
+        state=WorkItem.State.STOPPED,
+        ending=WorkItem.Ending.NEEDLESS,
+        stopped_at=timezone.now(),
+    )

@@ -1,0 +1,55 @@
+"""One read for all who want the same at the same time.
+
+Hundreds follow one conversation, and each event has all of them ask the tables at once. Who asks
+while an equal read still waits for its thread joins it; a read that has begun takes nobody in, because
+it may be too old for who comes now. So everybody's answer is as fresh as a read of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+
+class Joining(Generic[T]):
+    """`in_thread` runs a function in a thread and returns what it returns."""
+
+    def __init__(self, in_thread: Callable[[Callable[[], T]], Awaitable[T]]) -> None:
+        self._in_thread = in_thread
+        self._waiting: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[Hashable, asyncio.Future[T]]
+        ] = WeakKeyDictionary()
+
+    async def read(self, key: Hashable, function: Callable[[], T]) -> T:
+        """What `function` returns or raises, called after this was asked for.
+
+        Equal keys mean that it does not matter whose function is called.
+        """
+        loop = asyncio.get_running_loop()
+        waiting = self._waiting.setdefault(loop, {})
+        shared = waiting.get(key)
+        if shared is None:
+
+            def begin() -> T:
+                # In the thread, before it looks: from here on nobody joins.
+                del waiting[key]
+                return function()
+
+            shared = loop.create_task(self._run(begin))
+            shared.add_done_callback(_heard)
+            waiting[key] = shared
+        # One who leaves takes nothing from the others.
+        return await asyncio.shield(shared)
+
+    async def _run(self, begin: Callable[[], T]) -> T:
+        return await self._in_thread(begin)
+
+
+def _heard(shared: asyncio.Future[T]) -> None:
+    """So that an error nobody waited for any more is not complained of."""
+    if not shared.cancelled():
+        shared.exception()

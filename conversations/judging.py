@@ -1,0 +1,62 @@
+"""Judges a call as a run would, outside of any run: for edited inputs, simulations and previews."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.agentconfig import AgentConfig
+from harness.events import UserToolConfirmation
+from harness.history import History
+from harness.kit import Kit
+from harness.policy import Judgement
+from harness.rules import LevelledRule
+from harness.tools import Tool
+from tools_app.catalogue import all_tools
+from tools_app.workspace import workspace_for
+
+from .kits import Choice, Unavailable, tools_of
+from .log import entries_after
+from .models import Conversation
+from .policyrules import rules_for
+from .sandboxing import plan_sandbox
+
+
+def judging_kit(
+    config: AgentConfig,
+    rules: Sequence[LevelledRule],
+    tools: Mapping[str, Tool] | None = None,
+) -> Kit:
+    """A kit that judges and cannot ask a model anything. `tools`: as they are where it judges; None:
+    as they are without a sandbox's policy."""
+    return Kit(
+        config=config,
+        provider=Unavailable(Choice(config.provider, config.model)),
+        model=config.model,
+        tools=all_tools() if tools is None else tools,
+        workspace=Path(),
+        rules=rules,
+    )
+
+
+def kit_of(conversation: Conversation) -> Kit:
+    config = conversation.config
+    sandbox = plan_sandbox(conversation, config, workspace_for(conversation.uid))
+    return judging_kit(config, rules_for(conversation), tools_of(sandbox))
+
+
+def history_of(conversation: Conversation) -> History:
+    return History(entries_after(conversation.pk, 0), features=conversation.features)
+
+
+def judge(
+    conversation: Conversation,
+    tool: str,
+    arguments: Mapping[str, Any],
+    decision: UserToolConfirmation | None = None,
+) -> Judgement:
+    """What a run would be told of this call, as the conversation and the rules stand now."""
+    return kit_of(conversation).judge(
+        tool, history_of(conversation), arguments=arguments, decision=decision
+    )

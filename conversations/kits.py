@@ -1,0 +1,358 @@
+"""Builds what one run works with: provider, tools, words, from the rows of its conversation.
+
+Which provider "auto" means for this person is decided here; whose key it uses, by `accounts`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from accounts.models import Organisation, ProviderKey, Scope, User
+from accounts.provider_addresses import why_refused
+from accounts.provider_keys import resolve
+from harness.agentconfig import AgentConfig
+from harness.errors import AgentError, NotConfigured
+from harness.kit import Kit
+from harness.messages import ModelRequest, Piece
+from harness.ports import Live, Tracer
+from harness.providers.contract import Provider
+from harness.providers.table import ProviderConfig, build, kind_of, preload
+from harness.rules import LevelledRule
+from harness.texts import Texts
+from harness.tools import Tool
+from jobs.engine import engine
+from jobs.prepared import Prepared
+from tools_app.builtin.background import EXTRA as BACKGROUND
+from tools_app.builtin.shared import EXTRA as SHARED
+from tools_app.builtin.shell import EXTRA as SHELL
+from tools_app.builtin.shell import under
+from tools_app.catalogue import all_tools
+from tools_app.elsewhere import tools_elsewhere
+from tools_app.provenance import EXTRA as PROVENANCE
+from tools_app.provenance import OUTPUT
+from tools_app.sandbox.policy import Policy
+from tools_app.sandboxes import NONE as UNCONFINED
+from tools_app.web.credentials import EXTRA as CREDENTIALS
+from tools_app.workspace import Workspace, workspace_for
+
+from .background import ConversationsBackground
+from .departures import has_left
+from .liveoutput import LiveOutput
+from .models import Conversation, Environment, Prompt
+from .policyrules import rules_for
+from .provenance import TableProvenance
+from .sandboxing import SandboxPlan, plan_sandbox, shell_access
+from .sharedfiles import TableSharedFiles
+from .vaults.bearers import ConversationCredentials
+
+logger = logging.getLogger(__name__)
+
+AUTO = "auto"
+AUTO_ORDER = ("anthropic", "openai_compatible")
+"""Which services "auto" tries for a key, before it falls back to the demo."""
+DEMO = "demo"
+KEPT_PROVIDERS = 50
+"""Clients of model services that stay open although no run uses them."""
+COMMANDS = ("bash", "background_run")
+"""Tools whose reach is the sandbox's."""
+OUTPUTS = "outputs"
+"""The folder of the workspace in which results are kept that are too long for a prompt."""
+
+_TEXTS = Prepared(lambda given: Prompt.objects.order_by("pk").values_list("name", "text"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The provider and model that a person's work with an agent uses, or why none can be used."""
+
+    provider: str
+    model: str
+    config: ProviderConfig | None = None
+    problem: NotConfigured | None = None
+
+
+def choose_provider(config: AgentConfig, user: User | None, organisation: Organisation) -> Choice:
+    """What `config` means for this person now. Never raises: a problem is part of the answer."""
+    names = AUTO_ORDER if config.provider == AUTO else (config.provider,)
+    for name in names:
+        try:
+            kind = kind_of(name)
+            key = resolve(user, organisation, name)
+        except NotConfigured as refusal:
+            return Choice(name, config.model, problem=refusal)
+        if config.provider == AUTO and key is None:
+            continue
+        model = config.model or kind.default_model
+        if not model:
+            problem = NotConfigured(
+                f"The agent names no model, and {kind.label} has no default one.",
+                hint="Staff can enter a model in the agent's settings.",
+            )
+            return Choice(name, "", problem=problem)
+        found = ProviderConfig(
+            name=name,
+            api_key=key.key if key else "",
+            base_url=key.base_url if key else "",
+            # Typed into a form by somebody who does not run this server.
+            judge=why_refused if key and key.base_url and key.scope != Scope.DEPLOYMENT else None,
+            timeout=settings.AGENTSITE_PROVIDER_TIMEOUT,
+        )
+        return Choice(name, model, config=found)
+    return Choice(DEMO, DEMO, config=ProviderConfig(name=DEMO))
+
+
+@dataclass(slots=True)
+class _Client:
+    config: ProviderConfig
+    provider: Provider
+    runs: int = 0
+    """That use it now."""
+
+
+class Providers:
+    """Providers by their configuration, built once for each event loop: making a client is dear.
+
+    At most `kept` that no run uses stay open; of more, the one that was not used for longest is closed.
+    """
+
+    def __init__(
+        self, kept: int = KEPT_PROVIDERS, make: Callable[[ProviderConfig], Provider] = build
+    ) -> None:
+        self._kept = kept
+        self._make = make
+        self._clients: OrderedDict[tuple[int, str], _Client] = OrderedDict()
+        self._in_use: dict[int, _Client] = {}
+        self._replaced: list[_Client] = []
+
+    def get(self, choice: Choice) -> Provider:
+        """For a run, which gives it back with `let_go`."""
+        if choice.config is None:
+            return Unavailable(choice)
+        loop = id(asyncio.get_running_loop())
+        slot = (loop, f"{choice.config.name} {choice.config.base_url} {choice.config.api_key}")
+        client = self._clients.get(slot)
+        if client is None or client.config != choice.config:
+            try:
+                provider = self._make(choice.config)
+            except NotConfigured as problem:
+                return Unavailable(Choice(choice.provider, choice.model, problem=problem))
+            if client is not None:
+                self._replaced.append(client)
+            client = self._clients[slot] = _Client(choice.config, provider)
+        self._clients.move_to_end(slot)
+        self._in_use[id(client.provider)] = client
+        client.runs += 1
+        return client.provider
+
+    async def let_go(self, provider: Provider) -> None:
+        """A run needs it no more. Nothing for a stand-in."""
+        client = self._in_use.get(id(provider))
+        if client is None:
+            return
+        client.runs -= 1
+        if client.runs == 0:
+            del self._in_use[id(provider)]
+        idle = [slot for slot, held in self._clients.items() if not held.runs]
+        unneeded = [self._clients.pop(slot) for slot in idle[: max(0, len(idle) - self._kept)]]
+        unneeded += [held for held in self._replaced if not held.runs]
+        self._replaced = [held for held in self._replaced if held.runs]
+        for held in unneeded:
+            await _close(held.provider)
+
+    async def close(self) -> None:
+        """Close those of this event loop, which ends."""
+        loop = id(asyncio.get_running_loop())
+        for slot in [slot for slot in self._clients if slot[0] == loop]:
+            await _close(self._clients.pop(slot).provider)
+
+
+async def _close(provider: Provider) -> None:
+    try:
+        await provider.aclose()
+    except Exception:
+        logger.exception("the client of %s was not closed in order", provider.name)
+
+
+class Unavailable:
+    """Stands for a provider that cannot be had; asking it says why, as any provider's failure."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.name = choice.provider
+        self._problem = choice.problem or NotConfigured(f"{choice.provider} is not configured.")
+        self._nothing: tuple[Piece, ...] = ()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        for piece in self._nothing:
+            yield piece
+        raise self._problem
+
+    async def aclose(self) -> None:
+        pass
+
+
+providers = Providers()
+"""The process's own."""
+engine.at_end(providers.close)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What of a kit comes from tables, read in one go in a database thread."""
+
+    config: AgentConfig
+    choice: Choice
+    system: str
+    texts: Texts
+    workspace: Path
+    tracing: bool
+    departed: bool
+    """The person it would work for has left."""
+    extras: dict[str, Any]
+    shared: TableSharedFiles
+    sandbox: SandboxPlan
+    """What commands run in."""
+    rules: tuple[LevelledRule, ...] = ()
+    """Those of every level but the agent's own."""
+
+
+def preload_services() -> None:
+    """Import what the services need that a key is known for. It takes seconds, for which the first
+    answer after a start would wait otherwise."""
+    given = settings.AGENTSITE_PROVIDER_KEYS.items()
+    named = {name for name, where in given if where.get("key") or where.get("base_url")}
+    named.update(ProviderKey.objects.order_by().values_list("provider", flat=True).distinct())
+    for name in sorted(named):
+        with suppress(NotConfigured):
+            preload(ProviderConfig(name, api_key="some"))
+
+
+def plan_kit(conversation: Conversation) -> Plan:
+    config = conversation.config
+    choice = choose_provider(config, conversation.owner, conversation.organisation)
+    if choice.config is not None:
+        preload(choice.config)
+    workspace = workspace_for(conversation.uid)
+    return Plan(
+        config=config,
+        choice=choice,
+        system=_system_prompt(config, conversation),
+        texts=current_texts(),
+        workspace=workspace,
+        tracing=conversation.features.tracing,
+        departed=has_left(conversation),
+        extras={"conversation": conversation.uid},
+        shared=TableSharedFiles(conversation, workspace),
+        sandbox=plan_sandbox(conversation, config, workspace),
+        rules=rules_for(conversation),
+    )
+
+
+def build_kit(
+    plan: Plan,
+    *,
+    live: Live,
+    tracer: Tracer | None,
+    offload: Callable[..., Awaitable[Any]],
+    read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None,
+    output: LiveOutput | None = None,
+) -> Kit:
+    """The kit itself, on the loop that will run it. `output` carries what commands print."""
+    shell = shell_access(plan.sandbox, output)
+    marks = TableProvenance(plan.sandbox.conversation_id)
+    # What is kept in this server's workspace could not be read there.
+    elsewhere = plan.sandbox.backend == Environment.Backend.WORKER
+    return Kit(
+        config=plan.config,
+        provider=providers.get(plan.choice),
+        model=plan.choice.model,
+        tools=tools_of(plan.sandbox),
+        workspace=plan.workspace,
+        system=plan.system,
+        texts=plan.texts,
+        live=live,
+        tracer=tracer,
+        offload=offload,
+        keep=None if elsewhere else partial(_keep, offload, plan.workspace, marks),
+        extras={
+            **plan.extras,
+            SHELL: shell,
+            PROVENANCE: marks,
+            SHARED: plan.shared,
+            BACKGROUND: ConversationsBackground(plan.sandbox.conversation_id, shell),
+            CREDENTIALS: ConversationCredentials(plan.sandbox.conversation_id),
+        },
+        rules=plan.rules,
+        read_rules=read_rules,
+    )
+
+
+def tools_of(sandbox: SandboxPlan) -> Mapping[str, Tool]:
+    """Every tool there is, as it is where the conversation's commands and files are."""
+    if sandbox.backend == Environment.Backend.WORKER:
+        return tools_elsewhere(all_tools())
+    return tools_under(sandbox.policy, confined=sandbox.backend != UNCONFINED)
+
+
+def tools_under(policy: Policy, *, confined: bool = True) -> Mapping[str, Tool]:
+    """Every tool there is; those that run commands as they are under this policy."""
+    tools = all_tools()
+    changed = {
+        name: under(policy, tools[name], confined=confined) for name in COMMANDS if name in tools
+    }
+    return {**tools, **changed}
+
+
+async def _keep(
+    offload: Callable[..., Awaitable[Any]],
+    workspace: Path,
+    marks: TableProvenance,
+    call: str,
+    text: str,
+    untrusted: bool,
+) -> str:
+    """Store a result that is too long for a prompt in the workspace; its path, "" if it cannot be."""
+
+    def store() -> None:
+        if untrusted:
+            marks.mark_file(path, OUTPUT)
+        entry = Workspace(workspace).write_bytes(path, text.encode(errors="replace"))
+        if untrusted:
+            marks.mark_file(path, OUTPUT, entry.inode)
+
+    path = f"{OUTPUTS}/{call}.txt"
+    try:
+        await offload(store)
+    except AgentError:
+        return ""
+    return path
+
+
+def current_texts() -> Texts:
+    """The harness's sentences as staff have them now; ours where a row is missing."""
+    known = {field.name for field in fields(Texts)}
+    named = {name.replace("-", "_"): text for name, text in _TEXTS.all()}
+    return Texts(
+        **{**asdict(Texts()), **{name: text for name, text in named.items() if name in known}}
+    )
+
+
+def _system_prompt(config: AgentConfig, conversation: Conversation) -> str:
+    """Instructions and the facts that stay the same for the whole conversation, so that the cached
+    beginning of every prompt stays the same as well."""
+    owner = conversation.owner.get_full_name() or conversation.owner.username
+    facts = [
+        f"You work for {owner} in {conversation.organisation.name}.",
+        f"The conversation began on {conversation.created_at:%A, %d %B %Y}.",
+        "Files are those of this conversation's own workspace; give paths relative to it.",
+    ]
+    return "\n\n".join(part for part in (config.instructions, "\n".join(facts)) if part)

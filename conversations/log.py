@@ -1,0 +1,388 @@
+"""The only writer of events, and of what a conversation's row says about its log.
+
+One call is one transaction: the numbers, the rows, the projections, the money. Readers are nudged
+after the commit. Whether somebody may append is the caller's question (`actions`), whether a run
+still owns its conversation is answered here, in the same transaction as the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.models import User
+from harness.errors import LeaseLost
+from harness.events import (
+    AgentMcpToolResult,
+    AgentMessage,
+    AgentThinking,
+    AgentToolResult,
+    BackgroundFinished,
+    BudgetReached,
+    EndTurn,
+    InputTaken,
+    MessageEdited,
+    MessageWithdrawn,
+    RequiresAction,
+    RetryRequested,
+    SessionError,
+    SessionStatusIdle,
+    SessionStatusRescheduled,
+    SessionStatusRunning,
+    SessionStatusTerminated,
+    SessionUpdated,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    SpanToolEnd,
+    SpanToolStart,
+    TodosUpdated,
+    UserCustomToolResult,
+    UserDefineOutcome,
+    UserInterrupt,
+    UserMessage,
+    UserToolConfirmation,
+    UserToolResult,
+    WakeDue,
+    WakeRequested,
+    dump,
+    dump_text,
+    load,
+    subject_of,
+)
+from harness.events import Event as EventValue
+from harness.history import Entry
+from jobs.prepared import Prepared
+
+from . import approvals, budgets, budgetstops, deadletters, delays, handouts, logsql
+from .counting import count_error
+from .hub import hub
+from .models import Conversation, Event, PartialBlock, Run
+from .search import index_edited, index_event
+from .spending import record_request_end
+from .webhooks import outbox
+
+_WAITING = (
+    UserMessage,
+    UserInterrupt,
+    UserToolConfirmation,
+    UserDefineOutcome,
+    WakeDue,
+    BackgroundFinished,
+)
+"""Inputs that a run handles later; every other event is handled by being stored."""
+
+_CALLS_FOR_A_RUN = (
+    UserMessage,
+    UserInterrupt,
+    UserToolConfirmation,
+    UserCustomToolResult,
+    UserToolResult,
+    RetryRequested,
+    BackgroundFinished,
+)
+"""What must not be forgotten although the wake that announces it may be."""
+
+_PLAIN = (
+    AgentThinking,
+    AgentToolResult,
+    AgentMcpToolResult,
+    SpanToolStart,
+    SpanToolEnd,
+    TodosUpdated,
+)
+"""What changes nothing but the log, on either road to it. Whoever gives one of them a projection takes
+it out of here first."""
+
+
+_AFTER = Prepared(
+    lambda given: (
+        Event.objects.filter(conversation=given.conversation)
+        .after(given.seq)
+        .values_list("uid", "seq", "payload", "created_at")
+    )
+)
+_SENT_BEFORE = Prepared(
+    lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
+)
+
+_ANSWERS_FROM_OUTSIDE = ("user.custom_tool_result", "user.tool_result")
+
+
+def append(
+    conversation_id: int,
+    entries: Sequence[Entry],
+    *,
+    run: Run | None = None,
+    actor: User | None = None,
+    key: str | None = None,
+) -> list[Event]:
+    """Store `entries` at the end of the log and return their rows.
+
+    With `run`: raises `LeaseLost`, storing nothing, when that run no longer holds the conversation.
+    With `key` (the sender's idempotency key, for the first entry): if the log already has it, the
+    stored row is returned and nothing is written. A model call is stored only with what it may cost
+    reserved: raises `budgets.CapReached`, storing nothing, where a budget has no room for it. Raises
+    `Conversation.DoesNotExist`.
+    """
+    with transaction.atomic():
+        # The row lock gives each event its number: order of seq is order of commit.
+        conversation = logsql.hold(conversation_id)
+        if run is not None and not logsql.running([run.pk]):
+            raise _lease_lost(run)
+        if key is not None:
+            known = _SENT_BEFORE.all(conversation=conversation.pk, key=key)
+            if known:
+                return known
+        now = timezone.now()
+        rows = [
+            _row(conversation.pk, conversation.last_seq + place, entry, at=now)
+            for place, entry in enumerate(entries, start=1)
+        ]
+        for row in rows:
+            row.conversation, row.actor, row.run = conversation, actor, run
+        if key is not None:
+            rows[0].key = key
+        logsql.insert(rows)
+        conversation.last_seq += len(rows)
+        conversation.active_at = now
+        for row, entry in zip(rows, entries, strict=True):
+            if not is_plain(entry.event):
+                _project(conversation, row, entry.event)
+        logsql.keep(conversation)
+        interrupts = any(isinstance(entry.event, UserInterrupt) for entry in entries)
+        transaction.on_commit(partial(_tell, conversation.uid, conversation.last_seq, interrupts))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one run wants to append: plain events, each of which `is_plain`."""
+
+    run: Run
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where the entries stand now, one behind the other, and since when."""
+
+    first_seq: int
+    at: datetime
+
+    def of(self, entries: Sequence[Entry]) -> list[Entry]:
+        at = self.at.timestamp()
+        return [
+            Entry(entry.uid, entry.event, seq, at)
+            for seq, entry in enumerate(entries, self.first_seq)
+        ]
+
+
+def append_together(asked: Sequence[Asked]) -> list[Stored | LeaseLost | None]:
+    """`append` for runs of different conversations at once, in one transaction.
+
+    Each is answered for itself: a run that no longer holds its conversation gets its `LeaseLost` and
+    stores nothing. None: nothing was stored, because somebody else holds the conversation at this
+    moment, or it is gone; `append` waits for the one and tells of the other.
+    """
+    with transaction.atomic():
+        held = logsql.hold_free([each.run.conversation_id for each in asked])
+        running = logsql.running([each.run.pk for each in asked])
+        now = timezone.now()
+        news: list[logsql.NewEvent] = []
+        counts: list[tuple[int, int]] = []
+        told: list[tuple[str, int]] = []
+        answers: list[Stored | LeaseLost | None] = []
+        for each in asked:
+            pk = each.run.conversation_id
+            # Taken out: of two runs of one conversation the second one comes by itself.
+            found = held.pop(pk, None)
+            if found is None:
+                answers.append(None)
+            elif each.run.pk not in running:
+                answers.append(_lease_lost(each.run))
+            else:
+                uid, last_seq = found
+                news += [
+                    _new(pk, seq, entry, each.run.pk)
+                    for seq, entry in enumerate(each.entries, last_seq + 1)
+                ]
+                counts.append((pk, len(each.entries)))
+                told.append((uid, last_seq + len(each.entries)))
+                answers.append(Stored(last_seq + 1, now))
+        if news:
+            logsql.insert_events(news, at=now)
+            logsql.lengthen(counts, at=now)
+            transaction.on_commit(partial(_tell_all, told))
+    return answers
+
+
+def is_plain(event: EventValue) -> bool:
+    """Whether storing it changes nothing but the log: no column, no other table, no money."""
+    return isinstance(event, _PLAIN)
+
+
+def entries_after(conversation_id: int, seq: int) -> list[Entry]:
+    """The log behind `seq`, as the harness reads it."""
+    return [
+        Entry(uid, load(payload), place, at.timestamp())
+        for uid, place, payload, at in _AFTER.all(conversation=conversation_id, seq=seq)
+    ]
+
+
+def _tell(conversation_uid: str, seq: int, interrupts: bool) -> None:
+    hub.nudge(conversation_uid, seq)
+    if interrupts:
+        hub.interrupt(conversation_uid)
+
+
+def _tell_all(told: Sequence[tuple[str, int]]) -> None:
+    for conversation_uid, seq in told:
+        hub.nudge(conversation_uid, seq)
+
+
+def _lease_lost(run: Run) -> LeaseLost:
+    return LeaseLost(f"run {run.pk} no longer holds conversation {run.conversation_id}")
+
+
+def _row(conversation_id: int, seq: int, entry: Entry, *, at: datetime) -> Event:
+    event = entry.event
+    return Event(
+        conversation_id=conversation_id,
+        seq=seq,
+        uid=entry.uid,
+        type=event.type,
+        subject=subject_of(entry.uid, event),
+        payload=dump(event),
+        processed_at=None if isinstance(event, _WAITING) else at,
+        created_at=at,
+    )
+
+
+def _new(conversation_id: int, seq: int, entry: Entry, run_id: int) -> logsql.NewEvent:
+    event = entry.event
+    return logsql.NewEvent(
+        conversation_id,
+        seq,
+        entry.uid,
+        event.type,
+        subject_of(entry.uid, event),
+        run_id,
+        dump_text(event),
+    )
+
+
+def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
+    """Carry one event over to the conversation's own columns and to the tables that follow it."""
+    if isinstance(event, _CALLS_FOR_A_RUN):
+        conversation.owes_run = True
+    approvals.project(conversation, row, event)
+    handouts.project(conversation, row, event)
+    if isinstance(event, outbox.FOLLOWED):
+        outbox.follow(conversation, event)
+    match event:
+        case UserMessage():
+            conversation.message_count += 1
+            conversation.queued_count += 1
+            index_event(row)
+        case MessageEdited():
+            index_edited(row, event.event_id)
+        case UserInterrupt():
+            delays.cancel(conversation)
+        case WakeRequested():
+            delays.ask(conversation, row, event)
+        case AgentMessage():
+            conversation.message_count += 1
+            PartialBlock.objects.filter(uid=row.uid).delete()
+            index_event(row)
+        case InputTaken():
+            messages = _mark_processed(conversation, event.event_ids)
+            conversation.queued_count = max(0, conversation.queued_count - messages)
+        case MessageWithdrawn():
+            _mark_processed(conversation, (event.event_id,))
+            conversation.queued_count = max(0, conversation.queued_count - 1)
+        case SessionStatusRunning():
+            conversation.status = Conversation.Status.RUNNING
+            delays.retried(conversation)
+            if conversation.stop_reason == "budget_reached":
+                budgetstops.forget(conversation)
+        case SessionStatusIdle():
+            conversation.status = Conversation.Status.IDLE
+            conversation.stop_reason = handouts.stop_reason_of(conversation, event.stop_reason)
+            conversation.owes_run = _still_owes(conversation, event)
+            _mark_handled(conversation, event, before=row.seq)
+            delays.retried(conversation)
+            if isinstance(event.stop_reason, BudgetReached):
+                budgetstops.look_again(conversation)
+            deadletters.rested(conversation, row, event)
+        case SessionStatusRescheduled():
+            conversation.status = Conversation.Status.RESCHEDULING
+            conversation.owes_run = Event.objects.waiting_interrupts(conversation.pk).exists()
+            delays.put_off(conversation, row, event)
+        case SessionError():
+            transaction.on_commit(partial(count_error, event))
+        case SessionStatusTerminated():
+            conversation.status = Conversation.Status.TERMINATED
+        case SessionUpdated():
+            if event.title is not None:
+                conversation.title = event.title[:200]
+                index_event(row)
+            if event.features or event.overrides:
+                conversation.stored_features = conversation.features_with(event.features)
+                conversation.overrides = {**conversation.overrides, **event.overrides}
+                conversation.save(update_fields=["stored_features", "overrides"])
+        case SpanModelRequestStart():
+            budgets.reserve(conversation, row.uid, event, now=row.created_at)
+        case SpanModelRequestEnd():
+            begun = load(logsql.payload_of(event.model_request_start_id))
+            if isinstance(begun, SpanModelRequestStart):
+                record_request_end(conversation, begun, event, run=row.run)
+        case _:
+            pass
+
+
+def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:
+    """Whether something that came right before this rest is left for another run."""
+    match rest.stop_reason:
+        case EndTurn():
+            return conversation.queued_count > 0 or _has_untold_ends(conversation)
+        case RequiresAction(event_ids=calls):
+            events = Event.objects.filter(conversation=conversation)
+            answered = Q(type__in=_ANSWERS_FROM_OUTSIDE, subject__in=calls)
+            # What was decided about a call that a worker has now, was heeded when it got it.
+            own = [call for call in calls if call not in handouts.open_calls(conversation)]
+            decided = Q(type="user.tool_confirmation", subject__in=own)
+            return (
+                events.filter(answered | decided).exists()
+                or Event.objects.waiting_interrupts(conversation.pk).exists()
+            )
+        case _:
+            return False
+
+
+def _has_untold_ends(conversation: Conversation) -> bool:
+    """Whether a background command has ended and no turn has taken that in."""
+    ends = Event.objects.filter(conversation=conversation, type="x.background_finished")
+    return ends.filter(processed_at=None).exists()
+
+
+def _mark_processed(conversation: Conversation, uids: Sequence[str]) -> int:
+    """How many messages among them no longer wait from now on."""
+    types = logsql.mark_processed(conversation.pk, uids, at=timezone.now())
+    return types.count("user.message")
+
+
+def _mark_handled(conversation: Conversation, rest: SessionStatusIdle, *, before: int) -> None:
+    """At a rest every answer to a call that came before it has been heeded, and every interrupt as
+    well, unless the turn only waits for a person and is still to be ended."""
+    handled = ["user.tool_confirmation"]
+    if not isinstance(rest.stop_reason, RequiresAction):
+        handled.append("user.interrupt")
+    Event.objects.filter(
+        conversation=conversation, processed_at=None, type__in=handled, seq__lt=before
+    ).update(processed_at=timezone.now())

@@ -1,0 +1,111 @@
+"""Agents (presets): who works, and each version of how.
+
+A version never changes; changing an agent adds one (`actions.agents`). A conversation keeps the
+version it began with.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, User
+from harness.agentconfig import AgentConfig
+from harness.ids import new_id
+
+
+def new_agent_id() -> str:
+    return new_id("agent")
+
+
+class AgentQuerySet(models.QuerySet["Agent"]):
+    def visible_to(self, user: User) -> Self:
+        """The deployment's own agents and those of the person's organisations."""
+        return self.filter(
+            Q(organisation__isnull=True) | Q(organisation__memberships__user=user)
+        ).distinct()
+
+    def usable_in(self, organisation: Organisation) -> Self:
+        """Those that work done for this organisation may use."""
+        return self.filter(Q(organisation__isnull=True) | Q(organisation=organisation))
+
+    def on_offer(self) -> Self:
+        """Those a new conversation may choose."""
+        return self.filter(archived_at__isnull=True, current__isnull=False)
+
+
+class Agent(models.Model):
+    uid = models.CharField(max_length=40, unique=True, default=new_agent_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="agents",
+        help_text=_("Empty: everybody on this server may use it."),
+    )
+    name = models.CharField(_("name"), max_length=100)
+    description = models.CharField(_("description"), max_length=500, blank=True)
+    seed_name = models.CharField(max_length=100, unique=True, null=True, editable=False)
+    """Set on the agents we ship, so that a later start finds them again."""
+    seed_digest = models.CharField(max_length=64, blank=True, editable=False)
+    """Digest of what the last seeding wrote: while it still matches, staff changed nothing."""
+    current = models.ForeignKey(
+        "AgentVersion", on_delete=models.RESTRICT, null=True, related_name="+", editable=False
+    )
+    metadata = models.JSONField(default=dict, editable=False)
+    """What programs note on it: names and texts."""
+    archived_at = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, editable=False
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("agent (preset)")
+        verbose_name_plural = _("agents (presets)")
+        constraints = [
+            # Two, because SQLite knows no null that equals another.
+            models.UniqueConstraint(
+                fields=["organisation", "name"],
+                condition=Q(archived_at__isnull=True, organisation__isnull=False),
+                name="agent_name_unique_in_organisation",
+            ),
+            models.UniqueConstraint(
+                fields=["name"],
+                condition=Q(archived_at__isnull=True, organisation__isnull=True),
+                name="agent_name_unique_for_everybody",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AgentVersion(models.Model):
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    stored_config = models.JSONField(db_column="config")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["agent", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "number"], name="agent_version_number_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} v{self.number}"
+
+    @property
+    def config(self) -> AgentConfig:
+        return AgentConfig.model_validate(self.stored_config)

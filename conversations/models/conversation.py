@@ -1,0 +1,177 @@
+"""Conversations: one durable thread of work between people and an agent.
+
+The log (`Event`) is the truth; `status`, `stop_reason`, `title`, `features` and the counters here
+are its projections, written by `conversations.log` in the same transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, User
+from harness.agentconfig import AgentConfig, Features
+from harness.events import WAITS_FOR_WORKER
+from harness.ids import new_conversation_id
+
+from .agent import AgentVersion
+from .environment import Environment
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    def visible_to(self, user: User) -> Self:
+        """The person's own, in organisations she still belongs to."""
+        return self.filter(owner=user, organisation__memberships__user=user)
+
+    def listed_in(self, organisation: Organisation, *, archived: bool = False) -> Self:
+        """What the organisation's list shows: not the conversations that agents started."""
+        return self.filter(organisation=organisation, parent=None, archived_at__isnull=not archived)
+
+    def in_list_order(self) -> Self:
+        """Pinned first, then by last activity; `id` makes the order total."""
+        return self.order_by(F("pinned_at").desc(nulls_last=True), "-active_at", "-id")
+
+
+class Conversation(models.Model):
+    class Status(models.TextChoices):
+        IDLE = "idle", _("idle")
+        RUNNING = "running", _("running")
+        RESCHEDULING = "rescheduling", _("trying again soon")
+        TERMINATED = "terminated", _("ended")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_conversation_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="conversations"
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+    )
+    parent = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="children"
+    )
+    agent_version = models.ForeignKey(AgentVersion, on_delete=models.RESTRICT, related_name="+")
+    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    status = models.CharField(max_length=20, choices=Status, default=Status.IDLE)
+    stop_reason = models.CharField(max_length=30, blank=True)
+    """Type of the last rest's stop reason; empty before the first. `WAITS_FOR_WORKER` in place of
+    `requires_action` where nothing but workers can act."""
+    stored_features = models.JSONField(db_column="features", default=dict)
+    overrides = models.JSONField(default=dict)
+    """Fields of `AgentConfig` that differ here from the agent's version; read `config`."""
+    last_seq = models.PositiveBigIntegerField(default=0)
+    message_count = models.PositiveIntegerField(default=0)
+    """Messages people posted and replies with text."""
+    queued_count = models.PositiveIntegerField(default=0)
+    """Messages that wait for their turn."""
+    context_tokens = models.PositiveIntegerField(default=0)
+    """Prompt and reply tokens of the last main model request: how full the context is."""
+    owes_run = models.BooleanField(default=False)
+    """Something came in that a run must heed and none has come to rest over yet: the sweep's word,
+    should the wake have been lost."""
+    metadata = models.JSONField(default=dict)
+    """What programs note on it: names and texts."""
+    pinned_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    active_at = models.DateTimeField(default=timezone.now)
+    """When the log last grew."""
+
+    objects = ConversationQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("conversation")
+        verbose_name_plural = _("conversations")
+        indexes = [
+            models.Index(
+                fields=["active_at"], condition=Q(owes_run=True), name="conversation_owing"
+            ),
+            models.Index(
+                fields=["status"],
+                condition=Q(status__in=["running", "rescheduling"]),
+                name="conversation_busy",
+            ),
+            models.Index(
+                fields=["active_at", "id"],
+                condition=Q(status="idle", stop_reason="requires_action"),
+                name="conversation_waiting",
+            ),
+            models.Index(
+                "owner",
+                F("pinned_at").desc(),  # SQLite indexes know no NULLS LAST; there it is the default
+                F("active_at").desc(),
+                F("id").desc(),
+                name="conversation_list",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        # Not the title: lists and confirmations of the admin print this, also for staff who may not
+        # read what people wrote.
+        return self.uid
+
+    def get_absolute_url(self) -> str:
+        return reverse("conversations:conversation", kwargs={"uid": self.uid})
+
+    @property
+    def features(self) -> Features:
+        return Features.model_validate(self.stored_features)
+
+    @property
+    def config(self) -> AgentConfig:
+        """The agent as it is in this conversation: its version with this conversation's overrides."""
+        stored = self.agent_version.stored_config
+        return AgentConfig.model_validate({**stored, **self.overrides})
+
+    @property
+    def is_running(self) -> bool:
+        return self.status in {self.Status.RUNNING, self.Status.RESCHEDULING}
+
+    @property
+    def waits_for_person(self) -> bool:
+        """It rests until somebody answers a call that asks."""
+        return self.status == self.Status.IDLE and self.stop_reason == "requires_action"
+
+    @property
+    def waits_for_worker(self) -> bool:
+        """It rests until workers of its environment have answered; no person is asked anything."""
+        return self.status == self.Status.IDLE and self.stop_reason == WAITS_FOR_WORKER
+
+    @property
+    def may_be_interrupted(self) -> bool:
+        """Whether there is anything to stop: it is at work, waits for somebody or has a queue."""
+        return self.status != self.Status.TERMINATED and (
+            self.is_running
+            or self.queued_count > 0
+            or self.waits_for_person
+            or self.waits_for_worker
+        )
+
+    @property
+    def is_about_to_start(self) -> bool:
+        """It rests, but a run is owed for what waits in the queue."""
+        return (
+            self.status == self.Status.IDLE
+            and not self.waits_for_person
+            and not self.waits_for_worker
+            and self.owes_run
+            and self.queued_count > 0
+        )
+
+    @property
+    def has_stopped_short(self) -> bool:
+        """It rests because of a failure, a limit or a refusal."""
+        return self.status == self.Status.IDLE and self.stop_reason in {
+            "retries_exhausted",
+            "budget_reached",
+            "refusal",
+        }
+
+    def features_with(self, changes: dict[str, bool]) -> dict[str, Any]:
+        return Features.model_validate({**self.stored_features, **changes}).model_dump()

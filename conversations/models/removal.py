@@ -1,0 +1,18 @@
+"""What is left to delete outside of the tables, once a conversation's rows are gone.
+
+Written in the transaction that deletes it, so that a process which dies right after leaves no files
+behind for ever. `conversations.removals` writes and clears the rows.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Removal(models.Model):
+    uid = models.CharField(max_length=40, unique=True)
+    """Of the conversation that was deleted."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.uid

@@ -1,0 +1,83 @@
+"""Files that programs upload, and their copies in the workspaces of conversations.
+
+The bytes lie in AGENTSITE_FILES_DIR under the file's id (`actions.stored_files`).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, User
+from harness.ids import new_id
+
+from .conversation import Conversation
+
+
+def new_file_id() -> str:
+    return new_id("file")
+
+
+def new_resource_id() -> str:
+    return new_id("sesrsc")
+
+
+class StoredFileQuerySet(models.QuerySet["StoredFile"]):
+    def visible_to(self, user: User) -> Self:
+        """The person's own, in organisations she still belongs to."""
+        return self.filter(owner=user, organisation__memberships__user=user)
+
+
+class StoredFile(models.Model):
+    uid = models.CharField(max_length=40, unique=True, default=new_file_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="stored_files"
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="stored_files"
+    )
+    filename = models.CharField(_("name"), max_length=255)
+    mime_type = models.CharField(_("type"), max_length=127)
+    size = models.PositiveBigIntegerField(_("bytes"))
+    sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = StoredFileQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("uploaded file")
+        verbose_name_plural = _("uploaded files")
+
+    def __str__(self) -> str:
+        return self.uid
+
+
+class FileResource(models.Model):
+    """A copy of a file in a conversation's workspace."""
+
+    uid = models.CharField(max_length=40, unique=True, default=new_resource_id, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="file_resources"
+    )
+    file = models.ForeignKey(StoredFile, on_delete=models.SET_NULL, null=True, related_name="+")
+    """Null once the upload was deleted; the copy stays."""
+    file_uid = models.CharField(max_length=40)
+    path = models.CharField(max_length=400)
+    """Relative to the workspace."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = _("file of a conversation")
+        verbose_name_plural = _("files of conversations")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "path"], name="file_resource_path")
+        ]
+
+    def __str__(self) -> str:
+        return self.uid

@@ -1,0 +1,200 @@
+"""What a page or a socket is given: units as HTML with their places, and the panels.
+
+Both read the log in a fixed number of queries, whatever its size. Whether somebody may see the
+conversation was asked before; here it is only drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypedDict
+
+from django.template.loader import get_template
+from django.utils.safestring import SafeString
+
+from conversations.models import Conversation, Event
+from conversations.models.event import EventQuerySet
+from harness.events import InputTaken
+from jobs.prepared import Prepared
+
+from .panels import Drawn, affected_panels, every_panel, panels_of
+from .units import FIRST_TYPES, Unit, units_of
+
+PAGE_EVENTS = 100
+"""Some screens full: what is above is fetched while one scrolls up."""
+SUBJECTS = 64
+"""Events about more subjects than these at once are rare, and asked for with a query of their own."""
+
+_AFTER = Prepared(
+    lambda given: (
+        Event.objects.filter(conversation=given.conversation)
+        .after(given.seq)
+        .select_related("actor")
+    )
+)
+_CURRENT = Prepared(
+    lambda given: Conversation.objects.select_related("agent_version").filter(pk=given.pk)
+)
+
+
+class UnitFrame(TypedDict):
+    """One unit for a socket."""
+
+    key: str
+    kind: str
+    place: str
+    order: int
+    html: str
+    members: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is different since `after_seq`: units to put or replace, keys to remove, panels to redraw.
+
+    `panels` holds the inner HTML of `#panel-<name>`, plain text for `title`, and for `features` how
+    each switch stands.
+    """
+
+    seq: int
+    units: list[UnitFrame] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    panels: dict[str, Drawn] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of the transcript. An older one has no queue and no panels."""
+
+    units: list[SafeString]
+    queue: list[SafeString]
+    first_seq: int
+    """Give it as `before` to get what comes before this stretch."""
+    has_older: bool
+    seq: int
+    """Give it as `after` to a socket, to get what came since."""
+    panels: dict[str, Drawn] = field(default_factory=dict)
+
+
+def render_unit(unit: Unit) -> SafeString:
+    """The one element of `unit`, without space around it."""
+    html = get_template(unit.template).render({"unit": unit, **unit.context})
+    return SafeString(html.strip())
+
+
+def changes(conversation: Conversation, after_seq: int) -> Changes:
+    """Everything that is drawn differently because of the events behind `after_seq`."""
+    new = _AFTER.all(conversation=conversation.pk, seq=after_seq)
+    if not new:
+        return Changes(seq=after_seq)
+    taken = _taken(new)
+    subjects = {row.subject for row in new} | set(taken)
+    about = [row for row in _about(conversation, subjects) if not _stands(row, taken)]
+    units = units_of(about, taken=taken)
+    withdrawn = {row.subject for row in new if row.type == "x.message_withdrawn"}
+    current = _CURRENT.first(pk=conversation.pk) or conversation
+    return Changes(
+        seq=new[-1].seq,
+        units=[_frame(unit) for unit in units],
+        removed=sorted(withdrawn - {unit.key for unit in units}),
+        panels=panels_of(current, affected_panels(new)),
+    )
+
+
+def page(conversation: Conversation, before: int | None = None, limit: int = PAGE_EVENTS) -> Page:
+    """The units that stand in the last `limit` events before seq `before` (None: the end of the log).
+
+    A unit belongs to where it stands, however late its last event came; so pages neither overlap nor
+    leave anything out.
+    """
+    current = Conversation.objects.select_related("agent_version").get(pk=conversation.pk)
+    window = _rows(conversation).order_by("-seq")
+    if before is not None:
+        window = window.filter(seq__lt=before)
+    here = list(window[:limit])[::-1]
+    taken = _taken(here)
+    subjects = set(taken)
+    subjects.update(
+        row.subject
+        for row in here
+        if row.type in FIRST_TYPES and row.type != "user.message" and row.uid == row.subject
+    )
+    if before is None:
+        waiting = Event.objects.filter(
+            conversation_id=conversation.pk, type="user.message", processed_at=None
+        )
+        subjects.update(waiting.values_list("uid", flat=True))
+    first_seq = here[0].seq if here else 1
+    end = here[-1].seq if here else 0
+    units = [
+        unit
+        for unit in units_of(_about(conversation, subjects), taken=taken)
+        if unit.place == "queue" or first_seq <= unit.order <= end
+    ]
+    return Page(
+        units=[render_unit(unit) for unit in units if unit.place == "log"],
+        queue=[render_unit(unit) for unit in units if unit.place == "queue"],
+        first_seq=first_seq,
+        has_older=first_seq > 1,
+        seq=end,
+        panels=panels_of(current, every_panel()) if before is None else {},
+    )
+
+
+def _rows(conversation: Conversation) -> EventQuerySet:
+    return Event.objects.filter(conversation_id=conversation.pk).select_related("actor")
+
+
+def _about(conversation: Conversation, subjects: set[str]) -> Iterable[Event]:
+    """Unsorted, as `units_of` takes them: asked for by seq, SQLite would read the whole log."""
+    if not 0 < len(subjects) <= SUBJECTS:
+        return _rows(conversation).about(subjects).order_by()
+    places = 1 << (len(subjects) - 1).bit_length()
+    named = [*subjects, *[min(subjects)] * (places - len(subjects))]
+    return _about_some(places).all(
+        conversation=conversation.pk,
+        **{f"subject{place}": subject for place, subject in enumerate(named)},
+    )
+
+
+@cache
+def _about_some(places: int) -> Prepared[Event]:
+    """`_about` for so many subjects; one may be given more than once."""
+    return Prepared(
+        lambda given: (
+            Event.objects.filter(conversation=given.conversation)
+            .about({getattr(given, f"subject{place}") for place in range(places)})
+            .select_related("actor")
+            .order_by()
+        )
+    )
+
+
+def _stands(row: Event, taken: Mapping[str, int]) -> bool:
+    """Whether `row` is a message that left the queue outside the events at hand: where it stands was
+    drawn before, or will be with the event that took it."""
+    return row.type == "user.message" and row.processed_at is not None and row.uid not in taken
+
+
+def _taken(rows: Iterable[Event]) -> dict[str, int]:
+    taken: dict[str, int] = {}
+    for row in rows:
+        if row.type != "x.input_taken":
+            continue
+        value = row.value
+        if isinstance(value, InputTaken):
+            taken.update({uid: row.seq for uid in value.event_ids if uid not in taken})
+    return taken
+
+
+def _frame(unit: Unit) -> UnitFrame:
+    return UnitFrame(
+        key=unit.key,
+        kind=unit.kind,
+        place=unit.place,
+        order=unit.order,
+        html=render_unit(unit),
+        members=list(unit.members),
+    )

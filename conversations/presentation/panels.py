@@ -1,0 +1,258 @@
+"""The panels beside a transcript: status, task list, meter, the title, and how the switches stand.
+
+All words come from the server and depend on what is stored only, never on the time of day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+from django.db.models import Count, Sum
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+
+from conversations.amounts import money, number
+from conversations.budgets import standing
+from conversations.models import BackgroundCommand, Conversation, Event, Usage
+from harness.events import (
+    SessionError,
+    SessionStatusIdle,
+    SessionStatusRescheduled,
+    SessionUpdated,
+    TodosUpdated,
+)
+from jobs.prepared import Prepared
+
+from .content import Moment, visible
+
+Panel = Literal["status", "todos", "background", "meter", "title", "features"]
+Drawn = str | dict[str, bool]
+"""Inner HTML; of `title` plain text; of `features` how each switch stands, by its name."""
+
+COMMAND_CHARACTERS = 200
+
+_STATUS_TYPES = (
+    "session.status_running",
+    "session.status_idle",
+    "session.status_rescheduled",
+    "session.status_terminated",
+    "session.error",
+    "user.interrupt",
+)
+"""An error is told with the rest or the wait that it led to, which is stored right behind it."""
+
+_AFFECTS: dict[str, frozenset[Panel]] = {
+    **dict.fromkeys(_STATUS_TYPES, frozenset({"status"})),
+    "session.status_idle": frozenset({"status", "meter"}),
+    "user.message": frozenset({"status"}),
+    "x.message_withdrawn": frozenset({"status"}),
+    "x.input_taken": frozenset({"status"}),
+    "session.usage": frozenset({"meter"}),
+    "span.model_request_end": frozenset({"meter"}),
+    "agent.thread_context_compacted": frozenset({"meter"}),
+    "x.todos_updated": frozenset({"todos"}),
+    "x.background_started": frozenset({"background"}),
+    "x.background_finished": frozenset({"background"}),
+}
+
+_NEWEST = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type__in=_STATUS_TYPES
+    ).order_by("-seq")[:2]
+)
+_SPENT = Prepared(
+    lambda given: (
+        Usage.objects.filter(conversation=given.conversation)
+        .order_by()
+        .values_list("conversation")
+        .annotate(
+            calls=Count("id"),
+            priced=Count("cost"),
+            cost=Sum("cost"),
+            fresh=Sum("input_tokens"),
+            written=Sum("cache_creation_input_tokens"),
+            cached=Sum("cache_read_input_tokens"),
+            output=Sum("output_tokens"),
+        )
+    )
+)
+
+
+def every_panel() -> set[Panel]:
+    return {"status", "todos", "background", "meter", "title", "features"}
+
+
+def affected_panels(rows: Iterable[Event]) -> set[Panel]:
+    """The panels that may look different because of `rows`."""
+    affected: set[Panel] = set()
+    for row in rows:
+        affected |= _AFFECTS.get(row.type, frozenset())
+        if row.type == "session.updated":
+            value = row.value
+            if not isinstance(value, SessionUpdated):
+                continue
+            if value.title is not None:
+                affected.add("title")
+            if value.features:
+                affected.add("features")
+    return affected
+
+
+def panels_of(conversation: Conversation, wanted: Iterable[Panel]) -> dict[str, Drawn]:
+    """What each wanted panel shows. At most one query a panel, and three for the meter, which shows
+    the budgets."""
+    return {name: _MAKERS[name](conversation) for name in sorted(wanted)}
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def _status(conversation: Conversation) -> str:
+    state, words = _status_words(conversation, _NEWEST.all(conversation=conversation.pk))
+    queued = conversation.queued_count
+    if state == "starting":
+        queued -= 1  # the one it starts with
+    return render_to_string(
+        "conversations/panels/status.html",
+        {
+            "state": state,
+            "words": words,
+            "queued": queued,
+            "may_stop": conversation.may_be_interrupted,
+        },
+    ).strip()
+
+
+def _status_words(conversation: Conversation, newest: Sequence[Event]) -> tuple[str, str]:
+    last = next((row for row in newest if row.type != "session.error"), None)
+    match conversation.status:
+        case Conversation.Status.RUNNING:
+            if last is not None and last.type == "user.interrupt":
+                return "running", _("Stopping…")
+            return "running", _("Working…")
+        case Conversation.Status.RESCHEDULING:
+            return "rescheduling", _try_again_words(newest)
+        case Conversation.Status.TERMINATED:
+            return "terminated", _("Ended")
+    if conversation.is_about_to_start:
+        return "starting", _("Starting…")
+    value = last.value if last is not None else None
+    if isinstance(value, SessionStatusIdle) and value.interrupted:
+        return "stopped", _("Stopped")
+    match conversation.stop_reason:
+        case "requires_action":
+            return "waiting", _("Waiting for you")
+        case "waits_for_worker":
+            return "worker", _("Waiting for a worker")
+        case "retries_exhausted":
+            return "failed", _("Failed")
+        case "budget_reached":
+            return "limit", _("Stopped at a limit")
+        case "refusal":
+            return "refused", _("The model declined")
+    return "idle", _("Ready")
+
+
+def _try_again_words(newest: Sequence[Event]) -> str:
+    """When, and because of what: the error stands right before the wait it led to."""
+    row, before = (*newest, None, None)[:2]
+    put_off = row.value if row is not None else None
+    if row is None or not isinstance(put_off, SessionStatusRescheduled):
+        return _("Trying again soon…")
+    due = Moment.of(row.created_at + timedelta(seconds=put_off.delay_seconds)).clock
+    cause = before.value if before is not None else None
+    if isinstance(cause, SessionError) and cause.error.retry_status == "retrying":
+        return _("Trying again at %(time)s: %(reason)s") % {
+            "time": due,
+            "reason": cause.error.message,
+        }
+    return _("Trying again at %(time)s") % {"time": due}
+
+
+# --- task list ------------------------------------------------------------------------------------
+
+
+def _todos(conversation: Conversation) -> str:
+    row = (
+        Event.objects.filter(conversation_id=conversation.pk, type="x.todos_updated")
+        .order_by("-seq")
+        .first()
+    )
+    value = row.value if row is not None else None
+    todos = value.todos if isinstance(value, TodosUpdated) else ()
+    if not todos:
+        return ""
+    done = [todo for todo in todos if todo.status == "completed"]
+    context = {
+        "todos": todos,
+        "done": len(done),
+        "all": len(todos),
+        "current": next((todo for todo in todos if todo.status == "in_progress"), None),
+    }
+    return render_to_string("conversations/panels/todos.html", context).strip()
+
+
+# --- background commands --------------------------------------------------------------------------
+
+
+def _background(conversation: Conversation) -> str:
+    running = BackgroundCommand.objects.running().filter(conversation_id=conversation.pk)
+    rows = [
+        {
+            "uid": row.uid,
+            "command": visible(" ".join(row.command.split()))[:COMMAND_CHARACTERS],
+            "since": Moment.of(row.started_at),
+            "ending": row.cancel_asked_at is not None,
+            "output": row.output_path,
+        }
+        for row in running
+    ]
+    if not rows:
+        return ""
+    return render_to_string("conversations/panels/background.html", {"rows": rows}).strip()
+
+
+# --- meter ----------------------------------------------------------------------------------------
+
+
+def _meter(conversation: Conversation) -> str:
+    found = _SPENT.first(conversation=conversation.pk)
+    _pk, calls, priced, cost, fresh, written, cached, output = found or (0,) * 8
+    window = conversation.config.limits.context_window
+    fill = min(100, round(100 * conversation.context_tokens / window))
+    context: dict[str, Any] = {
+        "calls": calls,
+        "fresh": number(fresh + written),
+        "cached": number(cached),
+        "output": number(output),
+        "cost_known": priced == calls,
+        "cost": money(cost or Decimal(0)),
+        "some_cost": bool(cost),
+        "fill": fill,
+        "is_filling": fill >= 80,
+        "context_tokens": number(conversation.context_tokens),
+        "window": number(window),
+        "budgets": standing(conversation),
+    }
+    return render_to_string("conversations/panels/meter.html", context).strip()
+
+
+def _title(conversation: Conversation) -> str:
+    return conversation.title or _("Untitled")
+
+
+def _features(conversation: Conversation) -> dict[str, bool]:
+    return conversation.features.model_dump()
+
+
+_MAKERS: dict[Panel, Callable[[Conversation], Drawn]] = {
+    "status": _status,
+    "todos": _todos,
+    "background": _background,
+    "meter": _meter,
+    "title": _title,
+    "features": _features,
+}

@@ -1,0 +1,347 @@
+"""The words of `/ws/conversations/<uid>/`: every frame a browser may send, and may get.
+
+Incoming frames are strict and bounded; whatever breaks a rule becomes one `Refused`, which names
+the rule and the remedy and never ends the connection. Acting on frames is the consumer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import orjson
+from django.conf import settings
+from django.utils.translation import gettext as _
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+KEY_CHARACTERS = 100
+"""Length of `conversations.Event.key`."""
+
+CLOSED_BAD_ADDRESS = 4400
+CLOSED_ANONYMOUS = 4401
+CLOSED_NOT_FOUND = 4404
+CLOSED_STALE = 4409
+
+
+# --- from the browser -----------------------------------------------------------------------------
+
+
+class _Incoming(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+Key = Annotated[str, Field(min_length=1, max_length=KEY_CHARACTERS)]
+Uid = Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class PostMessage(_Incoming):
+    """`key` is the sender's own: the same key twice is one message, so resending is safe."""
+
+    type: Literal["message"] = "message"
+    content: str
+    key: Key | None = None
+    interrupt: bool = False
+
+
+class Stop(_Incoming):
+    type: Literal["stop"] = "stop"
+    key: Key | None = None
+
+
+class Withdraw(_Incoming):
+    type: Literal["withdraw"] = "withdraw"
+    message: Uid
+    key: Key | None = None
+
+
+class Edit(_Incoming):
+    """What a message that still waits shall say instead."""
+
+    type: Literal["edit"] = "edit"
+    message: Uid
+    content: str
+    key: Key | None = None
+
+
+class Steer(_Incoming):
+    """Sends a message that still waits into the answer that is under way."""
+
+    type: Literal["steer"] = "steer"
+    message: Uid
+    key: Key | None = None
+
+
+class Retry(_Incoming):
+    type: Literal["retry"] = "retry"
+    key: Key | None = None
+
+
+class Decide(_Incoming):
+    """`shown` is the hash of the arguments on the card, `round` the number of its question: a call is
+    allowed as it was seen, or not at all. Without them, as the agent asked for it."""
+
+    type: Literal["decide"] = "decide"
+    call: Uid
+    allow: bool
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+    shown: Annotated[str, Field(max_length=64)] = ""
+    round: Annotated[int, Field(ge=1)] | None = None
+    key: Key | None = None
+
+
+class GivenAnswer(BaseModel):
+    """To one question: labels of its options, the person's own words, both or neither."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    chosen: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=20)] = []
+    text: str = ""
+
+
+class AnswerQuestions(_Incoming):
+    """Answers what the agent asked, in the order of its questions; `skip` lets it go on without."""
+
+    type: Literal["answer"] = "answer"
+    call: Uid
+    answers: Annotated[list[GivenAnswer], Field(max_length=20)] = []
+    skip: bool = False
+    key: Key | None = None
+
+
+class GiveResult(_Incoming):
+    """Answers a custom tool's call in its program's place; with `refuse`, `content` is the reason."""
+
+    type: Literal["result"] = "result"
+    call: Uid
+    content: str
+    refuse: bool = False
+    key: Key | None = None
+
+
+class SwitchFeature(_Incoming):
+    type: Literal["feature"] = "feature"
+    feature: Annotated[str, Field(min_length=1, max_length=40)]
+    enabled: bool
+    key: Key | None = None
+
+
+class CancelBackground(_Incoming):
+    """Ends a background command."""
+
+    type: Literal["cancel_background"] = "cancel_background"
+    background: Uid
+    key: Key | None = None
+
+
+class Resync(_Incoming):
+    """Asks for a snapshot of the text that is arriving."""
+
+    type: Literal["resync"] = "resync"
+    key: Key | None = None
+
+
+class Ping(_Incoming):
+    type: Literal["ping"] = "ping"
+    key: Key | None = None
+
+
+Incoming = (
+    PostMessage
+    | Stop
+    | Withdraw
+    | Edit
+    | Steer
+    | Retry
+    | Decide
+    | AnswerQuestions
+    | GiveResult
+    | SwitchFeature
+    | CancelBackground
+    | Resync
+    | Ping
+)
+
+TYPES: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in Incoming.__args__)
+
+_ADAPTER: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discriminator="type")])
+
+
+class Refused(Exception):
+    """A frame that cannot be taken. `frame` is what the sender is told."""
+
+    def __init__(self, frame: Error) -> None:
+        super().__init__(frame.message)
+        self.frame = frame
+
+
+def parse(text: str | None) -> Incoming:
+    """The frame in `text` (None: it was a binary one). Raises `Refused` and nothing else."""
+    if text is None:
+        raise Refused(
+            Error("bad_frame", _("A frame must be text."), _("Send one JSON object as text."))
+        )
+    limit: int = settings.AGENTSITE_SOCKET_FRAME_BYTES
+    if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
+        raise Refused(
+            Error(
+                "too_large",
+                _("A frame may hold at most %(limit)d bytes.") % {"limit": limit},
+                _("Send less text, or upload it as a file."),
+            )
+        )
+    try:
+        data = orjson.loads(text)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        data = None
+    if not isinstance(data, dict):
+        raise Refused(
+            Error(
+                "bad_frame",
+                _("A frame must be one JSON object."),
+                _('For example {"type": "message", "content": "Hello"}.'),
+            )
+        )
+    key = _key_of(data)
+    if data.get("type") not in TYPES:
+        raise Refused(
+            Error(
+                "unknown_frame",
+                _("There is no such type of frame."),
+                _("The types are: %(types)s.") % {"types": ", ".join(TYPES)},
+                key,
+            )
+        )
+    try:
+        frame = _ADAPTER.validate_python(data)
+    except ValidationError as error:
+        raise Refused(_explained(error, key)) from None
+    if isinstance(frame, PostMessage | Edit):
+        _check_content(frame)
+    return frame
+
+
+def _key_of(data: Mapping[str, Any]) -> str | None:
+    key = data.get("key")
+    return key if isinstance(key, str) and 0 < len(key) <= KEY_CHARACTERS else None
+
+
+def _explained(error: ValidationError, key: str | None) -> Error:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"][1:]) or "type"
+    return Error(
+        "invalid",
+        f"{field}: {first['msg']}.",
+        _("Correct the field “%(field)s” and send the frame again.") % {"field": field},
+        key,
+    )
+
+
+def _check_content(frame: PostMessage | Edit) -> None:
+    limit: int = settings.AGENTSITE_MESSAGE_CHARACTERS
+    if not frame.content.strip():
+        raise Refused(
+            Error("invalid", _("content: A message needs some text."), _("Write it."), frame.key)
+        )
+    if len(frame.content) > limit:
+        raise Refused(
+            Error(
+                "too_large",
+                _("content: A message may hold at most %(limit)d characters; this one has %(has)d.")
+                % {"limit": limit, "has": len(frame.content)},
+                _("Shorten it, or upload it as a file and name the file."),
+                frame.key,
+            )
+        )
+
+
+# --- to the browser -------------------------------------------------------------------------------
+# Our own values, so they are plain frozen dataclasses, which orjson writes without a detour: a
+# delta costs well under a microsecond.
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Nothing was done and nothing is lost; the connection stays."""
+
+    code: str
+    message: str
+    hint: str = ""
+    key: str | None = None
+    type: Literal["error"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Stored as event `uid` with number `seq`; both null when there was nothing to store."""
+
+    key: str | None
+    seq: int | None
+    uid: str | None
+    type: Literal["accepted"] = "accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Everything up to event `seq` is now drawn by these units, or was drawn by earlier ones."""
+
+    seq: int
+    units: Sequence[Mapping[str, Any]]
+    removed: Sequence[str]
+    panels: Mapping[str, str | dict[str, bool]]
+    type: Literal["changes"] = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlock:
+    block: str
+    kind: Literal["text", "thinking", "output"]
+    continues: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All text that is arriving right now; what is not in it has ended."""
+
+    blocks: Sequence[OpenBlock]
+    type: Literal["snapshot"] = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Streaming text. `offset` counts the Unicode characters of the block before `text`."""
+
+    block: str
+    kind: Literal["text", "thinking", "output"]
+    offset: int
+    text: str
+    continues: str | None = None
+    type: Literal["delta"] = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The block ended; its unit, if it left one, comes with a `changes` frame."""
+
+    block: str
+    type: Literal["closed"] = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """The browser's page and the log are too far apart to be patched: load the page again."""
+
+    type: Literal["reload"] = "reload"
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    type: Literal["pong"] = "pong"
+
+
+Outgoing = Error | Accepted | Changed | Snapshot | Piece | Closed | Reload | Pong
+
+
+def encode(frame: Outgoing) -> str:
+    return orjson.dumps(frame).decode()

@@ -1,0 +1,205 @@
+"""What a conversation's commands run in: the policy that holds for it, its mounts, its shell's end.
+
+The policy is read from tables in a database thread (`plan_sandbox`); access to shells is made on the
+loop that runs them (`shell_access`). Sandboxes themselves are `tools_app`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from django.core.cache import cache
+
+from harness.agentconfig import AgentConfig
+from harness.errors import AgentError, Invalid
+from jobs.engine import engine
+from jobs.prepared import Prepared
+from tools_app import quota, sandboxes
+from tools_app.builtin.shell import ShellAccess
+from tools_app.sandbox.contract import Mount, Mounts, Unavailable
+from tools_app.sandbox.guarantees import MEANING, Guarantee
+from tools_app.sandbox.narrowing import narrow_where_said
+from tools_app.sandbox.policy import Policy, read_policy
+
+from .commandlog import TableCommandLog
+from .liveoutput import LiveOutput
+from .models import Conversation, SandboxRules
+from .sharedfiles import lay_out
+
+FOUND = "sandboxes:found"
+"""The cache's key for what probes found, by host."""
+SHARED = Path("/shared")
+"""Where they show the agent's shared files, read-only."""
+WORKSPACE = Path("/workspace")
+"""Where sandboxes that have a view of files of their own show the workspace."""
+
+engine.at_end(sandboxes.close_sandboxes)
+
+_RULES = Prepared(lambda given: SandboxRules.objects.filter(organisation=given.organisation))
+_read = lru_cache(maxsize=200)(read_policy)
+"""Policies never change once they are read; reading YAML costs milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPlan:
+    """What tables say about a conversation's commands."""
+
+    conversation_id: int
+    conversation_uid: str
+    workspace: Path
+    backend: str
+    policy: Policy
+    problem: AgentError | None = None
+    shared: Path | None = None
+    """The folder of the agent's shared files, if there are any."""
+
+    @property
+    def mounts(self) -> Mounts:
+        label = "this conversation's own workspace"
+        workdir = Mount(self.workspace, WORKSPACE, writable=True, label=label)
+        if self.shared is None:
+            return Mounts(workdir)
+        label = "what all conversations of this agent share"
+        return Mounts(workdir, (Mount(self.shared, SHARED, writable=False, label=label),))
+
+
+def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Path) -> SandboxPlan:
+    """What environment, organisation and agent allow together. A policy that cannot be read (one of
+    an older version, say) lets no command run, and says so."""
+    problem: AgentError | None = None
+    policy = Policy()
+    try:
+        policy = policy_of(conversation, config)
+    except Invalid as invalid:
+        problem = Unavailable(
+            f"The command was not run: {invalid.message}",
+            hint="Staff can correct the policy of the environment, the organisation or the agent.",
+        )
+    return SandboxPlan(
+        conversation.pk,
+        conversation.uid,
+        workspace,
+        conversation.environment.backend,
+        policy,
+        problem,
+        lay_out(conversation),
+    )
+
+
+def policy_of(conversation: Conversation, config: AgentConfig) -> Policy:
+    """The policy in force. Raises Invalid for one that cannot be read."""
+    rules = _RULES.first(organisation=conversation.organisation_id)
+    return narrow_where_said(
+        _within_quota(_read(conversation.environment.policy)),
+        _read(rules.policy) if rules is not None else None,
+        _read(config.sandbox) if config.sandbox.strip() else None,
+    )
+
+
+def _within_quota(policy: Policy) -> Policy:
+    """The workspace has one limit, whether files or commands fill it."""
+    resources = policy.resources
+    size = quota.limit_megabytes(resources.workspace_mb)
+    return policy.model_copy(
+        update={"resources": resources.model_copy(update={"workspace_mb": size})}
+    )
+
+
+def shell_access(plan: SandboxPlan, live: LiveOutput | None = None) -> ShellAccess:
+    """On the loop that runs the commands."""
+    here = sandboxes.sandboxes()
+    problem = plan.problem
+    unconfined = here.unconfined if plan.backend == sandboxes.NONE else None
+    try:
+        backends = here.preferred(plan.backend)
+    except Unavailable as unavailable:
+        backends, problem = (), problem or unavailable
+    return ShellAccess(
+        key=plan.conversation_uid,
+        registry=here.shells,
+        backends=backends,
+        policy=plan.policy,
+        mounts=plan.mounts,
+        unconfined=unconfined,
+        on_output=live.hear if live is not None else None,
+        on_end=live.ended if live is not None else None,
+        problem=problem,
+        log=TableCommandLog(plan.conversation_id),
+    )
+
+
+def end_shells(conversation_uids: list[str]) -> None:
+    """Close the shells of these conversations in this process, from any thread. Other processes find
+    out by themselves (`close_ended_shells`)."""
+    held = sandboxes.opened()
+    if held is None:
+        return
+    for uid in conversation_uids:
+        if uid in held.shells.open_keys():
+            engine.submit(partial(_close, uid))
+
+
+async def _close(uid: str) -> None:
+    shells = sandboxes.sandboxes().shells
+    shell = shells.find(uid)
+    if shell is None or not shell.busy:  # what is at work goes on; the next look comes
+        await shells.close(uid)
+
+
+async def probe_sandboxes() -> None:
+    """Find out what each sandbox can promise here, once in this process."""
+    here = sandboxes.sandboxes()
+    if not sandboxes.found():
+        await here.probe()
+        await engine.in_database(_tell_operators)
+
+
+def _tell_operators() -> None:
+    """Put what was found where the pages of other processes find it."""
+    told = [
+        {
+            "name": name,
+            "available": found.available,
+            "problem": found.problem,
+            "remedy": found.remedy,
+            "lacks": [
+                f"{MEANING[guarantee]}"
+                + (f" ({found.reasons[guarantee]})" if guarantee in found.reasons else "")
+                for guarantee in Guarantee
+                if guarantee not in found.guarantees
+            ]
+            if found.available
+            else [],
+        }
+        for name, found in sandboxes.found().items()
+    ]
+    hosts = {**(cache.get(FOUND) or {}), socket.gethostname(): told}
+    cache.set(FOUND, hosts, timeout=None)
+
+
+def known_sandboxes() -> list[dict[str, Any]]:
+    """What the sandboxes of each host can promise, as its processes found out."""
+    hosts: dict[str, Any] = cache.get(FOUND) or {}
+    return [{"name": name, "sandboxes": told} for name, told in sorted(hosts.items())]
+
+
+async def close_ended_shells() -> None:
+    """Close the shells of conversations that were deleted, put away or ended, wherever that was
+    done. Cheap where no shell is open."""
+    held = sandboxes.opened()
+    keys = held.shells.open_keys() if held is not None else ()
+    if held is None or not keys:
+        return
+    going_on = await engine.in_database(_going_on, keys)
+    await asyncio.gather(*(_close(key) for key in keys if key not in going_on))
+
+
+def _going_on(uids: tuple[str, ...]) -> set[str]:
+    open_ones = Conversation.objects.filter(uid__in=uids, archived_at=None)
+    ended = Conversation.Status.TERMINATED
+    return set(open_ones.exclude(status=ended).values_list("uid", flat=True))

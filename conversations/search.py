@@ -1,0 +1,218 @@
+"""Full-text search over titles and message texts: keeping the index, asking it, showing the place.
+
+One set of functions for SQLite (FTS5) and PostgreSQL (`tsvector`). What a person types is never
+query syntax: each word is looked for as it stands, or as the beginning of a word. Who may see which
+conversation is not decided here: `matching` narrows the queryset it is given.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from django.db import connections, router
+from django.db.models import Min, QuerySet
+from django.db.models.expressions import RawSQL
+from django.utils.translation import gettext as _
+
+from harness.content import text_of
+from harness.errors import Invalid
+from harness.events import AgentMessage, MessageEdited, SessionUpdated, UserMessage
+
+from .models import Conversation, Event, SearchEntry
+
+QUERY_LIMIT = 200
+"""Characters of a search."""
+ENTRY_LIMIT = 100_000
+"""Characters of one message that are searched; PostgreSQL's tsvector takes no more than 1 MB."""
+SNIPPET_BEFORE = 50
+SNIPPET_LENGTH = 180
+TITLE_SEQ = 0
+
+_PUT = (
+    "INSERT INTO conversations_searchentry (conversation_id, seq, text) VALUES (%s, %s, %s)"
+    " ON CONFLICT (conversation_id, seq) DO UPDATE SET text = excluded.text"
+)
+"""The ORM would look first, and lay two savepoints around it."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: no index here tells their words apart."""
+
+
+# --- keeping the index ----------------------------------------------------------------------------
+
+
+def index_event(event: Event) -> None:
+    """Make the text of a stored message, or a new title, findable; other events change nothing.
+
+    Called by `log.append` in the transaction that stores the event. Twice the same is one entry.
+    """
+    match event.value:
+        case UserMessage(content=content):
+            _put(event.conversation_id, event.seq, text_of(content))
+        case AgentMessage(content=pieces):
+            _put(event.conversation_id, event.seq, text_of(pieces))
+        case SessionUpdated(title=str(title)):
+            index_title(event.conversation_id, title)
+        case _:
+            pass
+
+
+def index_edited(edit: Event, message_uid: str) -> None:
+    """Make a queued message findable by what an `x.message_edited` says now, no longer by before."""
+    value = edit.value
+    message = Event.objects.filter(
+        conversation_id=edit.conversation_id, uid=message_uid, type="user.message"
+    ).first()
+    if message is not None and isinstance(value, MessageEdited):
+        _put(message.conversation_id, message.seq, text_of(value.content))
+
+
+def index_title(conversation_id: int, title: str) -> None:
+    """Make a conversation findable by `title` and no longer by its former one."""
+    _put(conversation_id, TITLE_SEQ, title)
+
+
+def _put(conversation_id: int, seq: int, text: str) -> None:
+    text = text[:ENTRY_LIMIT].replace("\0", " ")
+    if text.strip():
+        with connections[router.db_for_write(SearchEntry)].cursor() as cursor:
+            cursor.execute(_PUT, [conversation_id, seq, text])
+    else:
+        SearchEntry.objects.filter(conversation_id=conversation_id, seq=seq).delete()
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+def matching(queryset: QuerySet[Conversation], text: str) -> QuerySet[Conversation]:
+    """Those conversations of `queryset` whose title, or one of whose messages, has every word of
+    `text`; all of them if `text` has none. Order and other filters stay.
+
+    Raises `Invalid` for more than `QUERY_LIMIT` characters; nothing else that is typed is an error.
+    """
+    words = words_of(text)
+    if not words:
+        return queryset
+    return queryset.filter(pk__in=_entries(words).values("conversation_id"))
+
+
+def words_of(text: str) -> list[str]:
+    """What to look for: the parts between spaces, without control characters, each once."""
+    if len(text) > QUERY_LIMIT:
+        raise Invalid(
+            _("The search is longer than %(limit)d characters.") % {"limit": QUERY_LIMIT},
+            field="q",
+            hint=_("Search for fewer words."),
+        )
+    readable = text.encode(errors="ignore").decode()
+    return list(dict.fromkeys(_CONTROL.sub(" ", readable).split()))
+
+
+def _entries(words: Sequence[str]) -> QuerySet[SearchEntry]:
+    entries = SearchEntry.objects.order_by()
+    indexed = [word for word in words if _is_indexed(word)]
+    if indexed:
+        entries = entries.filter(pk__in=_ids(indexed))
+    for word in words:
+        if word not in indexed:
+            entries = entries.filter(text__icontains=word)
+    return entries
+
+
+def _is_indexed(word: str) -> bool:
+    """Whether the full-text index can answer for `word`; else the text itself is searched."""
+    return any(map(str.isalnum, word)) and not _UNSPACED.search(word)
+
+
+def _ids(words: Sequence[str]) -> RawSQL:
+    if connections[router.db_for_read(SearchEntry)].vendor == "postgresql":
+        # The expression of the index (migration 0002) to the letter: else the index is not used.
+        return RawSQL(
+            "SELECT id FROM conversations_searchentry WHERE to_tsvector('simple',"
+            r" regexp_replace(normalize(text, NFD), '[\u0300-\u036f]', '', 'g'))"
+            " @@ to_tsquery('simple', %s)",
+            [" & ".join(map(_postgresql_term, words))],
+        )
+    return RawSQL(
+        "SELECT rowid FROM conversations_searchindex WHERE conversations_searchindex MATCH %s",
+        [" ".join(map(_fts5_term, words))],
+    )
+
+
+def _fts5_term(word: str) -> str:
+    """A string in FTS5's own quoting, as a beginning: no operator inside it has a meaning."""
+    doubled = word.replace('"', '""')
+    return f'"{doubled}"*'
+
+
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def _postgresql_term(word: str) -> str:
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+    doubled = bare.replace("\\", "\\\\").replace("'", "''")
+    return f"'{doubled}':*"
+
+
+# --- showing the place ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A scrap of text; `found` when it is what was searched for."""
+
+    text: str
+    found: bool
+
+
+def snippets(conversations: Collection[Conversation], text: str) -> dict[int, list[Piece]]:
+    """By primary key, the first place in a message that matches `text`.
+
+    Conversations whose title alone matches are left out. Two queries, however many there are.
+    """
+    words = words_of(text)
+    if not words or not conversations:
+        return {}
+    first = (
+        _entries(words)
+        .filter(conversation__in=conversations, seq__gt=TITLE_SEQ)
+        .values("conversation_id")
+        .annotate(first=Min("pk"))
+        .values("first")
+    )
+    return {
+        entry.conversation_id: marked(_excerpt(entry.text, words), words)
+        for entry in SearchEntry.objects.filter(pk__in=first)
+    }
+
+
+def marked(text: str, words: Sequence[str]) -> list[Piece]:
+    """`text` cut into what was searched for and what stands between."""
+    if not words:
+        return [Piece(text, found=False)]
+    # The group makes split() return what was found too: at every odd place.
+    pieces = _pattern(words).split(text)
+    return [Piece(piece, found=bool(place % 2)) for place, piece in enumerate(pieces) if piece]
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    place = _pattern(words).search(text)
+    start = max(0, place.start() - SNIPPET_BEFORE) if place else 0
+    if start:
+        gap = text.find(" ", start, start + SNIPPET_BEFORE)
+        start = gap + 1 if gap >= 0 else start
+    end = start + SNIPPET_LENGTH
+    excerpt = " ".join(text[start:end].split())
+    return f"{'… ' if start else ''}{excerpt}{' …' if end < len(text) else ''}"
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str]:
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, longest_first))})", re.IGNORECASE)

@@ -1,0 +1,55 @@
+"""Turns the end of a model request into a usage row, with money by the price table.
+
+Reports read these rows, budgets are settled with them; nothing else counts tokens.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from harness.events import SpanModelRequestEnd, SpanModelRequestStart
+from harness.messages import Usage as Tokens
+
+from . import budgets, logsql
+from .counting import count_call
+from .models import Conversation, Run, Usage
+from .prices import cost_of, find_price
+
+
+def record_request_end(
+    conversation: Conversation,
+    begun: SpanModelRequestStart,
+    ended: SpanModelRequestEnd,
+    *,
+    run: Run | None,
+) -> None:
+    """Write the one usage row of this request, settle the budgets it counts against and note how
+    full the context was."""
+    tokens = Tokens(**ended.model_usage.model_dump())
+    price = find_price(begun.provider, begun.model, tokens.prompt_tokens)
+    usage = Usage(
+        model_request_id=ended.model_request_start_id,
+        organisation_id=conversation.organisation_id,
+        user_id=conversation.owner_id,
+        conversation=conversation,
+        run=run,
+        purpose=begun.purpose,
+        provider=begun.provider,
+        model=begun.model,
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cache_creation_input_tokens=tokens.cache_creation_input_tokens,
+        cache_read_input_tokens=tokens.cache_read_input_tokens,
+        cost=cost_of(price, tokens),
+        milliseconds=ended.milliseconds,
+        first_delta_milliseconds=ended.first_delta_milliseconds,
+    )
+    if logsql.insert([usage], unless_known="model_request_id"):
+        # After the row: a budget that comes into force meanwhile counts the row or is settled here.
+        budgets.settle(conversation, usage, now=timezone.now())
+    transaction.on_commit(partial(count_call, begun, ended))
+    if begun.purpose == "main" and not ended.is_error:
+        conversation.context_tokens = tokens.total_tokens

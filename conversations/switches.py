@@ -1,0 +1,36 @@
+"""The switches of a conversation in words: what each is called and what it truly does here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from tools_app.catalogue import all_tools
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+LABELS: dict[str, _StrPromise] = {
+    "plan_mode": _("Plan first"),
+    "approval": _("Ask before acting"),
+    "teams": _("Work as a team"),
+    "tracing": _("Keep a trace"),
+}
+"""By the name of the feature (`harness.agentconfig.Features`), in the order they are shown."""
+
+_HELP: dict[str, _StrPromise] = {
+    "plan_mode": _("The agent only reads and plans; it changes nothing until you switch this off."),
+    "approval": _("Every call that changes files or reaches outside waits for your answer."),
+    "teams": _("The agent may start subagents and teammates."),
+    "tracing": _("What exactly the model is sent and answers is stored with the conversation."),
+}
+_NO_TEAM_TOOLS = _(
+    "No team tools are installed on this server, so this switch changes nothing yet."
+)
+
+
+def help_text(feature: str) -> _StrPromise:
+    if feature == "teams" and not any(tool.feature == "teams" for tool in all_tools().values()):
+        return _NO_TEAM_TOOLS
+    return _HELP[feature]

@@ -1,0 +1,50 @@
+"""What the templates of every page draw with: icons and the person's recent conversations."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from conversations.models import Conversation
+from conversations.models.conversation import ConversationQuerySet
+
+RECENT_LIMIT = 40
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A symbol of `static/img/icons.svg`; decoration only, so the words beside it must suffice."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"/></svg>',
+        static("img/icons.svg"),
+        name,
+    )
+
+
+@register.filter
+def short_moment(moment: datetime) -> str:
+    """As short as it is clear: the time today, the day this year, else the date."""
+    local, now = timezone.localtime(moment), timezone.localtime()
+    if local.date() == now.date():
+        return date_format(local, "H:i")
+    return date_format(local, "MONTH_DAY_FORMAT" if local.year == now.year else "DATE_FORMAT")
+
+
+@register.simple_tag(takes_context=True)
+def recent_conversations(context: dict[str, Any]) -> ConversationQuerySet:
+    """The beginning of the list of the organisation the person works in; one query."""
+    request = context["request"]
+    return (
+        Conversation.objects.visible_to(request.user)
+        .listed_in(request.organisation)
+        .in_list_order()[:RECENT_LIMIT]
+    )

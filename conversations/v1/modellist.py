@@ -1,0 +1,100 @@
+"""`/v1/models`: the models this server knows the limits of, by the names agents take.
+
+Any other name a service has may be given to an agent as well.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from django.utils.translation import gettext as _
+from pydantic import BaseModel
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from conversations.models import AgentVersion, ModelPrice
+from harness.errors import NotFound
+from harness.modelcards import card_for
+from harness.providers.table import KINDS
+
+from . import modelnames
+from .agents import visible_agents
+from .door import READ, Door, Shape, operation
+
+UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+"""The public API's own word for a date of release that nobody knows."""
+
+
+class ModelInfo(Shape):
+    type: Literal["model"] = "model"
+    id: str
+    display_name: str
+    created_at: datetime = UNKNOWN
+    lifecycle: Literal["active"] = "active"
+    capabilities: None = None
+    max_input_tokens: int | None
+    max_tokens: int | None
+
+
+class ModelPage(BaseModel):
+    data: list[ModelInfo]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
+def models_for(door: Door) -> list[ModelInfo]:
+    """Defaults of the providers, models with a price, and those that agents use, each once."""
+    named: dict[str, tuple[str, str]] = {}
+    pairs = [
+        *((kind.name, kind.default_model) for kind in KINDS.values() if kind.offered),
+        *ModelPrice.objects.order_by("provider", "model").values_list("provider", "model"),
+        *((config.provider, config.model) for config in _configs(door)),
+    ]
+    for provider, model in pairs:
+        if model and (provider == modelnames.AUTO or provider in KINDS):
+            named.setdefault(modelnames.to_wire(provider, model), (provider, model))
+    return [_info(name, model) for name, (_provider, model) in named.items()]
+
+
+def _configs(door: Door) -> list[Any]:
+    current = visible_agents(door).filter(archived_at=None).values("current")
+    return [version.config for version in AgentVersion.objects.filter(pk__in=current)]
+
+
+def _info(name: str, model: str) -> ModelInfo:
+    card = card_for(model)
+    return ModelInfo(
+        id=name,
+        display_name=model,
+        max_input_tokens=card.context_window if card.prefix else None,
+        max_tokens=card.max_output,
+    )
+
+
+class Models(Door):
+    scopes = {"GET": READ}
+
+    @operation("models_list", tag="models", response=ModelPage, summary="List known models")
+    def get(self, request: Request) -> Response:
+        models = [model.wire() for model in models_for(self)]
+        return Response(
+            {
+                "data": models,
+                "has_more": False,
+                "first_id": models[0]["id"] if models else None,
+                "last_id": models[-1]["id"] if models else None,
+            }
+        )
+
+
+class OneModel(Door):
+    scopes = {"GET": READ}
+
+    @operation("models_retrieve", tag="models", response=ModelInfo, summary="Read about a model")
+    def get(self, request: Request, name: str) -> Response:
+        for model in models_for(self):
+            if model.id == name:
+                return Response(model.wire())
+        raise NotFound(_("There is no such model."))

@@ -1,0 +1,124 @@
+"""The addresses of `/v1`, without a slash at the end, as the public API has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path, re_path
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+
+from harness.errors import NotFound
+
+from . import (
+    agents,
+    credentials,
+    environments,
+    events,
+    exports,
+    files,
+    modellist,
+    resources,
+    sessions,
+    streams,
+    threads,
+    vaults,
+    work,
+    workpoll,
+    worksessions,
+)
+from .door import Door
+from .workers import for_workers
+
+app_name = "v1"
+
+
+@extend_schema(exclude=True)
+class Nothing(Door):
+    """Any other address: the error of this door, not a page."""
+
+    scopes = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"))
+
+    def get(self, request: Any) -> None:
+        raise NotFound(_("There is nothing at this address."))
+
+    post = put = patch = delete = get
+
+
+ONE_SESSION = "sessions/<str:uid>"
+WORK = "environments/<str:uid>/work"
+ONE_WORK = f"{WORK}/<str:work>"
+ONE_THREAD = f"{ONE_SESSION}/threads/<str:thread>"
+ONE_CREDENTIAL = "vaults/<str:uid>/credentials/<str:credential>"
+
+urlpatterns = [
+    path("agents", agents.Agents.as_view(), name="agents"),
+    path("agents/<str:uid>", agents.OneAgent.as_view(), name="agent"),
+    path("agents/<str:uid>/archive", agents.ArchiveAgent.as_view(), name="agent-archive"),
+    path("agents/<str:uid>/versions", agents.AgentVersions.as_view(), name="agent-versions"),
+    path("environments", environments.Environments.as_view(), name="environments"),
+    path("environments/<str:uid>", environments.OneEnvironment.as_view(), name="environment"),
+    path(
+        "environments/<str:uid>/archive",
+        environments.ArchiveEnvironment.as_view(),
+        name="environment-archive",
+    ),
+    path(WORK, work.Work.as_view(), name="work"),
+    path(f"{WORK}/poll", workpoll.poll, name="work-poll"),
+    path(f"{WORK}/stats", work.WorkStats.as_view(), name="work-stats"),
+    path(ONE_WORK, work.OneWork.as_view(), name="one-work"),
+    path(f"{ONE_WORK}/ack", work.AckWork.as_view(), name="work-ack"),
+    path(f"{ONE_WORK}/heartbeat", work.Heartbeat.as_view(), name="work-heartbeat"),
+    path(f"{ONE_WORK}/stop", work.StopWork.as_view(), name="work-stop"),
+    path("sessions", sessions.Sessions.as_view(), name="sessions"),
+    path(
+        ONE_SESSION,
+        for_workers(sessions.OneSession.as_view(), worksessions.ItemSession.as_view()),
+        name="session",
+    ),
+    path(f"{ONE_SESSION}/archive", sessions.ArchiveSession.as_view(), name="session-archive"),
+    path(f"{ONE_SESSION}/export", exports.ExportSession.as_view(), name="session-export"),
+    path(f"{ONE_SESSION}/wake", sessions.WakeSession.as_view(), name="session-wake"),
+    path(
+        f"{ONE_SESSION}/events",
+        for_workers(events.Events.as_view(), worksessions.ItemEvents.as_view()),
+        name="events",
+    ),
+    path(
+        f"{ONE_SESSION}/events/stream",
+        for_workers(streams.stream_session, worksessions.follow),
+        name="stream",
+    ),
+    path(f"{ONE_SESSION}/resources", resources.Resources.as_view(), name="resources"),
+    path(
+        f"{ONE_SESSION}/resources/<str:resource>",
+        resources.OneResource.as_view(),
+        name="resource",
+    ),
+    path(f"{ONE_SESSION}/threads", threads.Threads.as_view(), name="threads"),
+    path(ONE_THREAD, threads.OneThread.as_view(), name="thread"),
+    path(f"{ONE_THREAD}/archive", threads.ArchiveThread.as_view(), name="thread-archive"),
+    path(f"{ONE_THREAD}/events", threads.ThreadEvents.as_view(), name="thread-events"),
+    path(f"{ONE_THREAD}/stream", streams.stream_thread, name="thread-stream"),
+    path("files", files.Files.as_view(), name="files"),
+    path("files/<str:uid>", files.OneFile.as_view(), name="file"),
+    path("files/<str:uid>/content", files.FileContent.as_view(), name="file-content"),
+    path("vaults", vaults.Vaults.as_view(), name="vaults"),
+    path("vaults/<str:uid>", vaults.OneVault.as_view(), name="vault"),
+    path("vaults/<str:uid>/archive", vaults.ArchiveVault.as_view(), name="vault-archive"),
+    path("vaults/<str:uid>/credentials", credentials.Credentials.as_view(), name="credentials"),
+    path(ONE_CREDENTIAL, credentials.OneCredential.as_view(), name="credential"),
+    path(
+        f"{ONE_CREDENTIAL}/archive",
+        credentials.ArchiveCredential.as_view(),
+        name="credential-archive",
+    ),
+    path(
+        f"{ONE_CREDENTIAL}/mcp_oauth_validate",
+        credentials.ValidateCredential.as_view(),
+        name="credential-validate",
+    ),
+    path("models", modellist.Models.as_view(), name="models"),
+    path("models/<path:name>", modellist.OneModel.as_view(), name="model"),
+    re_path(r"^.*$", Nothing.as_view(), name="nothing"),
+]

@@ -1,0 +1,241 @@
+"""The review queue: every call that waits for a person, over all conversations she may decide for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.models import Organisation
+from accounts.requests import SignedInRequest
+from conversations import approvalqueue
+from conversations.actions.approvals import decide_approval, note_seen
+from conversations.actions.grants import proposed_rule
+from conversations.approvalqueue import Seen
+from conversations.givenjson import read_given
+from conversations.models import Approval, ApprovalDecision
+from harness.errors import Declined, Invalid, NotFound
+from harness.patterns import input_hash
+
+from .answers import done, safe_next
+
+MOST_AT_ONCE = 50
+REFUSALS_TOLD = 5
+
+
+@require_safe
+@login_required
+def show_queue(request: SignedInRequest, view: str = approvalqueue.WAITING) -> HttpResponse:
+    """One page of a list. What it shows that waits counts as seen by this person."""
+    chosen = _chosen(request)
+    page = approvalqueue.queue(request.user, view, request.GET.get("after", ""), chosen)
+    _note_seen(request, page.items)
+    kept = {name: value for name, value in chosen.items() if value}
+    context = {
+        "view": view,
+        "page": page,
+        "next_page": urlencode({**kept, "after": page.after}) if page.after else "",
+        "live": urlencode({**kept, "view": view}) if not request.GET.get("after") else "",
+        "chosen": chosen,
+        "counts": approvalqueue.counts(request.user),
+        "tools": approvalqueue.tools_in(request.user, view),
+        "risks": Approval.Risk.choices,
+        "queue_organisations": Organisation.objects.visible_to(request.user),
+        "known": ",".join(item.approval.uid for item in page.items),
+    }
+    return render(request, "conversations/approvals.html", context)
+
+
+@require_safe
+@login_required
+def live(request: SignedInRequest) -> HttpResponse:
+    """What changed of the cards a page shows: closed ones drawn anew, new ones at the end.
+
+    A card that is still open is left alone, so that nothing a person types in it is lost.
+    """
+    known = [uid for uid in request.GET.getlist("known") if uid][: 4 * approvalqueue.PAGE_SIZE]
+    view = request.GET.get("view", approvalqueue.WAITING)
+    page = approvalqueue.queue(request.user, view, "", _chosen(request))
+    new = [item for item in page.items if item.approval.uid not in known]
+    shown = approvalqueue.with_facts(Approval.objects.visible_to(request.user))
+    closed = [one for one in shown.filter(uid__in=known) if not one.is_waiting]
+    if view == approvalqueue.DECIDED:
+        closed = []
+    _note_seen(request, new)
+    context = {
+        "new": new,
+        "closed": approvalqueue.items(request.user, closed),
+        "counts": approvalqueue.counts(request.user),
+        "view": view,
+    }
+    return render(request, "conversations/approvals_live.html", context)
+
+
+@require_safe
+@login_required
+def badge(request: SignedInRequest) -> HttpResponse:
+    """The header's number of waiting calls, which pages ask for again and again."""
+    return render(request, "conversations/_approvals_badge.html", {})
+
+
+@require_safe
+@login_required
+def show_approval(request: SignedInRequest, uid: str) -> HttpResponse:
+    return _page(request, uid)
+
+
+@require_safe
+@login_required
+def show_of_call(request: SignedInRequest, call_uid: str) -> HttpResponse:
+    """Leads from a call's card in its conversation to its approval."""
+    asked = Approval.objects.visible_to(request.user).filter(call_uid=call_uid).first()
+    if asked is None:
+        raise NotFound(_("There is no such approval."))
+    return redirect("conversations:approval", uid=asked.uid)
+
+
+@login_required
+@require_POST
+def decide(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Refused, the page comes back with all that was typed, and says why."""
+    approval = approvalqueue.find(request.user, uid)
+    seen = Seen.of(request.POST.get("input_hash", ""), request.POST.get("round", ""))
+    try:
+        decided = decide_approval(
+            actor=request.user,
+            approval=approval,
+            verdict=request.POST.get("verdict", ""),  # type: ignore[arg-type]
+            input_hash=seen.input_hash,
+            seen_round=seen.round,
+            reason=request.POST.get("reason", ""),
+            edited_input=_edited(request, approval),
+            scope=request.POST.get("scope", "once"),  # type: ignore[arg-type]
+        )
+    except Declined as refusal:
+        return _page(request, uid, refusal=refusal)
+    messages.success(request, _told(decided))
+    return redirect(safe_next(request) or reverse("conversations:approvals"))
+
+
+@login_required
+@require_POST
+def decide_many(request: SignedInRequest) -> HttpResponse:
+    """One answer for several calls that ask for exactly the same."""
+    uids = request.POST.getlist("approval")
+    if not uids:
+        raise Invalid(_("No call is chosen."), field="approval", hint=_("Choose at least one."))
+    if len(uids) > MOST_AT_ONCE:
+        raise Invalid(
+            _("More than %(limit)d calls are chosen.") % {"limit": MOST_AT_ONCE},
+            field="approval",
+            hint=_("Decide on fewer at a time."),
+        )
+    found = [approvalqueue.find(request.user, uid) for uid in dict.fromkeys(uids)]
+    if len({(one.tool, input_hash(one.effective_input)) for one in found}) > 1:
+        raise Invalid(
+            _("The chosen calls are not the same."),
+            field="approval",
+            hint=_(
+                "Choose calls of one tool with the same arguments; decide on others one by one."
+            ),
+        )
+    shown = approvalqueue.seen_by_uid(request.POST.getlist("shown"))
+    decided = 0
+    refused: list[str] = []
+    for one in found:
+        seen = shown.get(one.uid, Seen())
+        try:
+            decide_approval(
+                actor=request.user,
+                approval=one,
+                verdict=request.POST.get("verdict", ""),  # type: ignore[arg-type]
+                input_hash=seen.input_hash,
+                seen_round=seen.round,
+                reason=request.POST.get("reason", ""),
+            )
+            decided += 1
+        except Declined as refusal:
+            refused.append(f"{one.tool}: {refusal.message} {refusal.hint}".strip())
+    for words in refused[:REFUSALS_TOLD]:
+        messages.warning(request, words)
+    told = ngettext("%(count)d call is decided.", "%(count)d calls are decided.", decided)
+    return done(request, told % {"count": decided}, to=reverse("conversations:approvals"))
+
+
+def _page(request: SignedInRequest, uid: str, refusal: Declined | None = None) -> HttpResponse:
+    approval = approvalqueue.find(request.user, uid)
+    if approval.is_waiting:
+        note_seen(actor=request.user, approval=approval)
+    item = approvalqueue.items(request.user, [approval])[0]
+    rule = proposed_rule(approval)
+    context: dict[str, Any] = {
+        "item": item,
+        "approval": approval,
+        "refusal": refusal,
+        "typed": request.POST if refusal else {},
+        "fields": _as_typed(request, item) if refusal else item.fields,
+        "rule": rule.model_dump_json(exclude_defaults=True),
+        "scopes": ApprovalDecision.Scope.choices,
+    }
+    return render(request, "conversations/approval.html", context, status=409 if refusal else 200)
+
+
+def _chosen(request: SignedInRequest) -> dict[str, str]:
+    return {name: request.GET.get(name, "") for name in approvalqueue.FILTERS}
+
+
+def _note_seen(request: SignedInRequest, items: Any) -> None:
+    for item in items:
+        if item.approval.is_waiting:
+            note_seen(actor=request.user, approval=item.approval)
+
+
+def _edited(request: SignedInRequest, approval: Approval) -> dict[str, Any] | None:
+    """The arguments as the form has them, if they differ from those of the call."""
+    if request.POST.get("verdict") != "approve":
+        return None
+    shown = approval.effective_input
+    given: dict[str, Any] = {}
+    for name, value in shown.items():
+        typed = request.POST.get(f"argument-{name}")
+        if typed is None:
+            given[name] = value
+        elif isinstance(value, str):
+            # A browser sends line ends of its own; what the call had is kept unless it was changed.
+            plain = typed.replace("\r\n", "\n")
+            given[name] = value if plain == value.replace("\r\n", "\n") else plain
+        else:
+            given[name] = read_given(typed, field=name, hint=_("Text stands in double quotes."))
+    return None if given == shown else given
+
+
+def _as_typed(request: SignedInRequest, item: approvalqueue.Item) -> list[approvalqueue.Field]:
+    return [
+        approvalqueue.Field(
+            field.name,
+            request.POST.get(f"argument-{field.name}", field.value),
+            field.is_text,
+            field.rows,
+        )
+        for field in item.fields
+    ]
+
+
+def _told(approval: Approval) -> str:
+    match approval.state:
+        case Approval.State.APPROVED:
+            return _("The call is allowed.")
+        case Approval.State.DENIED:
+            return _("The call is denied.")
+        case _ if approval.needed > 1 and approval.is_waiting:
+            return _("Your answer is kept; somebody else must agree.")
+        case _:
+            return _("It stays in the queue.")

@@ -1,0 +1,132 @@
+"""The page on which a conversation begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from accounts.current_organisation import require_shown_organisation
+from accounts.forms import add_error
+from accounts.requests import SignedInRequest
+from conversations.actions.conversations import create_conversation
+from conversations.actions.messages import post_message
+from conversations.actions.vaults import lend_vaults
+from conversations.forms import NewConversationForm
+from conversations.models import Agent, Conversation, Environment, Preference
+from harness.agentconfig import Features
+from harness.errors import Conflict, Invalid, TooMany
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: SignedInRequest) -> HttpResponse:
+    """The form; a POST makes the conversation, and posts the first message if there is one.
+
+    With `agent` in the query the form shows that agent chosen, with its own switches.
+    """
+    form = _form(request)
+    too_many: TooMany | None = None
+    status = 200
+    if request.method == "POST":
+        try:
+            require_shown_organisation(request)
+            if form.is_valid():
+                return redirect(_begin(request, form))
+            status = 422
+        except Conflict as problem:
+            add_error(form, problem)
+            status = 409
+        except Invalid as problem:
+            add_error(form, _named(problem))
+            status = 422
+        except TooMany as problem:
+            add_error(form, problem)
+            too_many = problem
+            status = 429
+    fields: Any = form.fields
+    agents = list(fields["agent"].queryset)
+    chosen = form["agent"].value()
+    context = {
+        "form": form,
+        "groups": _grouped(agents),
+        "chosen_agent": getattr(chosen, "uid", chosen),
+        "environments": fields["environment"].queryset,
+        "vaults": fields["vaults"].queryset,
+        "chosen_vaults": form["vaults"].value() or [],
+    }
+    response = render(request, "conversations/new.html", context, status=status)
+    if too_many:
+        response["Retry-After"] = str(too_many.retry_after)
+    return response
+
+
+def _begin(request: SignedInRequest, form: NewConversationForm) -> Conversation:
+    # Both or neither: a refused first message leaves no empty conversation behind.
+    with transaction.atomic():
+        conversation = create_conversation(
+            actor=request.user,
+            organisation=request.organisation,
+            agent=form.cleaned_data["agent"],
+            environment=form.cleaned_data["environment"],
+            features=form.features(),
+        )
+        if uids := form.vault_uids():
+            lend_vaults(actor=request.user, conversation=conversation, vault_uids=uids)
+        text = form.cleaned_data["message"]
+        if text.strip():
+            post_message(actor=request.user, conversation=conversation, text=text)
+    return conversation
+
+
+def _form(request: SignedInRequest) -> NewConversationForm:
+    form = NewConversationForm(
+        request.POST if request.method == "POST" else None,
+        user=request.user,
+        organisation=request.organisation,
+    )
+    if not form.is_bound:
+        form.initial = _initial(request, form)
+    return form
+
+
+def _initial(request: SignedInRequest, form: NewConversationForm) -> dict[str, Any]:
+    """What the person prefers, else the first on offer; the switches are the agent's own."""
+    preference = Preference.objects.filter(user=request.user).first() or Preference()
+    fields: Any = form.fields
+    agents: list[Agent] = list(fields["agent"].queryset)
+    environments: list[Environment] = list(fields["environment"].queryset)
+    wanted = request.GET.get("agent")
+    agent = (
+        next((each for each in agents if each.uid == wanted), None)
+        or next((each for each in agents if each.pk == preference.default_agent_id), None)
+        or next(iter(agents), None)
+    )
+    environment = next(
+        (each for each in environments if each.pk == preference.default_environment_id), None
+    ) or next(iter(environments), None)
+    features = agent.current.config.features if agent and agent.current else Features()
+    return {
+        "agent": agent.uid if agent else None,
+        "environment": environment.uid if environment else None,
+        "message": request.GET.get("message", ""),
+        **features.model_dump(),
+    }
+
+
+def _grouped(agents: list[Agent]) -> list[tuple[str, list[Agent]]]:
+    """The organisation's own agents, then the server's."""
+    own = [agent for agent in agents if agent.organisation_id is not None]
+    shared = [agent for agent in agents if agent.organisation_id is None]
+    return [(name, group) for name, group in (("own", own), ("shared", shared)) if group]
+
+
+def _named(problem: Invalid) -> Invalid:
+    """The message's refusal under the name its field has here."""
+    if problem.field == "content":
+        problem.field = "message"
+    return problem

@@ -1,0 +1,62 @@
+"""A conversation as a file to keep."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Literal
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.decorators import login_required
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.http import content_disposition_header
+from django.utils.text import slugify
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.requests import SignedInRequest
+from conversations.export import as_json, as_markdown
+from conversations.models import Conversation
+
+from .lookup import find_conversation
+
+
+@login_required
+@require_safe
+@never_cache
+def export_markdown(request: SignedInRequest, uid: str) -> StreamingHttpResponse:
+    return export_of(request, find_conversation(request.user, uid), "markdown")
+
+
+@login_required
+@require_safe
+@never_cache
+def export_json(request: SignedInRequest, uid: str) -> StreamingHttpResponse:
+    return export_of(request, find_conversation(request.user, uid), "json")
+
+
+def export_of(
+    request: HttpRequest, conversation: Conversation, form: Literal["markdown", "json"]
+) -> StreamingHttpResponse:
+    """The conversation as a download, for whoever may read it."""
+    if form == "markdown":
+        pieces, media_type, suffix = as_markdown(conversation), "text/markdown", "md"
+    else:
+        pieces, media_type, suffix = as_json(conversation), "application/json", "json"
+    name = f"{slugify(conversation.title)[:60].strip('-') or conversation.uid}.{suffix}"
+    return StreamingHttpResponse(
+        # Under ASGI Django would first gather a plain iterator in memory.
+        in_thread(pieces) if isinstance(request, ASGIRequest) else pieces,
+        content_type=f"{media_type}; charset=utf-8",
+        headers={
+            "Content-Disposition": content_disposition_header(True, name) or "attachment",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+async def in_thread(pieces: Iterator[str]) -> AsyncIterator[str]:
+    """The pieces of a plain iterator, each made in a thread where tables may be read."""
+    advance = sync_to_async(lambda: next(pieces, None))
+    while (piece := await advance()) is not None:
+        yield piece

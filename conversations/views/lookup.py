@@ -1,0 +1,22 @@
+"""Whose conversation an address names."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.models import Conversation
+from harness.errors import NotFound
+
+
+def find_conversation(user: User, uid: str) -> Conversation:
+    """The person's conversation with what its pages show of it; NotFound for anybody else's."""
+    found = (
+        Conversation.objects.visible_to(user)
+        .select_related("agent_version__agent", "environment", "organisation", "owner", "parent")
+        .filter(uid=uid)
+        .first()
+    )
+    if found is None:
+        raise NotFound(_("There is no such conversation."))
+    return found

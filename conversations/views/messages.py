@@ -1,0 +1,107 @@
+"""What a person says and decides, for a browser without script; with it, the socket does the same."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from accounts.requests import SignedInRequest
+from conversations.actions import messages as actions
+from harness.errors import Conflict, Invalid, TooMany
+
+from .conversation import render_conversation
+from .lookup import find_conversation
+
+
+@login_required
+@require_POST
+def post(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Refused, the page comes back with what was typed still in the box."""
+    conversation = find_conversation(request.user, uid)
+    text = request.POST.get("content", "")
+    try:
+        actions.post_message(
+            actor=request.user,
+            conversation=conversation,
+            text=text,
+            key=request.POST.get("key") or None,
+            interrupt=request.POST.get("interrupt") == "1",
+        )
+    except (Invalid, Conflict, TooMany) as problem:
+        response = render_conversation(request, conversation, draft=text, refusal=problem)
+        if isinstance(problem, TooMany):
+            response.status_code = 429
+            response["Retry-After"] = str(problem.retry_after)
+        return response
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def stop(request: SignedInRequest, uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    if actions.stop(actor=request.user, conversation=conversation) is None:
+        messages.info(request, _("There was nothing to stop."))
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def withdraw(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    actions.withdraw_message(actor=request.user, conversation=conversation, message_uid=message_uid)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def edit(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
+    """Refused, the page comes back with the new words in the box, so that they are not lost."""
+    conversation = find_conversation(request.user, uid)
+    text = request.POST.get("content", "")
+    try:
+        actions.edit_message(
+            actor=request.user, conversation=conversation, message_uid=message_uid, text=text
+        )
+    except (Invalid, Conflict) as problem:
+        return render_conversation(request, conversation, draft=text, refusal=problem)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def steer(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    actions.steer_message(actor=request.user, conversation=conversation, message_uid=message_uid)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def retry(request: SignedInRequest, uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    actions.request_retry(actor=request.user, conversation=conversation)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def decide(request: SignedInRequest, uid: str, call_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    answer = request.POST.get("decision", "")
+    if answer not in {"allow", "deny"}:
+        raise Invalid(
+            _("A call is allowed or denied."), field="decision", hint=_("Choose one of the two.")
+        )
+    actions.decide_call(
+        actor=request.user,
+        conversation=conversation,
+        call_uid=call_uid,
+        allow=answer == "allow",
+        reason=request.POST.get("reason", ""),
+    )
+    return redirect(conversation)

@@ -1,0 +1,114 @@
+"""A person's settings: defaults for new conversations, mails, and the theme."""
+
+from __future__ import annotations
+
+from django.conf import settings as site
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.forms import add_error
+from accounts.requests import SignedInRequest
+from conversations.actions.preferences import set_defaults, set_mails
+from conversations.forms import MailForm, PreferenceForm
+from conversations.models import Preference
+from harness.errors import Invalid
+
+from .answers import safe_next
+
+THEMES = ("auto", "light", "dark")
+THEME_SECONDS = 365 * 24 * 3600
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings(request: SignedInRequest) -> HttpResponse:
+    kept = _kept(request)
+    form = _form(request, kept, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        set_defaults(
+            actor=request.user,
+            agent=form.cleaned_data["default_agent"],
+            environment=form.cleaned_data["default_environment"],
+        )
+        messages.success(request, _("Saved."))
+        return redirect("conversations:settings")
+    return _page(request, form, _mail_form(kept))
+
+
+@login_required
+@require_POST
+def mails(request: SignedInRequest) -> HttpResponse:
+    """When to be mailed about what waits."""
+    form = MailForm(request.POST)
+    if form.is_valid():
+        try:
+            set_mails(
+                actor=request.user,
+                enabled=form.cleaned_data["mail_when_waiting"],
+                after_minutes=form.cleaned_data["mail_after_minutes"],
+            )
+        except Invalid as error:
+            add_error(form, error)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("conversations:settings")
+    return _page(request, _form(request, _kept(request)), form)
+
+
+def _kept(request: SignedInRequest) -> Preference:
+    """What the person chose, or how it is without."""
+    found = Preference.objects.select_related("default_agent", "default_environment")
+    return found.filter(user=request.user).first() or Preference()
+
+
+def _form(
+    request: SignedInRequest, kept: Preference, posted: QueryDict | None = None
+) -> PreferenceForm:
+    return PreferenceForm(
+        posted,
+        initial={
+            "default_agent": kept.default_agent,
+            "default_environment": kept.default_environment,
+        },
+        user=request.user,
+        organisation=request.organisation,
+    )
+
+
+def _mail_form(kept: Preference) -> MailForm:
+    return MailForm(
+        initial={
+            "mail_when_waiting": kept.mail_when_waiting,
+            "mail_after_minutes": kept.mail_after_minutes,
+        }
+    )
+
+
+def _page(request: SignedInRequest, form: PreferenceForm, mail_form: MailForm) -> HttpResponse:
+    context = {
+        "form": form,
+        "mail_form": mail_form,
+        "mails_are_sent": site.AGENTSITE_EMAIL_CONFIGURED and bool(site.AGENTSITE_BASE_URL),
+    }
+    status = 422 if form.errors or mail_form.errors else 200
+    return render(request, "conversations/settings.html", context, status=status)
+
+
+@require_POST
+def theme(request: SignedInRequest) -> HttpResponse:
+    """Remembered by the browser, so that it holds on the sign-in page too."""
+    wanted = request.POST.get("theme", "")
+    if wanted not in THEMES:
+        raise Invalid(
+            _("There is no such theme."),
+            field="theme",
+            hint=_("Choose from: %(names)s.") % {"names": ", ".join(THEMES)},
+        )
+    response = redirect(safe_next(request) or reverse("conversations:list"))
+    response.set_cookie("theme", wanted, max_age=THEME_SECONDS, samesite="Lax")
+    return response

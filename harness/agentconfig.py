@@ -1,0 +1,192 @@
+"""What an agent is, as data: model, instructions, tools with policies, limits, per-role overrides.
+
+A version of an agent stores exactly one of these; the runner builds a run from it. Validation lives
+here, so that forms, admin and API refuse the same things with the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Literal
+
+import jsonschema
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from harness.messages import ModelSettings
+from harness.patterns import When
+
+Effort = Literal["", "low", "medium", "high", "xhigh", "max"]
+Permission = Literal["always_allow", "always_ask", "always_deny"]
+Role = Literal["subagent", "teammate", "compaction"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AskOptions(_Strict):
+    """Who may answer what a rule asks, and how long it may take."""
+
+    requester_may_not_decide: bool = False
+    """Not the person the agent works for."""
+    two_people: bool = False
+    """Two different people must allow it; one is enough to deny."""
+    reviewers_only: bool = False
+    """Only reviewers, administrators and owners of the organisation, and staff."""
+    expires_seconds: int | None = Field(default=None, ge=1, le=31_536_000)
+    """After so long without an answer the call is denied; None: it waits for ever."""
+    strict: bool = False
+    """Every call is asked for anew: no permission given in advance settles it."""
+
+
+class ToolRule(_Strict):
+    """Which calls a rule covers (tools by name or a glob such as `mcp__*`) and what it says."""
+
+    tool: str = Field(min_length=1, max_length=128)
+    permission: Permission = "always_allow"
+    when: When | None = None
+    """Only calls whose arguments match; None: all of them."""
+    options: AskOptions = AskOptions()
+    """Of weight where the rule asks."""
+
+    def words(self) -> str:
+        """The rule as a person reads it."""
+        return f"{self.tool} {self.when.words()}" if self.when else self.tool
+
+
+MOST_CUSTOM_TOOLS = 64
+SCHEMA_CHARACTERS = 64_000
+"""Of one input schema, as JSON."""
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+class CustomTool(_Strict):
+    """A tool that the program behind the API answers; the model is offered it like any other."""
+
+    name: str
+    description: str = Field(min_length=1, max_length=10_000)
+    input_schema: dict[str, Any] = Field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        if not _TOOL_NAME.fullmatch(name):
+            raise ValueError("a tool's name has 1 to 64 letters, digits, “_” and “-”")
+        if name.startswith("mcp__"):
+            raise ValueError("names that begin with “mcp__” belong to the tools of MCP servers")
+        return name
+
+    @field_validator("input_schema")
+    @classmethod
+    def _is_a_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        if schema.get("type") != "object":
+            raise ValueError("an input schema has “type”: “object” at its top")
+        try:
+            jsonschema.Draft202012Validator.check_schema(schema)
+        except jsonschema.SchemaError as problem:
+            raise ValueError(f"this is no JSON schema: {problem.message[:300]}") from problem
+        if len(json.dumps(schema)) > SCHEMA_CHARACTERS:
+            raise ValueError(f"the schema is longer than {SCHEMA_CHARACTERS:,} characters")
+        if _refers_outside(schema):
+            raise ValueError("a schema may refer only to its own parts (“#/…”)")
+        return schema
+
+
+def _refers_outside(part: Any) -> bool:
+    """A reference elsewhere would have this server fetch it when a call is checked."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key in {"$ref", "$dynamicRef"} and not str(value).startswith("#"):
+                return True
+            if key == "$id" or _refers_outside(value):
+                return True
+        return False
+    return isinstance(part, list) and any(map(_refers_outside, part))
+
+
+class Limits(_Strict):
+    steps: int = Field(default=50, ge=1, le=1_000)
+    """Model requests of one turn."""
+    token_budget: int = Field(default=200_000, ge=1_000)
+    """Input and output tokens of one turn, checked before each model request."""
+    output_tokens: int = Field(default=16_384, ge=16)
+    """Output tokens of one model request."""
+    context_window: int = Field(default=200_000, ge=4_000)
+    compact_at: float = Field(default=0.7, gt=0, le=1)
+    """Share of the context window past which older messages are summarised."""
+    retries: int = Field(default=3, ge=0, le=20)
+    """How often a model request that failed for a passing reason is tried again."""
+    wall_clock_seconds: int = Field(default=3_600, ge=10)
+    """Longest time one turn may work, not counting the wait for a person."""
+
+
+class RoleOverride(_Strict):
+    """What differs when the agent acts in another role; what is not set is inherited."""
+
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    thinking: bool | None = None
+    effort: Effort | None = None
+    output_tokens: int | None = Field(default=None, ge=16)
+
+
+class Features(_Strict):
+    """Switches of a conversation; an agent holds the defaults for new ones."""
+
+    teams: bool = False
+    tracing: bool = False
+    approval: bool = False
+    plan_mode: bool = False
+
+
+class AgentConfig(_Strict):
+    provider: str = "auto"
+    """A name of `harness.providers.table`, or `auto`: the first one the person has a key for."""
+    model: str = ""
+    """Empty: the provider's default model."""
+    instructions: str = Field(default="", max_length=100_000)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    thinking: bool = False
+    effort: Effort = ""
+    tools: tuple[ToolRule, ...] = (ToolRule(tool="*"),)
+    """Tools no rule covers are not offered. Of several that do, the strictest counts."""
+    custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=MOST_CUSTOM_TOOLS)
+    """Offered besides; a rule above may still deny one of them by its name."""
+    limits: Limits = Limits()
+    roles: dict[Role, RoleOverride] = {}
+    features: Features = Features()
+    sandbox: str = Field(default="", max_length=50_000)
+    """A sandbox policy (`tools_app.sandbox.policy`, YAML or JSON) that takes away from what the
+    environment allows; empty: it takes nothing away."""
+
+    @field_validator("custom_tools")
+    @classmethod
+    def _names_differ(cls, tools: tuple[CustomTool, ...]) -> tuple[CustomTool, ...]:
+        names = [tool.name for tool in tools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two tools are called “{name}”; rename one of them")
+        return tools
+
+    def settings(self) -> ModelSettings:
+        return ModelSettings(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            thinking=self.thinking,
+            effort=self.effort,
+        )
+
+    def for_role(self, role: Role) -> AgentConfig:
+        """The same agent in another role: its overrides applied, all else inherited (S-25)."""
+        override = self.roles.get(role)
+        if override is None:
+            return self
+        changed = override.model_dump(exclude_none=True)
+        output_tokens = changed.pop("output_tokens", None)
+        if output_tokens is not None:
+            changed["limits"] = self.limits.model_copy(update={"output_tokens": output_tokens})
+        return self.model_copy(update=changed)

@@ -1,0 +1,248 @@
+"""Answers the calls of a step: judged, announced, run together, each result stored as it comes.
+
+Reads and calls that reach outside run side by side; calls that write the workspace run one after
+another in call order, so that two edits of one file cannot lose one. Judging is `policy`'s, running
+and containing one call is `tools.perform`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.content import as_blocks
+from harness.errors import InvalidToolInput
+from harness.events import (
+    AgentCustomToolUse,
+    AgentMcpToolResult,
+    AgentMcpToolUse,
+    AgentToolResult,
+    ApprovalRequested,
+    CallHandedOut,
+    Event,
+    OutcomeUnknown,
+    ResultOutcome,
+    SpanToolEnd,
+    SpanToolStart,
+    ToolUse,
+)
+from harness.external import fault_of
+from harness.history import Entry, History, OpenCall
+from harness.kit import Kit, Signal, first_of_all
+from harness.overflow import bounded
+from harness.policy import Verdict
+from harness.tools import Effect, HandedOut, Outcome, Tool, check_input, perform
+
+Append = Callable[..., Awaitable[None]]
+
+GRACE = 0.5
+"""Seconds that a workspace write gets to finish when a person stops the turn: it is nearly done, and
+an answer is worth more than "stopped" over a file that changed all the same."""
+
+STOPPED = "Stopped by a person before it finished."
+UNKNOWN = (
+    "The outcome of this call is unknown: the process that ran it ended before it answered. It may "
+    "or may not have happened. Check before you do it again."
+)
+
+
+def result_of(use: ToolUse, call_id: str, outcome: Outcome, kind: ResultOutcome) -> Event:
+    """The event that answers a call of this kind."""
+    if isinstance(use, AgentMcpToolUse):
+        return AgentMcpToolResult(
+            mcp_tool_use_id=call_id,
+            content=outcome.content,
+            is_error=outcome.is_error,
+            outcome=kind,
+        )
+    return AgentToolResult(
+        tool_use_id=call_id,
+        content=outcome.content,
+        is_error=outcome.is_error,
+        outcome=kind,
+        display=outcome.display,
+        untrusted=outcome.untrusted,
+        untrusted_by=outcome.untrusted_by,
+    )
+
+
+def _has_grace(tool: Tool) -> bool:
+    """Whether its calls run one after another, and may still end by themselves when a turn stops."""
+    return tool.in_order or tool.effect is Effect.WORKSPACE
+
+
+def refusal_of(call: OpenCall, words: str, kind: ResultOutcome) -> Entry:
+    return Entry.of(result_of(call.use, call.uid, Outcome(as_blocks(words), is_error=True), kind))
+
+
+def told_of_edit(ran_with: Mapping[str, Any]) -> str:
+    """What the model reads before the result of a call that a person changed."""
+    given = json.dumps(ran_with, ensure_ascii=False)
+    return f"A person changed the input of this call before allowing it. It ran with: {given}"
+
+
+def hand_out(call: OpenCall, tool: Tool, told: HandedOut) -> Entry:
+    """The event that gives a call which may run to the environment's workers, or its refusal where the
+    input breaks the tool's schema: nobody is asked to carry that out."""
+    try:
+        check_input(tool, call.input)
+    except InvalidToolInput as problem:
+        return refusal_of(call, problem.message, "error")
+    name, given = told(call.input)
+    return Entry.of(
+        CallHandedOut(
+            tool_use_id=call.uid,
+            effect=tool.effect.value,
+            idempotent=tool.idempotent,
+            name=name,
+            input=given,
+        )
+    )
+
+
+class Calls:
+    """The open calls of one step."""
+
+    def __init__(self, kit: Kit, history: History, append: Append, signal: Signal) -> None:
+        self.kit = kit
+        self.history = history
+        self.append = append
+        self.signal = signal
+        self._in_order = asyncio.Lock()
+
+    async def recover(self) -> None:
+        """Settle calls that another process had started, none of which runs again by itself but reads.
+
+        What changed the workspace is answered as unknown; for what reached outside a person is asked.
+        """
+        settled: list[Entry] = []
+        for call in self.history.unanswered():
+            if call.started_effect == Effect.OUTSIDE:
+                event = OutcomeUnknown(
+                    tool_use_id=call.uid, effect=call.started_effect, idempotent=call.idempotent
+                )
+                settled.append(Entry.of(event))
+            elif call.started_effect not in {None, Effect.READ}:
+                settled.append(refusal_of(call, UNKNOWN, "unknown"))
+        if settled:
+            await self.append(*settled)
+
+    async def stop(self) -> None:
+        """Answer every open call as stopped."""
+        calls = self.history.unanswered()
+        if calls:
+            await self.append(*(refusal_of(call, STOPPED, "stopped") for call in calls))
+
+    async def answer(self) -> None:
+        """Refuse what may not run, run what may, and leave what a person must decide.
+
+        Returns early when a person interrupts; unfinished calls are then left for `stop`.
+        """
+        await self.kit.refresh_rules()
+        refused: list[Entry] = []
+        asked: list[Entry] = []
+        allowed: list[tuple[OpenCall, Tool]] = []
+        for call in self.history.unanswered():
+            if self.history.is_handed_out(call.uid):
+                continue
+            tool = self.kit.tools.get(call.use.name)
+            if isinstance(call.use, AgentCustomToolUse):
+                # Somebody outside answers it, unless it is not fit to be shown to anybody.
+                if fault := fault_of(call.use, tool):
+                    refused.append(refusal_of(call, fault, "error"))
+                continue
+            judgement = self.kit.judge(
+                call.use.name,
+                self.history,
+                decision=call.decision,
+                arguments=call.input,
+                unknown=call.unknown,
+                asked=call.terms,
+            )
+            if judgement.verdict is Verdict.DENY and call.unknown:
+                refused.append(refusal_of(call, f"{UNKNOWN} {judgement.reason}", "unknown"))
+            elif judgement.verdict is Verdict.DENY:
+                refused.append(refusal_of(call, judgement.reason, "denied"))
+            elif call.use.invalid_input and not call.edited:
+                words = f"The arguments were not a JSON object: {call.use.invalid_input[:500]}"
+                refused.append(refusal_of(call, words, "error"))
+            elif judgement.verdict is Verdict.ALLOW and tool is not None and tool.handed_out:
+                refused.append(hand_out(call, tool, tool.handed_out))
+            elif judgement.verdict is Verdict.ALLOW and tool is not None:
+                allowed.append((call, tool))
+            elif judgement.terms is not None and (call.decision or judgement.terms != call.terms):
+                request = ApprovalRequested(
+                    tool_use_id=call.uid, reason=judgement.reason, terms=judgement.terms
+                )
+                asked.append(Entry.of(request))
+        if refused or asked:
+            await self.append(*refused, *asked)
+        if allowed:
+            await self._run(allowed)
+
+    async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> None:
+        # That they are about to run is stored before any of them runs.
+        await self.append(
+            *(
+                Entry.of(
+                    SpanToolStart(
+                        tool_use_id=call.uid,
+                        effect=tool.effect.value,
+                        idempotent=tool.idempotent,
+                    )
+                )
+                for call, tool in calls
+            )
+        )
+        tasks = [asyncio.ensure_future(self._perform(call, tool)) for call, tool in calls]
+        if await first_of_all(tasks, self.signal):
+            await self._wind_down(calls, tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
+
+    async def _wind_down(
+        self, calls: Sequence[tuple[OpenCall, Tool]], tasks: Sequence[asyncio.Task[None]]
+    ) -> None:
+        writing = [
+            task
+            for (_call, tool), task in zip(calls, tasks, strict=True)
+            if _has_grace(tool) and not task.done()
+        ]
+        if writing:
+            await asyncio.wait(writing, timeout=GRACE)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _perform(self, call: OpenCall, tool: Tool) -> None:
+        if _has_grace(tool):
+            async with self._in_order:
+                await self._perform_now(call, tool)
+        else:
+            await self._perform_now(call, tool)
+
+    async def _perform_now(self, call: OpenCall, tool: Tool) -> None:
+        began = time.perf_counter()
+        context = self.kit.context(call, self.history)
+        context = replace(context, stopped=self.signal.wait)
+        outcome = await perform(tool, context, dict(call.input))
+        if tool.untrusted or isinstance(call.use, AgentMcpToolUse):
+            outcome = replace(outcome, untrusted=True)
+        outcome = await bounded(outcome, call.uid, tool.output_limit, self.kit.keep)
+        if call.edited:
+            words = told_of_edit(call.input)
+            outcome = replace(outcome, content=(*as_blocks(words), *outcome.content))
+        milliseconds = round((time.perf_counter() - began) * 1000)
+        end = SpanToolEnd(
+            tool_use_id=call.uid, milliseconds=milliseconds, is_error=outcome.is_error
+        )
+        kind: ResultOutcome = "error" if outcome.is_error else "ok"
+        answer = result_of(call.use, call.uid, outcome, "stopped" if outcome.stopped else kind)
+        await self.append(
+            Entry.of(end), Entry.of(answer), *(Entry.of(event) for event in outcome.events)
+        )

@@ -1,0 +1,73 @@
+"""Content blocks: what a message, a tool result or a reply is made of.
+
+Pure values shared by events (what is stored) and messages (what a provider is sent). Reading a file
+source or fetching a URL is not done here; whoever builds a request resolves them first.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Frozen(BaseModel):
+    """Base of every stored value: immutable, and strict about unknown fields when written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Base64Source(Frozen):
+    type: Literal["base64"] = "base64"
+    media_type: str
+    data: str
+
+
+class UrlSource(Frozen):
+    type: Literal["url"] = "url"
+    url: str
+
+
+class FileSource(Frozen):
+    type: Literal["file"] = "file"
+    file_id: str
+
+
+class PlainTextSource(Frozen):
+    type: Literal["text"] = "text"
+    media_type: Literal["text/plain"] = "text/plain"
+    data: str
+
+
+Source = Annotated[
+    Base64Source | UrlSource | FileSource | PlainTextSource, Field(discriminator="type")
+]
+
+
+class Text(Frozen):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class Image(Frozen):
+    type: Literal["image"] = "image"
+    source: Source
+
+
+class Document(Frozen):
+    type: Literal["document"] = "document"
+    source: Source
+    title: str | None = None
+    context: str | None = None
+
+
+Block = Annotated[Text | Image | Document, Field(discriminator="type")]
+
+
+def text_of(blocks: tuple[Block, ...]) -> str:
+    """The text blocks joined by blank lines; other kinds of block are left out."""
+    return "\n\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def as_blocks(content: str | tuple[Block, ...]) -> tuple[Block, ...]:
+    return (Text(text=content),) if isinstance(content, str) else content

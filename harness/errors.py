@@ -1,0 +1,225 @@
+"""Errors sorted by who must act, each with a code that never changes.
+
+`ToolError`: the model reads it and tries otherwise. `ProviderError`: the machine retries or the run
+ends. `LimitReached`: the owner raises a limit or lets it be. `Declined`: the asker may not, or not now.
+Constructors only keep what they are given.
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """Root. `code` is stable and appears at every door; `hint` says what to do about it."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+# --- the model acts -------------------------------------------------------------------------------
+
+
+class ToolError(AgentError):
+    """Raised by a tool to tell the model what went wrong; never reaches a person as a failure."""
+
+    code = "tool_error"
+
+
+class UnknownTool(ToolError):
+    code = "unknown_tool"
+
+
+class InvalidToolInput(ToolError):
+    code = "invalid_tool_input"
+
+
+class ToolTimedOut(ToolError):
+    code = "tool_timed_out"
+
+
+# --- the machine acts -----------------------------------------------------------------------------
+
+
+class ProviderError(AgentError):
+    """A model service failed. `retryable` says whether the same request may succeed later."""
+
+    code = "provider_error"
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.retry_after = retry_after
+        """Seconds the service asked us to wait, if it said so."""
+
+
+class RateLimited(ProviderError):
+    code = "rate_limited"
+    retryable = True
+
+
+class Overloaded(ProviderError):
+    code = "overloaded"
+    retryable = True
+
+
+class ProviderTimedOut(ProviderError):
+    code = "provider_timed_out"
+    retryable = True
+
+
+class ProviderUnreachable(ProviderError):
+    code = "provider_unreachable"
+    retryable = True
+
+
+class BrokenStream(ProviderError):
+    """The reply stopped in the middle. What arrived before is kept."""
+
+    code = "broken_stream"
+    retryable = True
+
+
+class BadCredentials(ProviderError):
+    code = "bad_credentials"
+
+
+class BadRequest(ProviderError):
+    code = "bad_request"
+
+
+class UnknownModel(ProviderError):
+    code = "unknown_model"
+
+
+class ContextTooLong(ProviderError):
+    code = "context_too_long"
+
+
+class BillingRefused(ProviderError):
+    code = "billing_refused"
+
+
+class NotConfigured(ProviderError):
+    """No key, or no such provider; nothing was sent."""
+
+    code = "not_configured"
+
+
+# --- the owner acts -------------------------------------------------------------------------------
+
+
+class LimitReached(AgentError):
+    code = "limit_reached"
+
+
+# --- the asker acts -------------------------------------------------------------------------------
+
+
+class Declined(AgentError):
+    code = "declined"
+
+
+class NotFound(Declined):
+    """It does not exist, or it is somebody else's; the two look the same on purpose."""
+
+    code = "not_found"
+
+
+class Forbidden(Declined):
+    code = "forbidden"
+
+
+class WorkLost(Forbidden):
+    """A worker acts by a work item that is not its own any more: its lease ran out, or was ended."""
+
+    code = "work_lost"
+
+
+class Invalid(Declined):
+    """A value breaks a rule. `field` names the input, the message the rule, `hint` the remedy."""
+
+    code = "invalid"
+
+    def __init__(self, message: str, *, field: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+
+
+class NotAwaited(Invalid):
+    """A result for a call that this worker was not given, or that has its answer already."""
+
+    code = "not_awaited"
+
+
+class TooLarge(Invalid):
+    code = "too_large"
+
+
+class Conflict(Declined):
+    """The thing changed meanwhile, or the answer was already given."""
+
+    code = "conflict"
+
+
+class AlreadyDecided(Conflict):
+    """Somebody's answer was first, and it stands."""
+
+    code = "already_decided"
+
+
+class Expired(Conflict):
+    """Time ran out before the answer came; the call was denied."""
+
+    code = "approval_expired"
+
+
+class NotWaiting(Conflict):
+    """The call needs no answer: it never did, or it was answered or given up otherwise."""
+
+    code = "not_waiting"
+
+
+class InputChanged(Conflict):
+    """The answer is about another input than the call has."""
+
+    code = "input_changed"
+
+
+class AskedAnew(Conflict):
+    """The answer is to an earlier question about the same call."""
+
+    code = "asked_anew"
+
+
+class MayNotDecide(Forbidden):
+    """A condition of the rule that asks keeps this person from deciding."""
+
+    code = "may_not_decide"
+
+
+class TooMany(Declined):
+    """Too often in too short a time; `retry_after` is the number of seconds to wait."""
+
+    code = "rate_limited_by_site"
+
+    def __init__(self, message: str, *, retry_after: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+# --- control, not failure -------------------------------------------------------------------------
+
+
+class LeaseLost(Exception):
+    """This run no longer owns its conversation and must write nothing more."""

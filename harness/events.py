@@ -1,0 +1,709 @@
+"""Everything that can happen in a conversation: a closed union of frozen values.
+
+Names follow the public Managed Agents vocabulary; what it lacks has the prefix `x.`. An event has no
+id, number, time or author: those belong to the log's row (`Entry` here, `conversations.Event` in the
+table). Old payloads load for ever: `load()` upcasts, and `tests/golden/events/` holds one of each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field, TypeAdapter
+
+from harness.content import Block, Frozen, Text
+from harness.rules import AskTerms, Condition
+
+# --- from people and programs ---------------------------------------------------------------------
+
+Scope = Literal["once", "run", "conversation", "always"]
+
+
+class UserMessage(Frozen):
+    """Waits (`processed_at` null) until an `x.input_taken` names it; its place in the dialogue is there."""
+
+    type: Literal["user.message"] = "user.message"
+    content: tuple[Block, ...]
+    by_agent: bool = False
+    """Written by the agent of a conversation above or below; no person has spoken."""
+    untrusted_by: str = ""
+    """What had brought untrusted content to that agent; empty: nothing had."""
+
+
+class UserInterrupt(Frozen):
+    """Ends the current turn at once. Queued messages stay and get their turn after it."""
+
+    type: Literal["user.interrupt"] = "user.interrupt"
+    session_thread_id: str | None = None
+
+
+class UserToolConfirmation(Frozen):
+    """A person's answer to a call that asks. Only the first answer to a call counts."""
+
+    type: Literal["user.tool_confirmation"] = "user.tool_confirmation"
+    tool_use_id: str
+    result: Literal["allow", "deny"]
+    deny_message: str | None = None
+    edited_input: dict[str, Any] | None = None
+    """What the call runs with instead of what the model asked for; the model is told."""
+    input_sha256: str = ""
+    """Of the input that is allowed (`harness.patterns.input_hash`): the call runs with no other."""
+    scope: Scope = "once"
+    """How far beyond this call the answer reaches, by a rule that was saved with it."""
+    met: tuple[Condition, ...] = ()
+    """Conditions that the people who allowed it meet, whether or not the question had them."""
+    expired: bool = False
+    """It is denied because nobody answered in time."""
+
+
+class UserCustomToolResult(Frozen):
+    type: Literal["user.custom_tool_result"] = "user.custom_tool_result"
+    custom_tool_use_id: str
+    content: tuple[Block, ...] = ()
+    is_error: bool = False
+
+
+class UserToolResult(Frozen):
+    """What a worker of the environment answers to a call that was handed out to it."""
+
+    type: Literal["user.tool_result"] = "user.tool_result"
+    tool_use_id: str
+    content: tuple[Block, ...] = ()
+    is_error: bool = False
+    untrusted: bool = False
+    """It brings what others wrote into the prompt: nobody here knows what the worker's machine reached."""
+
+
+class UserDefineOutcome(Frozen):
+    type: Literal["user.define_outcome"] = "user.define_outcome"
+    outcome_id: str
+    description: str
+    rubric: str
+    max_iterations: int = 3
+
+
+# --- from the agent -------------------------------------------------------------------------------
+
+
+class AgentMessage(Frozen):
+    """One finished text block of a reply, or what had arrived of it (`interrupted`)."""
+
+    type: Literal["agent.message"] = "agent.message"
+    content: tuple[Text, ...]
+    model_request_id: str = ""
+    continues: str | None = None
+    """The first piece's event id, when this block goes on where an output limit cut it off: the
+    pieces joined without a separator are one text."""
+    interrupted: bool = False
+
+
+class AgentThinking(Frozen):
+    type: Literal["agent.thinking"] = "agent.thinking"
+    thinking: str
+    signature: str = ""
+    redacted_data: str = ""
+    model_request_id: str = ""
+    interrupted: bool = False
+
+
+class AgentToolUse(Frozen):
+    """A call the model asks for. The event's id is the call's id everywhere."""
+
+    type: Literal["agent.tool_use"] = "agent.tool_use"
+    name: str
+    input: dict[str, Any]
+    model_request_id: str = ""
+    evaluated_permission: Literal["allow", "ask", "deny"] = "allow"
+    reason: str = ""
+    """Which rule decided, in words."""
+    invalid_input: str = ""
+    """The raw arguments, when they were not a JSON object."""
+    terms: AskTerms | None = None
+    """Set when it asks."""
+
+
+class AgentMcpToolUse(Frozen):
+    type: Literal["agent.mcp_tool_use"] = "agent.mcp_tool_use"
+    name: str
+    mcp_server_name: str
+    input: dict[str, Any]
+    model_request_id: str = ""
+    evaluated_permission: Literal["allow", "ask", "deny"] = "ask"
+    reason: str = ""
+    invalid_input: str = ""
+    terms: AskTerms | None = None
+
+
+class AgentCustomToolUse(Frozen):
+    """A call that the API caller answers with `user.custom_tool_result`."""
+
+    type: Literal["agent.custom_tool_use"] = "agent.custom_tool_use"
+    name: str
+    input: dict[str, Any]
+    model_request_id: str = ""
+    invalid_input: str = ""
+
+
+class DiffDisplay(Frozen):
+    """A change of one file, for people."""
+
+    type: Literal["diff"] = "diff"
+    path: str
+    diff: str
+    """Unified diff without the two header lines; empty when nothing changed."""
+    added: int
+    removed: int
+    created: bool = False
+
+
+class TableDisplay(Frozen):
+    type: Literal["table"] = "table"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class NetworkDecision(Frozen):
+    """What a command asked its way out for, and what came of it."""
+
+    method: str
+    host: str
+    port: int
+    allowed: bool
+    reason: str = ""
+    """Which rule decided, in words."""
+    times: int = 1
+
+
+class NetworkRecord(Frozen):
+    """What a command asked its way out for: all of it counted, of the kinds there were the first ones."""
+
+    allowed: int = 0
+    refused: int = 0
+    decisions: tuple[NetworkDecision, ...] = ()
+
+
+class CommandDisplay(Frozen):
+    """A command that ran: what it printed, of long output beginning and end, and how it ended."""
+
+    type: Literal["command"] = "command"
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    """None when it was killed."""
+    ended_by: str = ""
+    """Why it did not come to its own end (`tools_app.sandbox.contract.KilledBy`)."""
+    seconds: float = 0.0
+    directory: str = ""
+    """Where the shell stands now."""
+    sandbox: str = ""
+    confined: bool = True
+    network: NetworkRecord | None = None
+    """None: it had no way out, or none that is known."""
+
+
+Display = Annotated[DiffDisplay | TableDisplay | CommandDisplay, Field(discriminator="type")]
+
+ResultOutcome = Literal["ok", "error", "denied", "stopped", "unknown"]
+
+
+class AgentToolResult(Frozen):
+    type: Literal["agent.tool_result"] = "agent.tool_result"
+    tool_use_id: str
+    content: tuple[Block, ...]
+    is_error: bool = False
+    outcome: ResultOutcome = "ok"
+    """`denied` and `stopped`: it never ran or was cut short by a person; `unknown`: the process died
+    while it ran, so it may or may not have happened."""
+    display: Display | None = None
+    untrusted: bool = False
+    """It brings what others wrote (a web page, an uploaded document) into the prompt."""
+    untrusted_by: str = ""
+    """What of it others wrote, in words; empty: the tool's name says it."""
+
+
+class AgentMcpToolResult(Frozen):
+    type: Literal["agent.mcp_tool_result"] = "agent.mcp_tool_result"
+    mcp_tool_use_id: str
+    content: tuple[Block, ...]
+    is_error: bool = False
+    outcome: ResultOutcome = "ok"
+
+
+class AgentThreadContextCompacted(Frozen):
+    """From here on the prompt holds `summary` in place of everything up to and including `through`."""
+
+    type: Literal["agent.thread_context_compacted"] = "agent.thread_context_compacted"
+    summary: str
+    through: str
+    """The id of the last event that is summarised away; the log keeps it."""
+    messages: int = 0
+    """How many messages the summary stands for."""
+    fallback: bool = False
+    """The summariser failed, so `summary` only says that messages were dropped."""
+
+
+# --- the conversation -----------------------------------------------------------------------------
+
+
+class SessionStatusRunning(Frozen):
+    type: Literal["session.status_running"] = "session.status_running"
+
+
+class EndTurn(Frozen):
+    type: Literal["end_turn"] = "end_turn"
+
+
+class RequiresAction(Frozen):
+    type: Literal["requires_action"] = "requires_action"
+    event_ids: tuple[str, ...]
+
+
+class RetriesExhausted(Frozen):
+    type: Literal["retries_exhausted"] = "retries_exhausted"
+
+
+class BudgetReached(Frozen):
+    type: Literal["budget_reached"] = "budget_reached"
+
+
+class Refusal(Frozen):
+    type: Literal["refusal"] = "refusal"
+
+
+StopReason = Annotated[
+    EndTurn | RequiresAction | RetriesExhausted | BudgetReached | Refusal,
+    Field(discriminator="type"),
+]
+
+
+class StopDetails(Frozen):
+    """Why it rests, for a person: which limit, how far, and who can change it."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+WAITS_FOR_WORKER = "waits_for_worker"
+"""Code of the details of a rest that only workers of the environment can end."""
+
+
+class SessionStatusIdle(Frozen):
+    """The run rests. Exactly one ends each turn."""
+
+    type: Literal["session.status_idle"] = "session.status_idle"
+    stop_reason: StopReason
+    stop_details: StopDetails | None = None
+    interrupted: bool = False
+    """A person stopped it; the public vocabulary calls that `end_turn`."""
+
+
+class SessionStatusRescheduled(Frozen):
+    type: Literal["session.status_rescheduled"] = "session.status_rescheduled"
+    delay_seconds: float = 0
+
+
+class SessionStatusTerminated(Frozen):
+    type: Literal["session.status_terminated"] = "session.status_terminated"
+
+
+class SessionErrorBody(Frozen):
+    type: str
+    """The public error type (`model_overloaded_error`, …, else `unknown_error`)."""
+    code: str
+    """Ours, and stable: see `harness.errors`."""
+    message: str
+    hint: str = ""
+    retry_status: Literal["retrying", "exhausted", "terminal"] = "exhausted"
+    attempts: int = 1
+    """How often the request has been made by now, one after another and in vain."""
+
+
+class SessionError(Frozen):
+    type: Literal["session.error"] = "session.error"
+    error: SessionErrorBody
+
+
+class SessionUpdated(Frozen):
+    """Only what changed. `features` holds the switches that were turned, by name; `overrides` the fields
+    of the agent's configuration that differ here from now on."""
+
+    type: Literal["session.updated"] = "session.updated"
+    title: str | None = None
+    features: dict[str, bool] = {}
+    overrides: dict[str, Any] = {}
+
+
+class SessionUsage(Frozen):
+    """Totals of the conversation so far, right before it rests."""
+
+    type: Literal["session.usage"] = "session.usage"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
+class SessionThreadCreated(Frozen):
+    type: Literal["session.thread_created"] = "session.thread_created"
+    session_thread_id: str
+    agent_name: str
+
+
+# --- spans ----------------------------------------------------------------------------------------
+
+
+class ModelUsage(Frozen):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
+class SpanModelRequestStart(Frozen):
+    """Its event id is the `model_request_id` of everything the reply brings."""
+
+    type: Literal["span.model_request_start"] = "span.model_request_start"
+    purpose: str = "main"
+    provider: str = ""
+    model: str = ""
+    step: int = 0
+    """Counts the model requests of the turn from 1."""
+    prompt_tokens_at_most: int = 0
+    """An upper estimate, for what has to be reserved before the request is sent."""
+    output_tokens_at_most: int = 0
+
+
+class SpanModelRequestEnd(Frozen):
+    type: Literal["span.model_request_end"] = "span.model_request_end"
+    model_request_start_id: str
+    model_usage: ModelUsage
+    is_error: bool = False
+    end: str = ""
+    """How the reply ended (`harness.messages.ReplyEnd`), or `interrupted`, `error`, `lost`."""
+    milliseconds: int = 0
+    first_delta_milliseconds: int | None = None
+    estimated: bool = False
+    """The service did not say what a reply that was cut short had cost; the usage is our estimate."""
+
+
+class SpanToolStart(Frozen):
+    """Stored before the call is dispatched. Without an answer after a crash its outcome is unknown."""
+
+    type: Literal["span.tool_start"] = "span.tool_start"
+    tool_use_id: str
+    effect: str
+    idempotent: bool = False
+
+
+class SpanToolEnd(Frozen):
+    type: Literal["span.tool_end"] = "span.tool_end"
+    tool_use_id: str
+    milliseconds: int = 0
+    is_error: bool = False
+
+
+# --- ours -----------------------------------------------------------------------------------------
+
+
+class InputTaken(Frozen):
+    """These messages enter the dialogue here, in this order, and start a turn."""
+
+    type: Literal["x.input_taken"] = "x.input_taken"
+    event_ids: tuple[str, ...]
+    steered: bool = False
+    """They join the turn that is under way instead of starting one."""
+
+
+class MessageWithdrawn(Frozen):
+    """A queued message was removed before it was taken."""
+
+    type: Literal["x.message_withdrawn"] = "x.message_withdrawn"
+    event_id: str
+
+
+class MessageEdited(Frozen):
+    """A queued message now says this; the last edit before it is taken counts."""
+
+    type: Literal["x.message_edited"] = "x.message_edited"
+    event_id: str
+    content: tuple[Block, ...]
+
+
+class MessageSteered(Frozen):
+    """A queued message shall join the current turn at its next tool boundary."""
+
+    type: Literal["x.message_steered"] = "x.message_steered"
+    event_id: str
+
+
+class OutcomeUnknown(Frozen):
+    """A call that reaches outside was under way when its process ended; a person says what now.
+
+    Allowing the call runs it again, under the same id and with the same input, also where a person
+    had edited that; denying leaves it unknown.
+    """
+
+    type: Literal["x.outcome_unknown"] = "x.outcome_unknown"
+    tool_use_id: str
+    effect: str
+    idempotent: bool = False
+
+
+class CallHandedOut(Frozen):
+    """A call was judged and may run, and a worker of the environment is to carry it out.
+
+    Stored before any worker is told of it. `name` and `input` are what the worker is told, in its own
+    vocabulary: the input that was judged or, where a person changed it, hers.
+    """
+
+    type: Literal["x.call_handed_out"] = "x.call_handed_out"
+    tool_use_id: str
+    effect: str
+    idempotent: bool = False
+    name: str
+    input: dict[str, Any]
+
+
+class ApprovalRequested(Frozen):
+    """A call that was stored as one that may run must wait for a person after all, or on other
+    terms: a rule came in between. Answers from before count no more; an input that one of them put
+    in place of the model's is what the question is about."""
+
+    type: Literal["x.approval_requested"] = "x.approval_requested"
+    tool_use_id: str
+    reason: str
+    terms: AskTerms
+
+
+class ApprovalVoted(Frozen):
+    """One of the people whose consent a call needs has allowed it; others are still to."""
+
+    type: Literal["x.approval_voted"] = "x.approval_voted"
+    tool_use_id: str
+    allowed: int
+    needed: int
+    edited_input: dict[str, Any] | None = None
+    """What she would have it run with in place of what the model asked for; others are asked about it."""
+
+
+Priority = Literal["low", "normal", "high"]
+
+
+class WakeRequested(Frozen):
+    """The agent asks to be woken later and goes to sleep."""
+
+    type: Literal["x.wake_requested"] = "x.wake_requested"
+    delay_seconds: int
+    reason: str
+    note: str = ""
+    dedupe_key: str = ""
+    priority: Priority = "normal"
+
+
+class WakeDue(Frozen):
+    """A delayed wake has come due. Like a message it waits until it is taken, behind all messages."""
+
+    type: Literal["x.wake_due"] = "x.wake_due"
+    reason: str
+    note: str = ""
+    priority: Priority = "normal"
+
+
+class BackgroundStarted(Frozen):
+    """A command runs on beside the conversation's turns."""
+
+    type: Literal["x.background_started"] = "x.background_started"
+    background_id: str
+    command: str
+
+
+class BackgroundFinished(Frozen):
+    """A background command has ended, which is said exactly once.
+
+    Waits like a message until it is taken: it joins the turn that is under way at its next tool
+    boundary, or else begins one.
+    """
+
+    type: Literal["x.background_finished"] = "x.background_finished"
+    background_id: str
+    command: str
+    state: Literal["completed", "failed", "timed_out", "cancelled", "lost"]
+    """`lost`: its process ended before it did, so nobody knows how far it came."""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    output_path: str = ""
+    """Relative to the workspace."""
+    tail: str = ""
+    """The end of what it printed."""
+    detail: str = ""
+    """How it ended, where state and code do not say it."""
+    network: NetworkRecord | None = None
+    """None: it had no way out, or none that is known."""
+    untrusted_by: str = ""
+    """What brought into its output what others wrote; empty: nothing did."""
+
+
+class RetryRequested(Frozen):
+    """A person asked to go on after a failure or a limit. What is named here holds for that turn."""
+
+    type: Literal["x.retry_requested"] = "x.retry_requested"
+    from_start: bool = False
+    """The prompt forgets what came of the turn's input so far; the log and the workspace keep it."""
+    model: str = ""
+    """Empty: the agent's own."""
+    token_budget: int = 0
+    """0: the agent's own."""
+
+
+class Todo(Frozen):
+    content: str
+    active_form: str
+    """How to say it while it is being done: "Writing the tests"."""
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+class TodosUpdated(Frozen):
+    """The whole list as it is now."""
+
+    type: Literal["x.todos_updated"] = "x.todos_updated"
+    todos: tuple[Todo, ...]
+
+
+Event = (
+    UserMessage
+    | UserInterrupt
+    | UserToolConfirmation
+    | UserCustomToolResult
+    | UserToolResult
+    | UserDefineOutcome
+    | AgentMessage
+    | AgentThinking
+    | AgentToolUse
+    | AgentToolResult
+    | AgentMcpToolUse
+    | AgentMcpToolResult
+    | AgentCustomToolUse
+    | AgentThreadContextCompacted
+    | SessionStatusRunning
+    | SessionStatusIdle
+    | SessionStatusRescheduled
+    | SessionStatusTerminated
+    | SessionError
+    | SessionUpdated
+    | SessionUsage
+    | SessionThreadCreated
+    | SpanModelRequestStart
+    | SpanModelRequestEnd
+    | SpanToolStart
+    | SpanToolEnd
+    | InputTaken
+    | MessageWithdrawn
+    | MessageEdited
+    | MessageSteered
+    | OutcomeUnknown
+    | CallHandedOut
+    | ApprovalRequested
+    | ApprovalVoted
+    | WakeRequested
+    | WakeDue
+    | BackgroundStarted
+    | BackgroundFinished
+    | RetryRequested
+    | TodosUpdated
+)
+
+ToolUse = AgentToolUse | AgentMcpToolUse | AgentCustomToolUse
+"""The three kinds of call; the id of the event is the id of the call."""
+
+ToolResult = AgentToolResult | AgentMcpToolResult | UserCustomToolResult | UserToolResult
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+TYPES: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in Event.__args__)
+"""Every type name, in the order of the union."""
+
+
+def load(payload: Mapping[str, Any]) -> Event:
+    """The event of a stored payload, of whatever version it was written with."""
+    return _ADAPTER.validate_python(payload)
+
+
+def dump(event: Event) -> dict[str, Any]:
+    """The payload to store: JSON types only, defaults included so that a later default changes nothing.
+
+    A NUL character, which one of the databases cannot hold, becomes the replacement character.
+    """
+    payload: dict[str, Any] = event.model_dump(mode="json")
+    return _without_nul(payload) if _has_nul(payload) else payload
+
+
+def dump_text(event: Event) -> str:
+    """The same as JSON text."""
+    payload: dict[str, Any] = event.model_dump(mode="json")
+    text = _json(payload)
+    # It may also be the words for it; then nothing is replaced.
+    return _json(_without_nul(payload)) if r"\u0000" in text else text
+
+
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value)  # it knows halves of characters and numbers of any length
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(_has_nul(item) for item in value)
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(value, dict):
+        return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nul(item) for item in value]
+    return value
+
+
+def answered_call(event: Event) -> str | None:
+    """The id of the call that `event` answers, if it answers one."""
+    match event:
+        case AgentToolResult() | UserToolResult():
+            return event.tool_use_id
+        case AgentMcpToolResult():
+            return event.mcp_tool_use_id
+        case UserCustomToolResult():
+            return event.custom_tool_use_id
+        case _:
+            return None
+
+
+def subject_of(event_id: str, event: Event) -> str:
+    """The id of what `event` is about: a call, a reply, a message; its own id if it stands alone.
+
+    Everything with one subject is drawn as one unit on a page, and stored with it for finding.
+    """
+    match event:
+        case SpanToolStart() | SpanToolEnd() | UserToolConfirmation() | OutcomeUnknown():
+            return event.tool_use_id
+        case ApprovalRequested() | ApprovalVoted() | CallHandedOut():
+            return event.tool_use_id
+        case _ if isinstance(event, ToolResult):
+            return answered_call(event) or event_id
+        case AgentMessage(continues=str(first)):
+            return first
+        case SpanModelRequestEnd():
+            return event.model_request_start_id
+        case MessageWithdrawn() | MessageEdited() | MessageSteered():
+            return event.event_id
+        case _:
+            return event_id

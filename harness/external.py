@@ -1,0 +1,49 @@
+"""Tools whose calls are answered outside this server: custom tools of an agent, questions to people.
+
+Such a call is stored as `agent.custom_tool_use` and the run rests; whoever knows the answer appends
+`user.custom_tool_result`. Who may do that is decided in `conversations.actions`; nothing runs here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.agentconfig import CustomTool
+from harness.errors import InvalidToolInput, ToolError
+from harness.events import AgentCustomToolUse
+from harness.tools import Effect, Tool, ToolContext, check_input
+
+CUSTOM = "custom"
+"""The owner of tools that an agent's configuration declares."""
+
+
+def never_runs(_context: ToolContext, _arguments: dict[str, Any]) -> str:
+    """The handler of every external tool. Raises `ToolError`: its answer does not come from here."""
+    raise ToolError("This tool is answered from outside; it cannot be run here.")
+
+
+def tool_of(declared: CustomTool) -> Tool:
+    """A custom tool as the catalogue would hold it. It reaches outside: nobody knows what its
+    program does, so plan mode does not offer it."""
+    return Tool(
+        name=declared.name,
+        description=declared.description,
+        input_schema=declared.input_schema,
+        handler=never_runs,
+        effect=Effect.OUTSIDE,
+        owner=CUSTOM,
+        external=True,
+    )
+
+
+def fault_of(use: AgentCustomToolUse, tool: Tool | None) -> str:
+    """Why a call is answered with an error instead of being shown to anybody; empty: it is sound."""
+    if use.invalid_input:
+        return f"The arguments were not a JSON object: {use.invalid_input[:500]}"
+    if tool is None:
+        return f"There is no tool called {use.name}."
+    try:
+        check_input(tool, use.input)
+    except InvalidToolInput as problem:
+        return problem.message
+    return ""

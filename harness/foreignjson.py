@@ -1,0 +1,117 @@
+"""JSON that strangers wrote, read within limits: of its length, and of how deep it is nested.
+
+What leaves here can be walked by recursion, encoded as UTF-8 and kept as JSON by every database. What
+it must say is for whoever asked; words for people are made by the doors (`conversations.givenjson`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isinf
+from typing import Any
+
+NESTING = 60
+"""Objects and lists inside one another; deeper ones are nobody's message."""
+TEXT_LIMIT = 1_000_000
+"""Characters (bytes, where bytes are given) unless the caller says otherwise."""
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class Unreadable(ValueError):
+    """This is not JSON, or none that can be kept; the message says why."""
+
+
+class TooDeep(Unreadable):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"it is nested more than {most} levels deep")
+        self.most = most
+
+
+class TooLong(Unreadable):
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"it is longer than {limit:,} characters")
+        self.limit = limit
+
+
+def read_json(text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING) -> Any:
+    """The value. Raises `Unreadable`, and nothing else, whatever was given.
+
+    `NaN`, infinite numbers and halves of characters are refused: they are not JSON, or no database
+    keeps them.
+    """
+    if len(text) > limit:
+        raise TooLong(limit)
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        elif not text.isascii():
+            text.encode()
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except RecursionError:
+        raise TooDeep(nesting) from None
+    except UnicodeError:
+        raise Unreadable("it is no valid Unicode") from None
+    except ValueError as problem:
+        raise Unreadable(str(problem)) from None
+    if text.count("[") + text.count("{") > nesting:
+        require_shallow(value, nesting)
+    if "\\ud" in text or "\\uD" in text:
+        _require_whole_characters(value)
+    return value
+
+
+def require_shallow(value: Any, nesting: int = NESTING) -> None:
+    """Raises `TooDeep`; for values that another parser made."""
+    level = [value]
+    for _ in range(nesting + 1):
+        level = [item for item in level if isinstance(item, (Mapping, list, tuple))]
+        if not level:
+            return
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, Mapping) else item)
+        ]
+    raise TooDeep(nesting)
+
+
+def kept_json(value: Any, *, limit: int = TEXT_LIMIT) -> Any:
+    """A value from anywhere as every database keeps it as JSON, or `Unreadable`."""
+    require_shallow(value)
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise Unreadable(str(problem)) from None
+    return without_nul(read_json(text, limit=limit))
+
+
+def without_nul(value: Any) -> Any:
+    """A plain, shallow value in which a replacement character stands for every NUL character, which
+    one of the databases cannot hold. Nothing else is changed."""
+    if isinstance(value, str):
+        return value.replace("\0", _REPLACEMENT)
+    if isinstance(value, dict):
+        return {without_nul(key): without_nul(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nul(item) for item in value]
+    return value
+
+
+def _require_whole_characters(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Unreadable("a text holds half of a surrogate pair") from None
+
+
+def _no_number(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return number

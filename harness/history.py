@@ -1,0 +1,508 @@
+"""The log of one conversation as the loop sees it: entries in order, and what they still owe.
+
+`History` folds entries one by one, so that asking it costs nothing however long the log is. It is
+pure: the same entries give the same answers, whoever appended them. Storing is the journal's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.agentconfig import Features
+from harness.content import Document
+from harness.events import (
+    AgentCustomToolUse,
+    AgentMcpToolResult,
+    AgentMessage,
+    AgentThreadContextCompacted,
+    AgentToolResult,
+    ApprovalRequested,
+    BackgroundFinished,
+    CallHandedOut,
+    EndTurn,
+    Event,
+    InputTaken,
+    MessageSteered,
+    MessageWithdrawn,
+    OutcomeUnknown,
+    RequiresAction,
+    RetryRequested,
+    SessionStatusIdle,
+    SessionStatusRescheduled,
+    SessionStatusRunning,
+    SessionUpdated,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    SpanToolStart,
+    Todo,
+    TodosUpdated,
+    ToolUse,
+    UserInterrupt,
+    UserMessage,
+    UserToolConfirmation,
+    UserToolResult,
+    WakeDue,
+    WakeRequested,
+    answered_call,
+)
+from harness.ids import new_event_id
+from harness.messages import Usage
+from harness.rules import AskTerms
+
+BACKGROUND_TURNS = 10
+"""Turns that ended background commands may begin before a person speaks again; further ends wait for
+the next turn, so that an agent whose commands wake it cannot go on for ever."""
+MAX_CONTINUATIONS = 3
+"""How often a reply that hit its output limit is continued (seed OA's number)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event with its id and place. `seq` is 0 until the journal has stored it."""
+
+    uid: str
+    event: Event
+    seq: int = 0
+    at: float = 0.0
+    """When it was stored, in seconds since 1970; 0 where nobody keeps the time."""
+
+    @classmethod
+    def of(cls, event: Event) -> Entry:
+        return cls(new_event_id(), event)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call without an answer."""
+
+    uid: str
+    use: ToolUse
+    started_effect: str | None = None
+    """The effect stored when it was dispatched; None if it never was."""
+    decision: UserToolConfirmation | None = None
+    idempotent: bool = False
+    unknown: bool = False
+    """It was under way when its process ended, and a person is asked what now."""
+    terms: AskTerms | None = None
+    """On which a person is asked, as far as that is stored."""
+    proposed: dict[str, Any] | None = None
+    """What an answer that counts no more had put in place of the model's input: asked anew, the
+    question is about this."""
+
+    @property
+    def edited(self) -> bool:
+        """A person allowed it with another input than the model's."""
+        answer = self.decision
+        return answer is not None and answer.result == "allow" and answer.edited_input is not None
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """What it runs with: the model's arguments, or those a person put in their place."""
+        answer = self.decision
+        chosen = self.proposed
+        if answer is not None and answer.result == "allow":
+            chosen = answer.edited_input
+        return self.use.input if chosen is None else chosen
+
+    def asked_anew(self, terms: AskTerms | None) -> OpenCall:
+        """The same call with a new question, which no answer from before answers."""
+        answer = self.decision
+        allowed = answer is not None and answer.result == "allow"
+        proposed = answer.edited_input if answer is not None and allowed else self.proposed
+        return replace(self, decision=None, terms=terms, proposed=proposed)
+
+
+@dataclass(slots=True)
+class Turn:
+    """From input being taken to the rest that closes it; waiting for a person does not close it."""
+
+    open: bool = False
+    uid: str = ""
+    """Of the event that began it."""
+    steps: int = 0
+    usage: Usage = field(default_factory=Usage)
+    truncations: int = 0
+    """Consecutive replies cut by the output limit."""
+    reply_owed: bool = False
+    last_text: str | None = None
+    """First piece of the last text block, to which a continuation would belong."""
+    began_at: float = 0.0
+    waited: float = 0.0
+    """Seconds of the turn in which it rested for a person."""
+    compactions: int = 0
+    failures: int = 0
+    """Consecutive model requests that failed and were put off."""
+    wakes_requested: int = 0
+    model: str = ""
+    """Asked for in place of the kit's, for this turn only."""
+    token_budget: int = 0
+    """In place of the agent's own, for this turn only; 0: there is none."""
+
+
+class History:
+    def __init__(self, entries: Iterable[Entry] = (), *, features: Features | None = None) -> None:
+        self.entries: list[Entry] = []
+        self.turn = Turn()
+        self.running = False
+        self.held = False
+        """Queued messages wait for a person, because the last turn failed or hit a limit."""
+        self.features = features or Features()
+        self.todos: tuple[Todo, ...] = ()
+        self.usage = Usage()
+        """Of every model request so far, whatever its purpose."""
+        self.context_tokens = 0
+        """Prompt and reply of the last main request: roughly the next prompt's size."""
+        self.open_request: Entry | None = None
+        """A model request that was begun and not ended: under way, or lost with its process."""
+        self.interrupt: Entry | None = None
+        self.wakes_in_row = 0
+        """Turns begun by the agent's own wakes since a person last spoke."""
+        self.put_off = False
+        """A failed request is to be tried again later."""
+        self.tainted_by = ""
+        """What brought untrusted content in since a person last spoke; empty: nothing did."""
+        self.ever_tainted_by = ""
+        """The same since the conversation began."""
+        self._rested_at = 0.0
+        self._pending: dict[str, Entry] = {}
+        self._wakes: dict[str, Entry] = {}
+        self._finished: dict[str, Entry] = {}
+        self._steered: set[str] = set()
+        self._jump: str | None = None
+        self._last: Entry | None = None
+        self._waits_for_people = False
+        """The last rest is one until somebody answers the open calls."""
+        self._retry: RetryRequested | None = None
+        """Asked for where no turn had begun: what it names holds for the next one."""
+        self._context_at_input = 0
+        self._calls: dict[str, OpenCall] = {}
+        self._handed_out: set[str] = set()
+        self._purposes: dict[str, str] = {}
+        for entry in entries:
+            self.add(entry)
+
+    # --- questions --------------------------------------------------------------------------------
+
+    @property
+    def last_seq(self) -> int:
+        return self._last.seq if self._last else 0
+
+    def unanswered(self) -> list[OpenCall]:
+        """Calls without a result, in the order they were asked."""
+        return list(self._calls.values())
+
+    def is_handed_out(self, call_uid: str) -> bool:
+        """Whether a worker of the environment has the call, or is to have it: only its answer is
+        awaited, and nothing here carries it out."""
+        return call_uid in self._handed_out
+
+    def queued(self) -> list[Entry]:
+        """Messages, due wakes and ends of background commands that may begin a turn and were not taken
+        yet, in the order they will be.
+
+        Messages first in, first out; only one posted right behind an interrupt goes first, because
+        that is what its sender interrupted for. Wakes come behind all messages, by priority (S-100).
+        """
+        waiting = list(self._pending.values())
+        if self._jump in self._pending:
+            waiting.sort(key=lambda entry: entry.uid != self._jump)
+        return [*waiting, *sorted(self._wakes.values(), key=_urgency), *self._wakers()]
+
+    def steered(self) -> list[Entry]:
+        """What waits and shall join the current turn, oldest first: messages, and the ends of
+        background commands."""
+        messages = [entry for uid, entry in self._pending.items() if uid in self._steered]
+        return sorted([*messages, *self._finished.values()], key=lambda entry: entry.seq)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a run would do anything at all."""
+        if self.interrupt or self.open_request:
+            return True
+        if self._calls:
+            # Resting for people is no work; a decision, a lost process or a rest not reached is.
+            return (
+                self.running
+                or (self._is_asked and not self._waits_for_people)
+                or any(map(self._owes, self._calls.values()))
+            )
+        return self._is_asked
+
+    def _owes(self, call: OpenCall) -> bool:
+        decided = call.decision is not None and call.uid not in self._handed_out
+        return decided or call.started_effect is not None
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether going on without a new message makes sense: something was asked and not answered."""
+        if self.turn.open or self._waits_for_people:
+            return False
+        return bool(self._calls) or self._last_reply_is_missing() or (self.held and self._waits)
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._pending or self._wakes or self._wakers())
+
+    def _wakers(self) -> list[Entry]:
+        allowed = self.wakes_in_row < BACKGROUND_TURNS
+        return list(self._finished.values()) if allowed else []
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a turn is under way, or something waits that may begin one."""
+        return self.turn.open or (self._waits and not self.held)
+
+    # --- folding ----------------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        """Take the next entry of the log."""
+        self.entries.append(entry)
+        self._fold(entry)
+        self._last = entry
+
+    def _fold(self, entry: Entry) -> None:
+        event = entry.event
+        self._fold_hand_out(event)
+        if (call_id := answered_call(event)) is not None:
+            call = self._calls.pop(call_id, None)
+            self._fold_trust(call, event)
+            if not self._calls and self.turn.open:
+                self.turn.reply_owed = True
+            # What still waits is told again, without the call that was answered.
+            self._waits_for_people = False
+            return
+        match event:
+            case UserMessage():
+                self._pending[entry.uid] = entry
+                self.held = False
+                if self._last and isinstance(self._last.event, UserInterrupt):
+                    self._jump = entry.uid
+            case InputTaken():
+                self._fold_input(entry.uid, event)
+                if not event.steered:
+                    self.turn.began_at = entry.at
+            case MessageWithdrawn():
+                self._pending.pop(event.event_id, None)
+            case MessageSteered():
+                self._steered.add(event.event_id)
+            case WakeDue():
+                self._wakes[entry.uid] = entry
+            case BackgroundFinished():
+                self._finished[entry.uid] = entry
+            case WakeRequested():
+                self.turn.wakes_requested += 1
+            case RetryRequested():
+                self._fold_retry(entry.uid, event)
+            case UserInterrupt():
+                if self.turn.open or self._calls or self._pending:
+                    self.interrupt = entry
+            case UserToolConfirmation():
+                call = self._calls.get(event.tool_use_id)
+                if call and call.decision is None:
+                    self._calls[call.uid] = replace(call, decision=event)
+            case SpanToolStart():
+                call = self._calls.get(event.tool_use_id)
+                if call:
+                    self._calls[call.uid] = replace(
+                        call,
+                        started_effect=event.effect,
+                        idempotent=event.idempotent,
+                        unknown=False,
+                    )
+            case OutcomeUnknown():
+                call = self._calls.get(event.tool_use_id)
+                if call:
+                    # Whatever allowed the first attempt does not allow a second one.
+                    again = call.asked_anew(None)
+                    self._calls[call.uid] = replace(again, started_effect=None, unknown=True)
+            case ApprovalRequested():
+                call = self._calls.get(event.tool_use_id)
+                if call:
+                    self._calls[call.uid] = call.asked_anew(event.terms)
+            case SpanModelRequestStart():
+                self.open_request = entry
+                self._purposes[entry.uid] = event.purpose
+                if event.purpose == "main":
+                    self.turn.steps += 1
+            case SpanModelRequestEnd():
+                self._fold_request_end(event)
+            case AgentMessage():
+                self.turn.last_text = event.continues or entry.uid
+            case AgentThreadContextCompacted():
+                self.turn.compactions += 1
+                self.context_tokens = 0
+            case SessionStatusRunning():
+                if self._rested_at and self.turn.open:
+                    self.turn.waited += entry.at - self._rested_at
+                self._rested_at = 0.0
+                self.running = True
+                self.put_off = False
+                self._waits_for_people = False
+            case SessionStatusRescheduled():
+                self.running = False
+                self.put_off = True
+                self.turn.failures += 1
+            case SessionStatusIdle():
+                self._fold_idle(event)
+                self._rested_at = entry.at
+            case SessionUpdated():
+                if event.features:
+                    self.features = self.features.model_copy(update=event.features)
+            case TodosUpdated():
+                self.todos = event.todos
+            case _ if isinstance(event, ToolUse):
+                self._calls[entry.uid] = OpenCall(entry.uid, event, terms=_terms_of(event))
+            case _:
+                pass
+
+    def _fold_hand_out(self, event: Event) -> None:
+        match event:
+            case CallHandedOut():
+                self._handed_out.add(event.tool_use_id)
+            case OutcomeUnknown():
+                # The worker that had it is gone; whoever gets it next is to be allowed anew.
+                self._handed_out.discard(event.tool_use_id)
+                self._waits_for_people = False
+            case _:
+                pass
+
+    def _fold_trust(self, call: OpenCall | None, event: Event) -> None:
+        untrusted = isinstance(event, AgentMcpToolResult) or (
+            isinstance(event, AgentToolResult | UserToolResult) and event.untrusted
+        )
+        if untrusted:
+            told = event.untrusted_by if isinstance(event, AgentToolResult) else ""
+            self._taint(told or (call.use.name if call else "a tool's answer"))
+
+    def _taint(self, source: str) -> None:
+        self.tainted_by = self.tainted_by or source
+        self.ever_tainted_by = self.ever_tainted_by or source
+
+    def _fold_input(self, uid: str, event: InputTaken) -> None:
+        woken = False
+        spoken: list[Entry] = []
+        for taken in event.event_ids:
+            message = self._pending.pop(taken, None)
+            if message is not None:
+                spoken.append(message)
+            for wakers in (self._wakes, self._finished):
+                waker = wakers.pop(taken, None)
+                if waker is not None:
+                    woken = True
+                    spoken.append(waker)
+        # What was taken together is read together: a person's word does not make the rest hers.
+        if any(map(_is_a_persons, spoken)):
+            self.tainted_by = ""
+        for source in filter(None, map(_untrusted_in, spoken)):
+            self._taint(source)
+        if event.steered:
+            self.turn.reply_owed = True
+            return
+        self.turn = Turn(open=True, uid=uid, reply_owed=True)
+        if self._retry is not None:
+            self.turn.model = self._retry.model
+            self.turn.token_budget = self._retry.token_budget
+            self._retry = None
+        self._context_at_input = self.context_tokens
+        self.wakes_in_row = self.wakes_in_row + 1 if woken else 0
+
+    def _fold_retry(self, uid: str, event: RetryRequested) -> None:
+        if event.from_start and not self.turn.open:
+            self._calls.clear()  # what the prompt forgets is not carried out any more
+        missing = bool(self._calls) or self._last_reply_is_missing()
+        began_nothing = self.held and self._waits and not missing
+        self.held = False
+        if self.turn.open:
+            return
+        if began_nothing:
+            self._retry = event
+            return
+        self.turn = Turn(
+            open=True,
+            uid=uid,
+            reply_owed=missing and not self._calls,
+            model=event.model,
+            token_budget=event.token_budget,
+        )
+        if event.from_start:
+            self.context_tokens = self._context_at_input
+
+    def _fold_request_end(self, event: SpanModelRequestEnd) -> None:
+        self.open_request = None
+        usage = Usage(**event.model_usage.model_dump())
+        self.turn.usage += usage
+        self.usage += usage
+        if self._purposes.pop(event.model_request_start_id, "main") != "main":
+            return
+        if event.is_error:
+            self.turn.steps = max(0, self.turn.steps - 1)  # it brought the work no further
+            return
+        if event.end == "interrupted":
+            return
+        self.context_tokens = usage.total_tokens
+        self.turn.failures = 0
+        truncated = event.end == "max_tokens" and not self._calls
+        self.turn.truncations = self.turn.truncations + 1 if truncated else 0
+        self.turn.reply_owed = event.end == "pause" or (
+            truncated and self.turn.truncations <= MAX_CONTINUATIONS
+        )
+
+    def _fold_idle(self, event: SessionStatusIdle) -> None:
+        self.running = False
+        self.put_off = False
+        self._waits_for_people = isinstance(event.stop_reason, RequiresAction)
+        if self._waits_for_people:
+            return  # an interrupt that came right before is still to be heeded
+        self.interrupt = None
+        self.turn.open = False
+        self.turn.reply_owed = False
+        self.held = not isinstance(event.stop_reason, EndTurn)
+
+    def _last_reply_is_missing(self) -> bool:
+        """Whether the dialogue's last word is not a finished reply of the agent's."""
+        for entry in reversed(self.entries):
+            match entry.event:
+                case SpanModelRequestEnd(is_error=False, end="end_turn" | "stop_sequence"):
+                    return False
+                case SpanModelRequestEnd() | InputTaken():
+                    return True
+                case event if answered_call(event) is not None:
+                    return True
+                case _:
+                    continue
+        return False
+
+
+def _terms_of(use: ToolUse) -> AskTerms | None:
+    """On which the call asks from the start; None where it does not."""
+    if isinstance(use, AgentCustomToolUse):
+        return None
+    asks = use.evaluated_permission == "ask"
+    return use.terms or (AskTerms() if asks else None)
+
+
+def _is_a_persons(message: Entry) -> bool:
+    return isinstance(message.event, UserMessage) and not message.event.by_agent
+
+
+def _untrusted_in(input_: Entry) -> str:
+    """What brings into an input what others wrote, in words; empty: nothing does."""
+    match input_.event:
+        case UserMessage(untrusted_by=source) if source:
+            return source
+        case UserMessage(content=content) if any(isinstance(block, Document) for block in content):
+            return "an uploaded document"
+        case BackgroundFinished(untrusted_by=source):
+            return source
+        case _:
+            return ""
+
+
+_URGENCY = {"high": 0, "normal": 1, "low": 2}
+
+
+def _urgency(entry: Entry) -> tuple[int, int]:
+    event = entry.event
+    return (_URGENCY[event.priority] if isinstance(event, WakeDue) else 0, entry.seq)

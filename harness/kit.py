@@ -1,0 +1,168 @@
+"""Everything one run works with: agent, provider, tools, words, and the ports to the outside.
+
+Built by whoever starts a run (`conversations.runner`, tests, evals); the loop only reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.agentconfig import AgentConfig, ToolRule
+from harness.external import tool_of
+from harness.history import History, OpenCall
+from harness.messages import ToolSpec
+from harness.overflow import Keep
+from harness.policy import Judgement, Policy, Situation, Verdict
+from harness.ports import Live, Silent, Tracer
+from harness.providers.contract import Provider
+from harness.rules import LevelledRule
+from harness.texts import Texts
+from harness.tools import Objection, Tool, ToolContext
+
+
+@dataclass(slots=True)
+class Kit:
+    config: AgentConfig
+    provider: Provider
+    model: str
+    """The name the provider is asked for; `config.model` may be empty, this is not."""
+    tools: Mapping[str, Tool]
+    """Every tool there is, by name; which of them are on offer is the policy's word."""
+    workspace: Path
+    system: str = ""
+    """Instructions and what else belongs at the head of every prompt."""
+    texts: Texts = field(default_factory=Texts)
+    live: Live = field(default_factory=Silent)
+    tracer: Tracer | None = None
+    """None: nothing is traced."""
+    rules: Sequence[LevelledRule] = ()
+    """Those of every level but the agent's own, as they stood when they were last read."""
+    read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None
+    """Reads them anew; asked before calls are executed. None: they do not change."""
+    offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    keep: Keep | None = None
+    """Where results go that are too long for a prompt; None: nowhere."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    clock: Callable[[], float] = time.time
+    random: Callable[[], float] = random.random
+    """Between 0 and 1, for jitter."""
+
+    def __post_init__(self) -> None:
+        # The agent's own tools stay hers even if an update brings a built-in one of that name.
+        custom = {declared.name: tool_of(declared) for declared in self.config.custom_tools}
+        if custom:
+            self.tools = {**self.tools, **custom}
+
+    @property
+    def policy(self) -> Policy:
+        custom = (ToolRule(tool=declared.name) for declared in self.config.custom_tools)
+        return Policy((*self.config.tools, *custom), self.rules, self.tools)
+
+    def offered(self, history: History) -> tuple[ToolSpec, ...]:
+        """What the model is told of, in a stable order (prompt caching depends on it)."""
+        policy = self.policy
+        return tuple(
+            ToolSpec(tool.name, tool.description, tool.input_schema)
+            for name, tool in sorted(self.tools.items())
+            if policy.offers(tool, history.features)
+        )
+
+    def judge(self, name: str, history: History, **decision: Any) -> Judgement:
+        tool = self.tools.get(name)
+        state = Situation(history.features, history.turn.uid, history.tainted_by)
+        judgement = self.policy.judge(tool, name, state, **decision)
+        if judgement.verdict is Verdict.ASK and tool is not None and tool.external:
+            # Somebody outside answers it and may refuse; to be asked before would ask twice.
+            return Judgement(Verdict.ALLOW)
+        return judgement
+
+    async def refresh_rules(self) -> None:
+        """A rule made or revoked since the run began counts for the calls that are still to run."""
+        if self.read_rules is not None:
+            self.rules = await self.read_rules()
+
+    def _objection(self, name: str, history: History, given: Mapping[str, Any]) -> Objection | None:
+        judgement = self.judge(name, history, arguments=given)
+        if judgement.verdict is Verdict.ALLOW:
+            return None
+        return Objection(judgement.verdict is Verdict.ASK, judgement.reason)
+
+    def context(self, call: OpenCall, history: History) -> ToolContext:
+        return ToolContext(
+            call_id=call.uid,
+            workspace=self.workspace,
+            todos=history.todos,
+            plan_mode=history.features.plan_mode,
+            wakes_in_row=history.wakes_in_row,
+            wakes_requested=history.turn.wakes_requested,
+            tainted_by=history.tainted_by,
+            offload=self.offload,
+            objection=partial(self._objection, call.use.name, history),
+            extras=self.extras,
+        )
+
+    def system_prompt(self, history: History) -> str:
+        parts = [self.system]
+        if history.features.plan_mode:
+            parts.append(self.texts.plan_mode)
+        return "\n\n".join(part for part in parts if part)
+
+
+class Signal:
+    """How a run hears that a person interrupted it, from whatever thread noticed."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+
+    def interrupt(self) -> None:
+        """Safe from any thread; after the run's loop is gone it does nothing."""
+        try:
+            self._loop.call_soon_threadsafe(self._event.set)
+        except RuntimeError:
+            return
+
+    def clear(self) -> None:
+        self._event.clear()
+
+    @property
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+async def first_of(work: asyncio.Task[Any], signal: Signal) -> bool:
+    """Wait for `work` or an interruption; True if it was interrupted, with `work` still pending."""
+    waiting = asyncio.ensure_future(signal.wait())
+    try:
+        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        work.cancel()
+        raise
+    finally:
+        waiting.cancel()
+    return not work.done()
+
+
+async def first_of_all(work: Sequence[asyncio.Task[Any]], signal: Signal) -> bool:
+    """Like `first_of` for several tasks: returns when all are done or on an interruption."""
+    if not work:
+        return False
+    everything = asyncio.ensure_future(asyncio.wait(set(work)))
+    try:
+        return await first_of(everything, signal)
+    except asyncio.CancelledError:
+        for task in work:
+            task.cancel()
+        raise
+    finally:
+        everything.cancel()

@@ -1,0 +1,491 @@
+"""Carries a conversation from what its log owes to its next rest.
+
+Starting, going on after an approval, recovering after a crash and steering in mid-run are one
+question here: what does the log owe? Every event is stored before anybody acts on it. Who claims the
+conversation, and where events are stored, is the caller's part (`ports`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from harness.calls import Calls
+from harness.compaction import compacted, dropped, find_cut, summary_request
+from harness.content import Text
+from harness.errors import AgentError, ContextTooLong, LimitReached, ProviderError
+from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens
+from harness.events import (
+    WAITS_FOR_WORKER,
+    AgentMessage,
+    AgentThinking,
+    BudgetReached,
+    EndTurn,
+    Event,
+    InputTaken,
+    ModelUsage,
+    Refusal,
+    RequiresAction,
+    RetriesExhausted,
+    SessionError,
+    SessionErrorBody,
+    SessionStatusIdle,
+    SessionStatusRescheduled,
+    SessionStatusRunning,
+    SessionUsage,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    StopDetails,
+    StopReason,
+)
+from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall
+from harness.kit import Kit, Signal
+from harness.messages import Message, ModelRequest
+from harness.ports import Journal, LiveBlock
+from harness.reply import Append, Replied, Reply
+from harness.transcript import Dialogue, Window
+
+logger = logging.getLogger(__name__)
+
+HINT_STEPS = 3
+"""While this many steps or fewer remain, the model is told to wrap up (S-22)."""
+SUMMARY_TOKENS = 4_096
+"""Output tokens of a compaction summary, unless the agent's own limit is lower."""
+COMPACTIONS = 3
+"""At most this many in one turn, so that a context that cannot shrink ends the turn instead."""
+
+MAX_BACKOFF = 60.0
+MAX_RETRY_AFTER = 600.0
+"""A service that wants longer is tried earlier and may say so again."""
+
+PUBLIC_ERRORS = {
+    "rate_limited": "model_rate_limited_error",
+    "overloaded": "model_overloaded_error",
+    "billing_refused": "billing_error",
+}
+"""Our codes in the public vocabulary; all others are its `model_request_failed_error`."""
+
+
+_FOR_WORKERS = StopDetails(
+    code=WAITS_FOR_WORKER, message="A worker of the environment carries this out."
+)
+"""Of a rest that no person can end but by stopping the turn."""
+
+
+class Loop:
+    """One run over one conversation. `await run()` once."""
+
+    def __init__(
+        self,
+        history: History,
+        kit: Kit,
+        journal: Journal,
+        signal: Signal | None = None,
+        *,
+        may_go_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.history = history
+        self.kit = kit
+        self.journal = journal
+        self.signal = signal or Signal()
+        self._may_go_on = may_go_on
+        self._dialogue = Dialogue(kit.texts, Window(kit.config.limits.context_window))
+        self._began_turn = kit.clock()
+        self._compacted_for_error = False
+        self._tried = False
+        """Whether this run has done anything: one that begins with a request put off tries it."""
+
+    async def run(self, partials: Sequence[tuple[LiveBlock, str]] = ()) -> None:
+        """Work until the log owes nothing, or a person is needed, or a limit is reached, or, asked
+        before each step, `may_go_on` says no: then the log still owes what it owed.
+
+        `partials` is text that a lost process had received and not stored. Raises `LeaseLost` when
+        another worker took over, and whatever the journal raises; provider and tool failures become
+        events.
+        """
+        await self._append()
+        if self.history.interrupt:
+            self.signal.interrupt()
+        await self._recover(partials)
+        while self.history.has_work and not self._waits_for_a_retry():
+            if not self._may_go_on():
+                return
+            self._tried = True
+            await self._step()
+
+    def _waits_for_a_retry(self) -> bool:
+        return self.history.put_off and self._tried and not self.history.interrupt
+
+    # --- duties -----------------------------------------------------------------------------------
+
+    async def _step(self) -> None:
+        """Do the most urgent thing the log owes."""
+        history = self.history
+        if history.interrupt:
+            await self._stop()
+            return
+        # A signal without an interrupt in the log belongs to a turn that has ended by itself.
+        self.signal.clear()
+        if history.unanswered():
+            await self._answer_calls()
+        elif history.turn.open and (steered := history.steered()):
+            uids = tuple(entry.uid for entry in steered)
+            await self._append(Entry.of(InputTaken(event_ids=uids, steered=True)))
+        elif history.turn.reply_owed:
+            await self._reply()
+        elif history.turn.open or history.running:
+            await self._rest(EndTurn())
+        else:
+            await self._take_input()
+
+    async def _take_input(self) -> None:
+        """One queued message starts one turn; each stays a message of its own."""
+        message = self.history.queued()[0]
+        self._began_turn = self.kit.clock()
+        self._compacted_for_error = False
+        entries = [Entry.of(InputTaken(event_ids=(message.uid,)))]
+        if not self.history.running:
+            entries.insert(0, Entry.of(SessionStatusRunning()))
+        await self._append(*entries)
+
+    async def _answer_calls(self) -> None:
+        await self._be_running()
+        known = self.history.last_seq
+        await Calls(self.kit, self.history, self._append, self.signal).answer()
+        # What was stored last told of all that came before it. Before the rest for a person her word
+        # is looked for once more.
+        if self.history.unanswered() or self.history.last_seq == known:
+            await self._append()
+        waiting = self.history.unanswered()
+        if waiting and not self.history.interrupt and not any(map(self._is_decided, waiting)):
+            handed = all(self.history.is_handed_out(call.uid) for call in waiting)
+            await self._rest(
+                RequiresAction(event_ids=tuple(call.uid for call in waiting)),
+                details=_FOR_WORKERS if handed else None,
+            )
+
+    def _is_decided(self, call: OpenCall) -> bool:
+        """A person has answered, and nobody has acted on it yet."""
+        return call.decision is not None and not self.history.is_handed_out(call.uid)
+
+    async def _stop(self) -> None:
+        """A person interrupted: what is open is answered as stopped and the turn ends, exactly once."""
+        await Calls(self.kit, self.history, self._append, self.signal).stop()
+        interrupt = self.history.interrupt
+        if not self.history.turn.open and interrupt is not None:
+            # A message that was interrupted before its turn began is not answered any more.
+            before = [entry.uid for entry in self.history.queued() if entry.seq < interrupt.seq]
+            if before:
+                await self._append(Entry.of(InputTaken(event_ids=tuple(before))))
+        await self._rest(EndTurn(), interrupted=True)
+
+    async def _reply(self) -> None:
+        """One model request, unless a limit says otherwise."""
+        await self._be_running()
+        limits, turn = self.kit.config.limits, self.history.turn
+        if turn.steps > limits.steps:
+            await self._rest(EndTurn(), details=self._step_limit())
+        elif turn.usage.total_tokens >= self._budget:
+            await self._rest(BudgetReached(), details=self._token_budget())
+        elif self._worked_seconds() > limits.wall_clock_seconds:
+            await self._rest(BudgetReached(), details=self._wall_clock())
+        else:
+            full = self.history.context_tokens > limits.context_window * limits.compact_at
+            if full and not await self._compact():
+                return
+            reply = Reply(self.kit, self.history, self._append, self.signal)
+            continues = turn.last_text if turn.truncations else None
+            await self._after(await reply.run(self._request(), continues=continues))
+
+    async def _after(self, replied: Replied) -> None:
+        """Rest where the way the reply ended says so; otherwise the log tells what comes next."""
+        if isinstance(replied.error, ContextTooLong) and not self._compacted_for_error:
+            self._compacted_for_error = True
+            before = self.history.turn.compactions
+            if not await self._compact() or self.history.turn.compactions > before:
+                return
+        if isinstance(replied.error, LimitReached):
+            await self._rest(BudgetReached(), details=_details(replied.error))
+        elif replied.error is not None:
+            await self._fail(replied)
+        elif replied.end == "refusal":
+            details = StopDetails(
+                code="refusal",
+                message=replied.detail or "The model declined to answer this.",
+                hint="Say it differently, or ask something else.",
+            )
+            await self._rest(Refusal(), details=details)
+        elif replied.end == "context_full" or self.history.turn.truncations > MAX_CONTINUATIONS:
+            details = StopDetails(
+                code="output_limit",
+                message="The answer is longer than the output limit, even with continuations.",
+                hint="Ask it to go on, or raise the agent's output limit.",
+            )
+            await self._rest(EndTurn(), details=details)
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    @property
+    def _model(self) -> str:
+        return self.history.turn.model or self.kit.model
+
+    @property
+    def _budget(self) -> int:
+        return self.history.turn.token_budget or self.kit.config.limits.token_budget
+
+    def _request(self) -> ModelRequest:
+        kit, history = self.kit, self.history
+        limits = kit.config.limits
+        left = limits.steps - history.turn.steps
+        messages = self._dialogue.messages(history.entries)
+        if left <= 0:
+            messages = with_note(messages, kit.texts.final_summary)
+        elif left <= HINT_STEPS and limits.steps > HINT_STEPS:
+            messages = with_note(messages, kit.texts.wrap_up_hint.format(steps_left=left))
+        return ModelRequest(
+            model=self._model,
+            system=kit.system_prompt(history),
+            messages=messages,
+            tools=kit.offered(history),
+            tool_choice="none" if left <= 0 else "auto",
+            max_output_tokens=limits.output_tokens,
+            settings=kit.config.settings(),
+        )
+
+    async def _compact(self) -> bool:
+        """Put a summary in the place of the older part, where there is anything to cut.
+
+        False when the turn does not go on now: the summariser was put off, or a limit was reached.
+        When it fails for good, the older part is dropped with a note (S-36).
+        """
+        texts = self.kit.texts
+        cut = find_cut(self.history.entries, texts)
+        if cut is None or self.history.turn.compactions >= COMPACTIONS:
+            return True
+        role = self.kit.config.for_role("compaction")
+        model = role.model if role.model and role.model != self.kit.config.model else self._model
+        request = summary_request(
+            cut,
+            texts=texts,
+            model=model,
+            output_tokens=min(SUMMARY_TOKENS, role.limits.output_tokens),
+            room_tokens=role.limits.context_window // 2,
+        )
+        request = replace(request, settings=role.settings())
+        replied, summary = await self._summarise(request)
+        if self.history.interrupt or replied.end == "interrupted":
+            return False
+        if isinstance(replied.error, LimitReached):
+            await self._rest(BudgetReached(), details=_details(replied.error))
+            return False
+        if replied.error is not None and self._may_try_again(replied):
+            await self._put_off(replied.error)
+            return False
+        await self._append(Entry.of(compacted(cut, summary) if summary else dropped(cut, texts)))
+        return True
+
+    async def _summarise(self, request: ModelRequest) -> tuple[Replied, str]:
+        """How the request ended, and the summary if it could be had; no part of the dialogue."""
+        collected: list[str] = []
+        kit = replace(self.kit, live=_Collecting(collected))
+        reply = Reply(kit, self.history, _spans_only(self._append), self.signal)
+        replied = await reply.run(request)
+        whole = replied.error is None and replied.end == "end_turn"
+        return replied, "".join(collected).strip() if whole else ""
+
+    # --- rests ------------------------------------------------------------------------------------
+
+    async def _rest(
+        self,
+        reason: StopReason,
+        *,
+        details: StopDetails | None = None,
+        interrupted: bool = False,
+        first: Sequence[Event] = (),
+    ) -> None:
+        """End the turn, or its part until a person answers, with its one terminal event."""
+        idle = SessionStatusIdle(stop_reason=reason, stop_details=details, interrupted=interrupted)
+        await self._append(
+            *(Entry.of(event) for event in first), Entry.of(self._usage()), Entry.of(idle)
+        )
+
+    async def _fail(self, replied: Replied) -> None:
+        """Put the request off when that may help and has not been tried too often; else end the turn."""
+        problem = replied.error
+        if problem is None:
+            return
+        if self._may_try_again(replied):
+            await self._put_off(problem)
+            return
+        await self._rest(
+            RetriesExhausted(),
+            details=_details(problem),
+            first=[SessionError(error=self._error_body(problem, "exhausted"))],
+        )
+
+    def _may_try_again(self, replied: Replied) -> bool:
+        """A reply that had begun is never asked for again by itself (S-28)."""
+        passing = isinstance(replied.error, ProviderError) and replied.error.retryable
+        left = self.history.turn.failures < self.kit.config.limits.retries
+        return passing and left and not replied.begun
+
+    async def _put_off(self, problem: AgentError) -> None:
+        wanted = problem.retry_after if isinstance(problem, ProviderError) else None
+        delay = retry_delay(self.history.turn.failures, wanted, self.kit.random())
+        await self._append(
+            Entry.of(SessionError(error=self._error_body(problem, "retrying"))),
+            Entry.of(SessionStatusRescheduled(delay_seconds=delay)),
+        )
+
+    def _error_body(
+        self, problem: AgentError, retry_status: Literal["retrying", "exhausted"]
+    ) -> SessionErrorBody:
+        return SessionErrorBody(
+            type=PUBLIC_ERRORS.get(problem.code, "model_request_failed_error"),
+            code=problem.code,
+            message=problem.message,
+            hint=problem.hint,
+            retry_status=retry_status,
+            attempts=self.history.turn.failures + 1,
+        )
+
+    def _usage(self) -> SessionUsage:
+        used = self.history.usage
+        return SessionUsage(
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cache_creation_input_tokens=used.cache_creation_input_tokens,
+            cache_read_input_tokens=used.cache_read_input_tokens,
+        )
+
+    def _step_limit(self) -> StopDetails:
+        return StopDetails(
+            code="step_limit",
+            message=f"The limit of {self.kit.config.limits.steps} model steps for one message is reached.",
+            hint="Send another message to go on, or have staff raise the agent's step limit.",
+        )
+
+    def _token_budget(self) -> StopDetails:
+        used = self.history.turn.usage.total_tokens
+        return StopDetails(
+            code="token_budget",
+            message=f"This message has used {used:,} of its {self._budget:,} tokens.",
+            hint="Go on with “Try again”, which starts a new budget, or have staff raise the agent's.",
+        )
+
+    def _worked_seconds(self) -> float:
+        """How long the turn has been worked on, over all its runs, without the wait for people."""
+        turn = self.history.turn
+        began = turn.began_at or self._began_turn
+        return self.kit.clock() - began - turn.waited
+
+    def _wall_clock(self) -> StopDetails:
+        seconds = self.kit.config.limits.wall_clock_seconds
+        return StopDetails(
+            code="wall_clock",
+            message=f"This message has been worked on for longer than {seconds:,} seconds.",
+            hint="Go on with “Try again”, or have staff raise the agent's time limit.",
+        )
+
+    # --- the log ----------------------------------------------------------------------------------
+
+    async def _be_running(self) -> None:
+        if not self.history.running:
+            await self._append(Entry.of(SessionStatusRunning()))
+
+    async def _append(self, *entries: Entry) -> None:
+        """Store entries and take in everything the log gained, ours and others'."""
+        for entry in await self.journal.append(*entries):
+            self.history.add(entry)
+        if self.history.interrupt and not self.signal.is_set:
+            self.signal.interrupt()
+
+    async def _recover(self, partials: Sequence[tuple[LiveBlock, str]]) -> None:
+        """Bring in order what a lost process left: text half said, a request and calls half done."""
+        for block, text in partials:
+            event: Event
+            if block.kind == "text":
+                event = AgentMessage(
+                    content=(Text(text=text),),
+                    model_request_id=block.model_request_id,
+                    continues=block.continues,
+                    interrupted=True,
+                )
+            else:
+                event = AgentThinking(
+                    thinking=text, model_request_id=block.model_request_id, interrupted=True
+                )
+            await self._append(Entry(block.uid, event))
+        lost = self.history.open_request
+        if lost is not None and isinstance(lost.event, SpanModelRequestStart):
+            end = SpanModelRequestEnd(
+                model_request_start_id=lost.uid,
+                model_usage=ModelUsage(
+                    input_tokens=likely_prompt_tokens(lost.event.prompt_tokens_at_most),
+                    output_tokens=sum(len(text) for _block, text in partials)
+                    // CHARACTERS_PER_TOKEN,
+                ),
+                is_error=True,
+                end="lost",
+                estimated=True,
+            )
+            await self._append(Entry.of(end))
+        await Calls(self.kit, self.history, self._append, self.signal).recover()
+
+
+def retry_delay(failures: int, retry_after: float | None, random: float) -> float:
+    """Seconds before the next try: 1, 2, 4 … up to a minute, plus up to half of that again so that
+    many do not come back at once; never less than the service asked for, up to ten minutes.
+
+    `random` is between 0 and 1.
+    """
+    backoff = min(2.0**failures, MAX_BACKOFF)
+    jittered = backoff * (1 + random / 2)
+    return round(max(jittered, min(retry_after or 0.0, MAX_RETRY_AFTER)), 3)
+
+
+def _details(problem: AgentError) -> StopDetails:
+    return StopDetails(code=problem.code, message=problem.message, hint=problem.hint)
+
+
+def with_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
+    """The same dialogue with one more text at its end. It is not stored anywhere, and because it is
+    last, the cached beginning of the prompt stays valid."""
+    if not messages:
+        return (Message("user", (Text(text=note),)),)
+    last = messages[-1]
+    return (*messages[:-1], Message(last.role, (*last.parts, Text(text=note))))
+
+
+class _Collecting:
+    """A `Live` that keeps the text instead of showing it."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self._pieces = pieces
+
+    def begin(self, block: LiveBlock) -> None:
+        pass
+
+    def delta(self, block: LiveBlock, text: str) -> None:
+        if block.kind == "text":
+            self._pieces.append(text)
+
+    def end(self, block: LiveBlock) -> None:
+        pass
+
+
+def _spans_only(append: Append) -> Append:
+    """Stores a request's span and drops its content, which is no part of the dialogue."""
+
+    async def append_spans(*entries: Entry) -> None:
+        kept = [
+            entry
+            for entry in entries
+            if isinstance(entry.event, SpanModelRequestStart | SpanModelRequestEnd)
+        ]
+        if kept:
+            await append(*kept)
+
+    return append_spans

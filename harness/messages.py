@@ -1,0 +1,185 @@
+"""What a provider is sent and what it gives back, in no provider's dialect.
+
+`transcript` builds messages from the log; each provider translates them to its wire and its stream
+back to pieces. Nothing here is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from harness.content import Block, Document, Image, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Reasoning of an earlier reply. Sent back only to the provider and model that signed it."""
+
+    text: str
+    signature: str = ""
+    redacted_data: str = ""
+    provider: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str
+    """The uid of the tool-use event (ours, not the provider's), so it is unique and stable."""
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    call_id: str
+    content: tuple[Block, ...]
+    is_error: bool = False
+
+
+Part = Text | Image | Document | Thinking | ToolCall | ToolAnswer
+
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Roles alternate, the first is the user's; answers stand at the start of a user message, in call
+    order, directly after the assistant message that asked."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    notes: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was worked out about it once, each under its own name: most messages of a prompt were in
+    the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Sampling and thinking as the agent asks for them; a provider leaves out what a model refuses."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    thinking: bool = False
+    effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    model: str
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    """`none`: the tools stay in the request (their calls may be in the history) but may not be used."""
+    max_output_tokens: int = 16_384
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    purpose: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or several model calls. `input_tokens` excludes what the cache wrote or read."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All tokens of the prompt, however they were billed: how full the context was."""
+        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            self.cache_read_input_tokens + other.cache_read_input_tokens,
+        )
+
+
+# --- pieces of a reply, in the order they arrive --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    index: int
+    """Number of the block in this reply, counting up from 0 without gaps."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextDone:
+    """The block is complete; `text` equals its deltas joined."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDone:
+    index: int
+    text: str
+    signature: str = ""
+    redacted_data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDone:
+    """A whole call. `invalid` holds the raw argument text when it was not a JSON object; `input` is
+    then empty and the call is answered with an error instead of being run."""
+
+    index: int
+    name: str
+    input: Mapping[str, Any]
+    invalid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSeen:
+    """What is known of the usage so far; may come at any time, each replacing the one before. It
+    is what a reply that never ends is charged with."""
+
+    usage: Usage
+
+
+ReplyEnd = Literal[
+    "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause", "refusal", "context_full"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDone:
+    """Always last, exactly once. A stream that ends without it raises `BrokenStream`."""
+
+    end: ReplyEnd
+    usage: Usage
+    raw_end: str = ""
+    """The provider's own word for `end`, kept for the trace."""
+    detail: str = ""
+    """Why it refused, when it says so."""
+
+
+Piece = TextDelta | ThinkingDelta | TextDone | ThinkingDone | ToolCallDone | UsageSeen | ReplyDone

@@ -1,0 +1,84 @@
+"""What is known of models by the beginning of their names: windows, limits, settings they take.
+
+Data only: providers read it to leave out what a model would refuse, forms read it for defaults.
+Prices are not here; they are an editable table of the site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
+
+LADDER: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """`prefix` is matched against the bare model name; the longest match wins."""
+
+    prefix: str
+    context_window: int
+    """Tokens of prompt and reply together."""
+    max_output: int | None = None
+    """The most tokens one reply may be asked for; None when it is not known."""
+    thinking: Literal["", "budget", "adaptive"] = ""
+    """How thinking is asked for: not at all, with a number of tokens, or left to the model."""
+    thinking_off: Literal["omit", "disabled", "between_tools", "never"] = "omit"
+    """How it is switched off. Except for `omit`, the model thinks when nothing is said."""
+    efforts: tuple[Effort, ...] = ()
+    sampling: Literal["both", "either", "none"] = "both"
+    """Whether temperature and top_p are taken together, one at a time, or refused."""
+    output_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What chat completions call the output limit."""
+
+    def effort(self, wanted: Effort) -> Effort | None:
+        """The highest level the model takes that is not above `wanted`; None when it takes none."""
+        allowed = LADDER[: LADDER.index(wanted) + 1]
+        taken = [level for level in allowed if level in self.efforts]
+        return taken[-1] if taken else None
+
+
+_M = 1_000_000
+_ALL = LADDER
+_NO_XHIGH: tuple[Effort, ...] = ("low", "medium", "high", "max")
+_THREE: tuple[Effort, ...] = ("low", "medium", "high")
+
+# Sources: the types of anthropic 2.12 and platform.claude.com's pages on models, thinking and
+# migration; platform.openai.com's page on reasoning models. Read in November 2026.
+CARDS: tuple[ModelCard, ...] = (
+    ModelCard("claude-fable-5", _M, 128_000, "adaptive", "never", _ALL, "none"),
+    ModelCard("claude-mythos", _M, 128_000, "adaptive", "never", _ALL, "none"),
+    ModelCard("claude-opus-5-5", _M, 128_000, "adaptive", "never", _ALL, "none"),
+    ModelCard("claude-sonnet-5-5", _M, 128_000, "adaptive", "between_tools", _ALL, "none"),
+    ModelCard("claude-haiku-5-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
+    ModelCard("claude-opus-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
+    ModelCard("claude-sonnet-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
+    ModelCard("claude-opus-4-8", _M, 128_000, "adaptive", "omit", _ALL, "none"),
+    ModelCard("claude-opus-4-7", _M, 128_000, "adaptive", "omit", _ALL, "none"),
+    ModelCard("claude-opus-4-6", _M, 128_000, "adaptive", "omit", _NO_XHIGH, "either"),
+    ModelCard("claude-sonnet-4-6", _M, 64_000, "adaptive", "omit", _NO_XHIGH, "either"),
+    ModelCard("claude-opus-4-5", 200_000, 64_000, "budget", "omit", _THREE, "either"),
+    ModelCard("claude-sonnet-4-5", 200_000, 64_000, "budget", "omit", (), "either"),
+    ModelCard("claude-haiku-4-5", 200_000, 64_000, "budget", "omit", (), "either"),
+    # A Claude model that is newer than this table: whatever may be refused is left out.
+    ModelCard("claude-", 200_000, 64_000, sampling="none"),
+    ModelCard("gpt-5", 400_000, 128_000, "", "omit", _THREE, "none", "max_completion_tokens"),
+    ModelCard("gpt-4", 128_000, 16_384, output_field="max_completion_tokens"),
+    ModelCard("o1", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens"),
+    ModelCard("o3", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens"),
+    ModelCard("o4", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens"),
+)
+
+UNKNOWN = ModelCard("", 128_000)
+"""For every other name: nothing optional but sampling is sent, and no limit is assumed."""
+
+
+def card_for(model: str) -> ModelCard:
+    """The card of `model`, whose name may carry a prefix (`anthropic/…`, `us.anthropic.…`)."""
+    bare = model.lower().rpartition("/")[2]
+    if "anthropic." in bare:
+        bare = bare.rpartition("anthropic.")[2]
+    matches = [card for card in CARDS if bare.startswith(card.prefix)]
+    return max(matches, key=lambda card: len(card.prefix), default=UNKNOWN)

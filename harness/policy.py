@@ -1,0 +1,370 @@
+"""May this call run? A pure judgement over tool, arguments, rules, switches and a person's answer.
+
+Asked twice for each call: when it is stored (so that people see why it waits) and again right
+before it is executed, for every caller alike. What is on offer to a model is judged here as well.
+How the rules weigh against each other is explained in docs/adr/0014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any
+
+from harness.agentconfig import AskOptions, Features, ToolRule
+from harness.events import UserToolConfirmation
+from harness.patterns import Match, input_hash
+from harness.rules import (
+    CONDITIONS,
+    AskTerms,
+    Condition,
+    Grant,
+    Level,
+    LevelledRule,
+    Risk,
+    conditions_of,
+    level_named,
+)
+from harness.tools import Effect, Tool
+
+UNKNOWN = (
+    "This call was under way when its process ended, so it may or may not have happened. "
+    "Allow it to run it again; deny it to leave it at that."
+)
+_REACH = {Effect.READ: 0, Effect.WORKSPACE: 1, Effect.OUTSIDE: 2}
+_ANYBODY = AskOptions()
+_EVERY_TIME = AskOptions(strict=True)
+_RISKS: tuple[Risk, ...] = ("low", "medium", "high")
+
+
+class Verdict(Enum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: Verdict
+    reason: str = ""
+    """In words for people and model: which rule, and what to do instead."""
+    level: Level | None = None
+    """Of the rule that decided, where one did."""
+    rule: str = ""
+    """Its uid, if it is kept in a table."""
+    terms: AskTerms | None = None
+    """Set when the verdict is to ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What of a conversation's state bears on a judgement."""
+
+    features: Features
+    turn: str = ""
+    tainted_by: str = ""
+    """What brought untrusted content into the run since a person last spoke; empty: nothing did."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    level: Level
+    words: str
+    options: AskOptions = _ANYBODY
+    rule: str = ""
+    taint: bool = False
+
+    @classmethod
+    def put(cls, terms: AskTerms) -> _Ask:
+        """The question that was put on these terms, whatever asks by now."""
+        return cls(
+            level_named(terms.level),
+            "It was asked about, and nobody has answered yet.",
+            terms.options.model_copy(update={"strict": not terms.may_be_settled}),
+            terms.rule,
+            terms.tainted and terms.effect == Effect.OUTSIDE.value,
+        )
+
+    def is_settled_by(self, grant: Grant) -> bool:
+        """A permission given in advance settles what its giver could have answered, no more."""
+        wanted = self.options
+        return (
+            not wanted.strict
+            and self.level >= grant.level
+            and conditions_of(wanted) <= conditions_of(grant)
+            and (grant.tainted or not self.taint)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`rules` are the agent's own; `others` those of every other level."""
+
+    rules: Sequence[ToolRule]
+    others: Sequence[LevelledRule] = ()
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """All there are, to know what a rule on one of them keeps a general one from."""
+    _ordered: tuple[LevelledRule, ...] = field(init=False, repr=False, compare=False)
+    """Broadest level first."""
+
+    def __post_init__(self) -> None:
+        own = [LevelledRule(rule, Level.AGENT) for rule in self.rules]
+        ordered = tuple(sorted([*own, *self.others], key=lambda held: held.level))
+        object.__setattr__(self, "_ordered", ordered)
+
+    def offers(self, tool: Tool, features: Features) -> bool:
+        """Whether the model is told of the tool at all: not if it is denied whatever its input."""
+        if tool.feature and not getattr(features, tool.feature, False):
+            return False
+        if features.plan_mode and tool.effect is not Effect.READ:
+            return False
+        denied = any(
+            held.rule.permission == "always_deny" and held.rule.when is None
+            for held in self._about(tool.name)
+        )
+        return self._lists(tool.name) and not denied and tool.hint != "always_deny"
+
+    def judge(
+        self,
+        tool: Tool | None,
+        name: str,
+        features: Features | Situation,
+        decision: UserToolConfirmation | None = None,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        unknown: bool = False,
+        asked: AskTerms | None = None,
+    ) -> Judgement:
+        """Deny wins, then asking; a person's answer settles only what asks (S-34, S-74, S-81).
+
+        `asked` are the terms of the question that was put about this call, which `decision` answers.
+        Where more is demanded by now, the answer does not do and the verdict is to ask anew. Where
+        less is, the question still stands: only an answer, or a permission that covers it, ends it.
+        """
+        if tool is None:
+            return Judgement(Verdict.DENY, f"There is no tool called {name}.")
+        state = features if isinstance(features, Situation) else Situation(features)
+        given = arguments or {}
+        refusal = self._refusal(tool, state.features, given)
+        if refusal is not None:
+            return refusal
+        asks = [_Ask(Level.TOOL, UNKNOWN, _EVERY_TIME)] if unknown else []
+        asks += self._asks(tool, state, given)
+        grants = [held for held in self._allowing(tool.name, given) if _holds(held.grant, state)]
+        open_asks = [ask for ask in asks if not any(_settles(held.grant, ask) for held in grants)]
+        question = _question(tool, state, open_asks, unknown=unknown) if open_asks else None
+        if decision is not None:
+            return _answered(decision, given, question, asked)
+        if question is not None:
+            return question
+        if asked is not None:
+            put = _Ask.put(asked)
+            if not any(_settles(held.grant, put) for held in grants):
+                level = level_named(asked.level)
+                return Judgement(Verdict.ASK, put.words, level, asked.rule, asked)
+            asks.insert(0, put)
+        return _allowed(asks, grants)
+
+    # --- denying ----------------------------------------------------------------------------------
+
+    def _refusal(
+        self, tool: Tool, features: Features, given: Mapping[str, Any]
+    ) -> Judgement | None:
+        name = tool.name
+        if tool.feature and not getattr(features, tool.feature, False):
+            words = f"{name} is not available: {tool.feature.replace('_', ' ')} is off."
+            return Judgement(Verdict.DENY, words)
+        if features.plan_mode and tool.effect is not Effect.READ:
+            return Judgement(
+                Verdict.DENY,
+                f"{name} is not available in plan mode, which only reads. "
+                "Present the plan with present_plan first.",
+            )
+        for held in self._about(name):
+            if held.rule.permission == "always_deny" and _met(held, given) is Match.YES:
+                how = held.rule.words() if held.rule.when else name
+                words = f"A rule {_of(held.level)} denies {how}."
+                return Judgement(Verdict.DENY, words, held.level, held.uid)
+        if tool.hint == "always_deny":
+            words = f"{tool.owner} says that {name} must not be used by itself."
+            return Judgement(Verdict.DENY, words, Level.TOOL)
+        if not self._lists(name):
+            words = f"{name} is not among this agent's tools."
+            return Judgement(Verdict.DENY, words, Level.AGENT)
+        return None
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def _asks(self, tool: Tool, state: Situation, given: Mapping[str, Any]) -> list[_Ask]:
+        asks = list(self._asks_by_rules(tool, given))
+        if tool.always_asks:
+            asks.append(_Ask(Level.TOOL, f"{tool.name} always asks a person.", _EVERY_TIME))
+        if tool.hint == "always_ask":
+            asks.append(_Ask(Level.TOOL, f"{tool.owner} says that {tool.name} should ask first."))
+        if state.features.approval and tool.effect is not Effect.READ:
+            words = "Approval is on in this conversation: everything that changes something asks."
+            asks.append(_Ask(Level.CONVERSATION, words))
+        if state.tainted_by and tool.effect is Effect.OUTSIDE:
+            words = (
+                f"Untrusted content ({state.tainted_by}) came into this run, and {tool.name} reaches "
+                "outside: such calls ask until a person speaks again."
+            )
+            asks.append(_Ask(Level.CONVERSATION, words, taint=True))
+        return asks
+
+    def _asks_by_rules(self, tool: Tool, given: Mapping[str, Any]) -> Iterator[_Ask]:
+        name = tool.name
+        for held in self._about(name):
+            rule, met = held.rule, _met(held, given)
+            if rule.permission == "always_ask" and met is not Match.NO:
+                how = rule.words() if rule.when else name
+                words = f"A rule {_of(held.level)} asks before {how}."
+                yield _Ask(held.level, words, rule.options, held.uid)
+            elif rule.permission == "always_deny" and met is Match.MAYBE:
+                words = (
+                    f"A rule {_of(held.level)} denies {rule.words()}, and it cannot be told from "
+                    "the arguments whether this is such a call."
+                )
+                yield _Ask(held.level, words, _EVERY_TIME, held.uid)
+        # What a person allowed in advance settles questions within its bounds; it is no rule that
+        # keeps one from being asked.
+        allowed = [held for held in self._allowing(name, given) if held.grant is None]
+        if not allowed and not any(
+            held.rule.permission == "always_ask" and held.rule.when is None
+            for held in self._about(name)
+        ):
+            yield _Ask(Level.AGENT, f"No rule of this agent allows this call of {name}.")
+        if tool.general and not any(held.rule.when for held in allowed):
+            yield from self._asks_for_what_it_reaches(tool)
+
+    def _asks_for_what_it_reaches(self, tool: Tool) -> Iterator[_Ask]:
+        """A tool that does whatever it is told opens no way around a rule on another one (S-79)."""
+        for held in self._ordered:
+            if held.rule.permission == "always_allow" or fnmatchcase(tool.name, held.rule.tool):
+                continue
+            gated = sorted(
+                other.name
+                for other in self.tools.values()
+                if fnmatchcase(other.name, held.rule.tool)
+                and not other.feature
+                and _REACH[other.effect] <= _REACH[tool.effect]
+            )
+            if gated:
+                verb = "asks before" if held.rule.permission == "always_ask" else "denies"
+                words = (
+                    f"A rule {_of(held.level)} {verb} {gated[0]}, and {tool.name} can do the same."
+                )
+                yield _Ask(held.level, words, held.rule.options, held.uid)
+
+    # --- rules ------------------------------------------------------------------------------------
+
+    def _about(self, name: str) -> Iterator[LevelledRule]:
+        return (held for held in self._ordered if fnmatchcase(name, held.rule.tool))
+
+    def _lists(self, name: str) -> bool:
+        """Whether the tool is one of the agent's: no other level adds any."""
+        return any(fnmatchcase(name, rule.tool) for rule in self.rules)
+
+    def _allowing(self, name: str, given: Mapping[str, Any]) -> Iterator[LevelledRule]:
+        for held in self._about(name):
+            if held.rule.permission == "always_allow":
+                when = held.rule.when
+                if when is None or when.surely(given):
+                    yield held
+
+
+def _met(held: LevelledRule, given: Mapping[str, Any]) -> Match:
+    return held.rule.when.at_all(given) if held.rule.when else Match.YES
+
+
+def _holds(grant: Grant | None, state: Situation) -> bool:
+    return grant is not None and (not grant.turn or grant.turn == state.turn)
+
+
+def _settles(grant: Grant | None, ask: _Ask) -> bool:
+    return grant is not None and ask.is_settled_by(grant)
+
+
+def _of(level: Level) -> str:
+    return {
+        Level.TOOL: "of the tool",
+        Level.DEPLOYMENT: "of this server",
+        Level.ORGANISATION: "of this organisation",
+        Level.AGENT: "of this agent",
+        Level.CONVERSATION: "of this conversation",
+        Level.RUN: "of this run",
+    }[level]
+
+
+def _allowed(asks: Sequence[_Ask], grants: Sequence[LevelledRule]) -> Judgement:
+    if not asks:
+        return Judgement(Verdict.ALLOW)
+    held = next(held for held in grants if _settles(held.grant, asks[0]))
+    words = f"A person allowed such calls in advance: {held.rule.words()}."
+    return Judgement(Verdict.ALLOW, words, held.level, held.uid)
+
+
+def _answered(
+    decision: UserToolConfirmation,
+    given: Mapping[str, Any],
+    question: Judgement | None,
+    asked: AskTerms | None,
+) -> Judgement:
+    """A person's word holds for the exact input she saw or wrote, on the terms that hold now."""
+    if decision.result == "deny" and decision.expired:
+        words = "Nobody answered in time whether this call may run, so it did not."
+        return Judgement(Verdict.DENY, words)
+    if decision.result == "deny":
+        words = decision.deny_message or "No reason was given."
+        return Judgement(Verdict.DENY, f"A person refused this call: {words}")
+    if decision.input_sha256 and decision.input_sha256 != input_hash(given):
+        words = "A person allowed this call with another input than it has now; ask again."
+        return Judgement(Verdict.DENY, words)
+    if question is not None and (more := _demanded_beyond(question.terms, decision, asked)):
+        wanted = " and ".join(CONDITIONS[name] for name in more)
+        words = f"It was allowed before, but now this takes {wanted}. {question.reason}"
+        return replace(question, reason=words)
+    return Judgement(Verdict.ALLOW, "A person allowed this call.")
+
+
+def _demanded_beyond(
+    terms: AskTerms | None, decision: UserToolConfirmation, asked: AskTerms | None
+) -> list[Condition]:
+    """What is demanded now and neither was when it was asked nor was met all the same."""
+    if terms is None:
+        return []
+    met = conditions_of(asked) if asked is not None else frozenset[Condition]()
+    missing = conditions_of(terms) - met - set(decision.met)
+    return [name for name in CONDITIONS if name in missing]
+
+
+def _question(tool: Tool, state: Situation, asks: Sequence[_Ask], *, unknown: bool) -> Judgement:
+    """All that asks as one question: the sum of the conditions, the shortest wait."""
+    first = min(asks, key=lambda ask: ask.level)
+    expiries = [ask.options.expires_seconds for ask in asks if ask.options.expires_seconds]
+    terms = AskTerms(
+        level=first.level.word,
+        rule=first.rule,
+        effect=tool.effect.value,
+        destructive=tool.destructive,
+        tainted=bool(state.tainted_by),
+        risk=risk_of(tool, tainted=bool(state.tainted_by), unknown=unknown),
+        two_people=any(ask.options.two_people for ask in asks),
+        reviewers_only=any(ask.options.reviewers_only for ask in asks),
+        requester_may_not_decide=any(ask.options.requester_may_not_decide for ask in asks),
+        expires_seconds=min(expiries, default=None),
+        may_be_settled=not any(ask.options.strict for ask in asks),
+        turn=state.turn,
+    )
+    words = UNKNOWN if unknown else " ".join(dict.fromkeys(ask.words for ask in asks))
+    return Judgement(Verdict.ASK, words, first.level, first.rule, terms)
+
+
+def risk_of(tool: Tool, *, tainted: bool = False, unknown: bool = False) -> Risk:
+    """How much harm a wrong answer may do: reach, destruction and untrusted content add up."""
+    if unknown:
+        return "high"
+    points = int(tool.effect is Effect.OUTSIDE) + int(tool.destructive) + int(tainted)
+    return _RISKS[min(points, 2)]

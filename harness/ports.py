@@ -1,0 +1,71 @@
+"""What the loop needs from outside, as protocols: somewhere durable to write, somewhere live to say.
+
+`conversations.runner` implements them over tables and sockets; `harness.testing` in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from harness.history import Entry
+from harness.messages import ModelRequest
+
+
+class Journal(Protocol):
+    async def append(self, *entries: Entry) -> Sequence[Entry]:
+        """Store `entries` in one transaction; they are durable on return.
+
+        Returns everything the log has gained since the last call, in order and numbered: these
+        entries and what others appended meanwhile. Raises `LeaseLost` when this run no longer owns
+        the conversation; then nothing was stored. With no entries it only fetches.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBlock:
+    """A text block that is arriving. Its id is the one its event will have."""
+
+    uid: str
+    kind: Literal["text", "thinking"]
+    model_request_id: str
+    continues: str | None = None
+
+
+class Live(Protocol):
+    """Carries deltas to whoever watches. Never blocks and never fails; losing one loses nothing."""
+
+    def begin(self, block: LiveBlock) -> None: ...
+
+    def delta(self, block: LiveBlock, text: str) -> None: ...
+
+    def end(self, block: LiveBlock) -> None: ...
+
+
+class Tracer(Protocol):
+    """Keeps what was sent and what came back, where tracing is on."""
+
+    def request(self, model_request_id: str, request: ModelRequest) -> Awaitable[None]: ...
+
+    def response(self, model_request_id: str, response: dict[str, Any]) -> Awaitable[None]: ...
+
+
+class Silent:
+    """A `Live` and `Tracer` nobody listens to."""
+
+    def begin(self, block: LiveBlock) -> None:
+        pass
+
+    def delta(self, block: LiveBlock, text: str) -> None:
+        pass
+
+    def end(self, block: LiveBlock) -> None:
+        pass
+
+    async def request(self, model_request_id: str, request: ModelRequest) -> None:
+        pass
+
+    async def response(self, model_request_id: str, response: dict[str, Any]) -> None:
+        pass

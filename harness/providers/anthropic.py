@@ -1,0 +1,349 @@
+"""The Messages API through the official SDK, against Anthropic or any service that speaks it.
+
+The SDK sends the request and sorts its failures; the reply's bytes are split here, because typed
+events cost several times as much. Its accumulating helper would parse tool input anew at each piece,
+at quadratic cost. Nothing is retried here, neither by the SDK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from harness.errors import ProviderError
+from harness.messages import (
+    ModelRequest,
+    Piece,
+    ReplyDone,
+    ReplyEnd,
+    TextDelta,
+    TextDone,
+    ThinkingDelta,
+    ThinkingDone,
+    ToolCallDone,
+    Usage,
+    UsageSeen,
+)
+from harness.providers import failures
+from harness.providers.anthropic_request import request_text
+from harness.providers.failures import Report
+from harness.providers.sse import EventData
+from harness.providers.table import ProviderConfig
+from harness.providers.wiretext import Mender, parsed_arguments, parsed_event, whole_arguments
+
+if TYPE_CHECKING:
+    from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
+
+Event = Mapping[str, Any]
+"""One event of the stream, as the service sent it."""
+
+ENDS: Mapping[str, ReplyEnd] = {
+    "end_turn": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "stop_sequence": "stop_sequence",
+    "pause_turn": "pause",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "context_full",
+}
+"""Every stop reason of the SDK's type. One that it does not know counts as the end of the turn."""
+
+_LOG = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 10.0
+_DRAIN_SECONDS = 1.0
+"""How long the end of a finished response is awaited, so that its connection can be used again."""
+
+
+def build(config: ProviderConfig) -> Anthropic:
+    return Anthropic(config)
+
+
+class Anthropic:
+    name = "anthropic"
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self._config = config
+        self._client: AsyncAnthropic | None = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        content = request_text(request, provider=self.name, caching=self._config.prompt_caching)
+        client = self._connected()
+        reply = _Reply()
+        begun = False
+        failure: ProviderError | None = None
+        stream: AsyncStream[Any] | None = None
+        chunks: AsyncIterator[bytes] | None = None
+        try:
+            stream = await _post(client, content)
+            chunks = stream.response.aiter_bytes()
+            async for event in _events(chunks):
+                if event.get("type") == "error":
+                    failure = self._told(event, request.model)
+                    break
+                for piece in reply.pieces(event):
+                    begun = begun or not isinstance(piece, UsageSeen)
+                    yield piece
+                if reply.ended:
+                    return
+        except Exception as error:
+            failure = self._failure(error, request.model, opened=stream is not None)
+            if failure is None:
+                raise
+        finally:
+            if stream is not None:
+                await _finish(stream, chunks if reply.ended else None)
+        # Raised out here, free of the SDK's exception, which holds the request with its key.
+        if failure is None:
+            raise failures.ended_early()
+        raise failures.broken_by(failure) if begun else failure
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _connected(self) -> AsyncAnthropic:
+        if self._client is None:
+            import httpx2  # noqa: PLC0415 - heavy, imported on first use
+            from anthropic import (  # noqa: PLC0415 - heavy, imported on first use
+                AsyncAnthropic,
+                DefaultAioHttpClient,
+            )
+
+            timeout = httpx2.Timeout(
+                self._config.timeout, connect=min(_CONNECT_SECONDS, self._config.timeout)
+            )
+            if self._config.judge is None:
+                # Reading a stream through it costs a third of what the default transport costs.
+                http_client: httpx2.AsyncClient = DefaultAioHttpClient()
+            else:
+                from .guarded import guarded_client  # noqa: PLC0415 - heavy, imported on first use
+
+                http_client = guarded_client(self._config.judge, timeout=timeout)
+            self._client = AsyncAnthropic(
+                http_client=http_client,
+                api_key=self._config.api_key,
+                base_url=self._config.base_url or None,
+                timeout=timeout,
+                max_retries=0,
+                default_headers=dict(self._config.headers),
+                # Spans and trace headers are the site's business: no id of ours leaves unasked.
+                open_telemetry={"traces": False, "propagation": False},
+            )
+        return self._client
+
+    def _failure(self, error: Exception, model: str, *, opened: bool) -> ProviderError | None:
+        """The service's failure in our terms; None when the fault is ours."""
+        import anthropic  # noqa: PLC0415 - heavy, imported on first use
+        import httpx2  # noqa: PLC0415 - heavy, imported on first use
+
+        if isinstance(error.__cause__, ProviderError):
+            return error.__cause__  # from the connection, where it was refused
+        match error:
+            case anthropic.APITimeoutError() | httpx2.TimeoutException():
+                return failures.timed_out(self._config.timeout)
+            case anthropic.APIStatusError():
+                return failures.failure_of(self._report(error), model=model)
+            case anthropic.AnthropicError() | httpx2.HTTPError() | httpx2.StreamError():
+                return failures.disconnected(error, opened=opened)
+            case httpx2.InvalidURL() | json.JSONDecodeError() | UnicodeDecodeError():
+                return failures.disconnected(error, opened=opened)
+        return None
+
+    def _told(self, event: Event, model: str) -> ProviderError:
+        """The failure that an event in the middle of a stream tells of."""
+        error = event.get("error")
+        told = error if isinstance(error, dict) else {}
+        message = str(told.get("message") or "The service reported an error.")
+        report = Report(
+            message=failures.without_secret(message, self._config.api_key),
+            kind=str(told.get("type") or ""),
+            code=str(told.get("code") or ""),
+        )
+        return failures.failure_of(report, model=model)
+
+    def _report(self, error: APIStatusError) -> Report:
+        text = error.api_message or error.message
+        return Report(
+            message=failures.without_secret(text, self._config.api_key),
+            status=error.status_code if error.status_code >= 400 else None,
+            kind=error.type or "",
+            code=error.error_code or "",
+            retry_after=failures.retry_after(error.response.headers),
+        )
+
+
+async def _post(client: AsyncAnthropic, content: bytes) -> AsyncStream[Any]:
+    """`messages.create` without its walks over the whole history, which cost more than all the rest of
+    a request; retries, errors and headers are the SDK's all the same."""
+    from anthropic import AsyncStream  # noqa: PLC0415 - heavy, imported on first use
+    from anthropic.types import (  # noqa: PLC0415 - heavy, imported on first use
+        Message,
+        RawMessageStreamEvent,
+    )
+
+    return await client.post(
+        "/v1/messages",
+        cast_to=Message,
+        content=content,
+        stream=True,
+        stream_cls=AsyncStream[RawMessageStreamEvent],
+    )
+
+
+async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[Event]:
+    """The stream's events, unchecked. What is no JSON raises what `_failure` knows."""
+    data = EventData()
+    async for chunk in chunks:
+        for text in data.feed(chunk):
+            try:
+                event = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                event = parsed_event(text)  # it knows halves of characters, which services send
+            if isinstance(event, dict):
+                yield event
+
+
+async def _finish(stream: AsyncStream[Any], rest: AsyncIterator[bytes] | None) -> None:
+    """Close the response at once; the rest of a finished one is read first, to keep its connection."""
+    try:
+        if rest is not None:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                async for _ in rest:
+                    pass
+    except Exception as error:  # the reply is whole: nothing that comes after it matters
+        _LOG.debug("After the end of a reply: %s", failures.root_cause(error))
+    finally:
+        await stream.close()
+
+
+# --- reading the reply ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Block:
+    kind: str
+    name: str = ""
+    input: Any = None
+    signature: str = ""
+    data: str = ""
+    pieces: list[str] = field(default_factory=list)
+    mender: Mender = field(default_factory=Mender)
+
+
+class _Reply:
+    """Turns the service's events into pieces. Blocks without content get no number."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._blocks: dict[int, _Block] = {}
+        self._next = 0
+        self._usage = Usage()
+        self._stop = ""
+        self._detail = ""
+        self._called = False
+
+    def pieces(self, event: Event) -> Iterator[Piece]:
+        match event.get("type"):
+            case "content_block_delta":
+                yield from self._delta(self._blocks.get(event["index"]), event["delta"])
+            case "content_block_start":
+                yield from self._start(event["index"], event["content_block"])
+            case "content_block_stop":
+                yield from self._done(self._blocks.pop(event["index"], None))
+            case "message_start":
+                self._count(event["message"].get("usage"))
+                yield UsageSeen(self._usage)
+            case "message_delta":
+                delta = event["delta"]
+                self._stop = delta.get("stop_reason") or self._stop
+                details = delta.get("stop_details")
+                if details:
+                    self._detail = details.get("explanation") or details.get("category") or ""
+                self._count(event.get("usage"))
+            case "message_stop":
+                self.ended = True
+                yield ReplyDone(self._end(), self._usage, self._stop, self._detail)
+
+    def _start(self, index: int, content: Event) -> Iterator[Piece]:
+        block = self._blocks[index] = _Block(content["type"])
+        match block.kind:
+            case "text":
+                yield from self._show(block, content.get("text") or "")
+            case "thinking":
+                block.signature = content.get("signature") or ""
+                yield from self._show(block, content.get("thinking") or "")
+            case "redacted_thinking":
+                block.data = content["data"]
+            case "tool_use":
+                block.name, block.input = content["name"], content.get("input")
+
+    def _delta(self, block: _Block | None, delta: Event) -> Iterator[Piece]:
+        if block is None:
+            return
+        match delta["type"]:
+            case "text_delta":
+                yield from self._show(block, delta["text"])
+            case "thinking_delta":
+                yield from self._show(block, delta["thinking"])
+            case "signature_delta":
+                block.signature += delta["signature"]
+            case "input_json_delta":
+                block.pieces.append(delta["partial_json"])
+
+    def _show(self, block: _Block, text: str) -> Iterator[Piece]:
+        text = block.mender.feed(text)
+        if text:
+            block.pieces.append(text)
+            delta = TextDelta if block.kind == "text" else ThinkingDelta
+            yield delta(self._next, text)
+
+    def _done(self, block: _Block | None) -> Iterator[Piece]:
+        """The block's last piece; blocks of kinds that were not asked for are passed over."""
+        if block is None:
+            return
+        if block.kind == "tool_use":
+            yield self._call(block)
+        elif block.kind == "redacted_thinking":
+            yield ThinkingDone(self._next, "", redacted_data=block.data)
+        elif block.kind in ("text", "thinking"):
+            yield from self._show(block, block.mender.rest())
+            text = "".join(block.pieces)
+            if not text and not block.signature:
+                return
+            if block.kind == "text":
+                yield TextDone(self._next, text)
+            else:
+                yield ThinkingDone(self._next, text, block.signature)
+        else:
+            return
+        self._next += 1
+
+    def _call(self, block: _Block) -> ToolCallDone:
+        self._called = True
+        arguments, invalid = parsed_arguments("".join(block.pieces))
+        if not arguments and not invalid and isinstance(block.input, dict):
+            # some services send it with the start of the block
+            arguments, invalid = whole_arguments(block.input)
+        return ToolCallDone(self._next, block.name, arguments, invalid)
+
+    def _count(self, usage: Event | None) -> None:
+        """Keep the highest figure of each kind: the service's counts are running totals."""
+        if not usage:
+            return
+        self._usage = Usage(
+            **{
+                name: max(known, usage.get(name) or 0)
+                for name, known in asdict(self._usage).items()
+            }
+        )
+
+    def _end(self) -> ReplyEnd:
+        return ENDS.get(self._stop, "tool_use" if self._called else "end_turn")

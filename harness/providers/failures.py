@@ -1,0 +1,189 @@
+"""From a model service's failures to `ProviderError`: by HTTP status, error type and cause.
+
+Shared by the providers that speak HTTP. Whether and when to try again is decided by
+the loop (`harness.loop`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from harness.errors import (
+    BadCredentials,
+    BadRequest,
+    BillingRefused,
+    BrokenStream,
+    ContextTooLong,
+    Overloaded,
+    ProviderError,
+    ProviderTimedOut,
+    ProviderUnreachable,
+    RateLimited,
+    UnknownModel,
+)
+
+_TOO_LONG = re.compile(
+    r"prompt is too long|context[ _](length|window|limit)|maximum context|too many (input )?tokens"
+    r"|exceed\w* .{0,40}context|input length and .?max_tokens.? exceed",
+    re.IGNORECASE,
+)
+_UNPAID = re.compile(
+    r"credit balance|billing|insufficient[ _]quota|spend(ing)?[ _]limit", re.IGNORECASE
+)
+
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "timeout_error": 504,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "overloaded_error": 529,
+}
+"""Error types of both public APIs with the status they stand for: a stream names only the type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a service said about a failure."""
+
+    message: str
+    status: int | None = None
+    kind: str = ""
+    """Its own name for the sort of error (`overloaded_error`)."""
+    code: str = ""
+    """Its own name for the cause, where it gives one (`context_length_exceeded`)."""
+    retry_after: float | None = None
+
+
+def failure_of(report: Report, *, model: str) -> ProviderError:
+    """The error for a report, of the class that says who must act."""
+    status = report.status or _STATUS_OF_TYPE.get(report.kind, 500)
+    kind, hint = _class_for(status, report, model)
+    return kind(report.message, hint=hint, status=report.status, retry_after=report.retry_after)
+
+
+def _class_for(status: int, report: Report, model: str) -> tuple[type[ProviderError], str]:
+    text = f"{report.kind} {report.code} {report.message}"
+    match status:
+        case 402:
+            return (
+                BillingRefused,
+                "Check credit and spending limits of the account behind this key.",
+            )
+        case 400 | 422 | 429 | 403 if _UNPAID.search(text):
+            return (
+                BillingRefused,
+                "Check credit and spending limits of the account behind this key.",
+            )
+        case 401:
+            return BadCredentials, "Check the provider key under Settings → Provider keys."
+        case 403:
+            return (
+                BadCredentials,
+                f"Check the key's permissions: it may not use {model!r}.",
+            )
+        case 404 if "model" in text.lower():
+            return (
+                UnknownModel,
+                f"Check the agent's model name: nobody there knows {model!r}.",
+            )
+        case 404:
+            return BadRequest, "Nothing answers at this address. Check the provider's base URL."
+        case 400 | 413 | 422 if _TOO_LONG.search(text):
+            return (
+                ContextTooLong,
+                "Shorten the conversation or choose a larger model window.",
+            )
+        case 413:
+            return ContextTooLong, "The request is larger than the service takes. Attach less."
+        case 408 | 504:
+            return ProviderTimedOut, "The service took too long. Try again."
+        case 429:
+            return (
+                RateLimited,
+                "Wait a little: this key may ask only so often.",
+            )
+        case _ if status >= 500:
+            return Overloaded, "The service is failing or overloaded. Try again later."
+        case _:
+            return BadRequest, ""
+
+
+def timed_out(seconds: float) -> ProviderTimedOut:
+    return ProviderTimedOut(
+        f"The model service sent nothing for {seconds:g} seconds.",
+        hint="Try again, or raise the provider's timeout.",
+    )
+
+
+def disconnected(error: BaseException, *, opened: bool) -> ProviderError:
+    """The connection failed, or what came over it made no sense; `opened`: in mid-reply."""
+    if opened:
+        return _broken(root_cause(error))
+    return ProviderUnreachable(
+        f"The model service could not be reached: {root_cause(error)}.",
+        hint="Check the network and the provider's base URL.",
+    )
+
+
+def broken_by(cause: ProviderError) -> BrokenStream:
+    """The reply stopped after its first piece because of `cause`, which the message names."""
+    if isinstance(cause, BrokenStream):
+        return cause
+    return _broken(cause.message.rstrip("."), cause.status, cause.retry_after)
+
+
+def _broken(why: str, status: int | None = None, retry_after: float | None = None) -> BrokenStream:
+    return BrokenStream(
+        f"The reply broke off: {why}.",
+        hint="What had arrived is kept. Ask to continue.",
+        status=status,
+        retry_after=retry_after,
+    )
+
+
+def ended_early() -> BrokenStream:
+    return _broken("the service closed the stream without ending the message")
+
+
+def malformed(data: str) -> BrokenStream:
+    return _broken(f"the service sent something that is no part of a reply: {data[:80]!r}")
+
+
+def root_cause(error: BaseException) -> str:
+    """The innermost cause as `Class: text`, which is where transport errors tell what happened."""
+    while (inner := error.__cause__) is not None:
+        error = inner
+    text = str(error).strip().rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by `retry-after-ms` or `Retry-After` (seconds or a date); None if unsaid."""
+    try:
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        pass
+    given = headers.get("retry-after", "").strip()
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def without_secret(text: str, secret: str) -> str:
+    """`text` with every occurrence of `secret` blanked: some services echo the key they refuse."""
+    return text.replace(secret, "[key]") if len(secret) >= 4 else text

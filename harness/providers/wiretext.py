@@ -1,0 +1,82 @@
+"""Text as it comes off a wire: halves of characters joined, tool arguments parsed.
+
+Whatever leaves here can be encoded as UTF-8 and stored as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.foreignjson import Unreadable, kept_json, read_json, without_nul
+
+ARGUMENTS_LIMIT = 32 * 1024 * 1024
+"""Characters of one call's arguments."""
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class Mender:
+    """Joins surrogate pairs that a service split over two deltas, and replaces lone ones."""
+
+    __slots__ = ("_half",)
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def feed(self, text: str) -> str:
+        """What can be shown now; a trailing first half waits for the next call."""
+        if not self._half and text.isascii():
+            return text
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return mended(text)
+
+    def rest(self) -> str:
+        """What stands for a first half whose second never came; empty in the usual case."""
+        half, self._half = self._half, ""
+        return _REPLACEMENT if half else ""
+
+
+def mended(text: str) -> str:
+    """`text` with surrogate pairs joined and lone surrogates replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def parsed_arguments(raw: str) -> tuple[dict[str, Any], str]:
+    """The arguments of a tool call and "", or {} and `raw` when it is no JSON object.
+
+    Nothing at all counts as no arguments. `NaN` and `Infinity` are not JSON.
+    """
+    if not raw.strip():
+        return {}, ""
+    try:
+        value = read_json(raw, limit=ARGUMENTS_LIMIT)
+    except Unreadable:
+        return {}, mended(raw)
+    if not isinstance(value, dict):
+        return {}, mended(raw)
+    # What runs is what the log says ran.
+    return (without_nul(value) if "\\u0000" in raw else value), ""
+
+
+def whole_arguments(value: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The same for arguments that came at once, as a value."""
+    try:
+        kept: dict[str, Any] = kept_json(value, limit=ARGUMENTS_LIMIT)
+    except Unreadable as problem:
+        return {}, str(problem)
+    return kept, ""
+
+
+def parsed_event(text: str) -> Any:
+    """One event of a stream, in which halves of characters may stand. Raises `JSONDecodeError`."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deep", text[:100], 0) from None

@@ -1,0 +1,313 @@
+"""One model request from its start event to its end event.
+
+Streams the reply, stores each block as it ends, keeps what had arrived when the stream breaks or a
+person stops it, and never leaves a request without its end. What to do next is the loop's question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, assert_never
+
+from harness.content import Text
+from harness.errors import AgentError, BrokenStream, LimitReached, ProviderError
+from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, prompt_tokens_at_most
+from harness.events import (
+    AgentCustomToolUse,
+    AgentMessage,
+    AgentThinking,
+    AgentToolUse,
+    Event,
+    ModelUsage,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+)
+from harness.history import Entry, History
+from harness.ids import new_event_id
+from harness.kit import Kit, Signal, first_of
+from harness.messages import (
+    ModelRequest,
+    Piece,
+    ReplyDone,
+    TextDelta,
+    TextDone,
+    ThinkingDelta,
+    ThinkingDone,
+    ToolCallDone,
+    Usage,
+    UsageSeen,
+)
+from harness.policy import Verdict
+from harness.ports import LiveBlock
+
+logger = logging.getLogger(__name__)
+
+Append = Callable[..., Awaitable[None]]
+"""Stores entries and folds what the log gained into the history."""
+
+
+@dataclass(slots=True)
+class _Open:
+    block: LiveBlock
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """How a request ended. `error` is set when the provider failed."""
+
+    end: str
+    detail: str = ""
+    error: AgentError | None = None
+    begun: bool = False
+    """Part of the reply had arrived and is kept; asking again would say it twice."""
+
+
+class Reply:
+    """One request; make one, `await run()`, throw it away."""
+
+    def __init__(self, kit: Kit, history: History, append: Append, signal: Signal) -> None:
+        self.kit = kit
+        self.history = history
+        self.append = append
+        self.signal = signal
+        self.uid = new_event_id()
+        self._open: dict[int, _Open] = {}
+        self._calls: list[Entry] = []
+        self._seen = Usage()
+        self._output_characters = 0
+        self._prompt_at_most = 0
+        self._began = 0.0
+        self._first_delta: float | None = None
+        self._done: ReplyDone | None = None
+        self._continues: str | None = None
+        self._trace: list[dict[str, Any]] = []
+
+    async def run(self, request: ModelRequest, *, continues: str | None = None) -> Replied:
+        """Send `request`; `continues` is the text block that a cut-off reply left open."""
+        self._continues = continues
+        self._began = self.kit.clock()
+        self._prompt_at_most = prompt_tokens_at_most(request)
+        start = SpanModelRequestStart(
+            purpose=request.purpose,
+            provider=self.kit.provider.name,
+            model=request.model,
+            step=self.history.turn.steps + 1,
+            prompt_tokens_at_most=self._prompt_at_most,
+            output_tokens_at_most=request.max_output_tokens,
+        )
+        if self.kit.tracer:
+            # Traces stand before the events that tell of them, so that whoever reads one finds both.
+            await self.kit.tracer.request(self.uid, request)
+        try:
+            # Storing the start reserves what the request may cost at most.
+            await self.append(Entry(self.uid, start))
+        except LimitReached as limit:
+            return Replied("limit", error=limit)
+        work = asyncio.ensure_future(self._stream(request))
+        if await first_of(work, self.signal):
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            return await self._cut_short("interrupted")
+        try:
+            work.result()
+        except ProviderError as problem:
+            return await self._cut_short("error", problem)
+        return await self._finish()
+
+    # --- streaming --------------------------------------------------------------------------------
+
+    async def _stream(self, request: ModelRequest) -> None:
+        stream = self.kit.provider.stream(request)
+        try:
+            while (piece := await self._next(stream)) is not None:
+                await self._take(piece)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+        if self._done is None:
+            raise BrokenStream("The reply ended before it was complete.")
+
+    async def _next(self, stream: AsyncIterator[Piece]) -> Piece | None:
+        """The next piece, None at the end. Whatever else a provider raises becomes its error."""
+        try:
+            return await anext(stream)
+        except StopAsyncIteration:
+            return None
+        except ProviderError:
+            raise
+        except Exception as problem:
+            logger.exception("provider %s broke its contract", self.kit.provider.name)
+            raise ProviderError(
+                f"The provider failed unexpectedly: {type(problem).__name__}: {problem}"
+            ) from problem
+
+    async def _take(self, piece: Piece) -> None:
+        match piece:
+            case TextDelta():
+                self._extend(piece.index, "text", piece.text)
+            case ThinkingDelta():
+                self._extend(piece.index, "thinking", piece.text)
+            case TextDone():
+                await self._text_done(piece)
+            case ThinkingDone():
+                await self._thinking_done(piece)
+            case ToolCallDone():
+                self._call_done(piece)
+            case UsageSeen():
+                self._seen = piece.usage
+            case ReplyDone():
+                self._done = piece
+            case _:
+                assert_never(piece)
+
+    def _extend(self, index: int, kind: Literal["text", "thinking"], text: str) -> None:
+        if not text:
+            return
+        if self._first_delta is None:
+            self._first_delta = self.kit.clock()
+        held = self._open.get(index)
+        if held is None:
+            held = self._open[index] = self._begin(kind)
+        held.pieces.append(text)
+        self._output_characters += len(text)
+        self.kit.live.delta(held.block, text)
+
+    def _begin(self, kind: Literal["text", "thinking"]) -> _Open:
+        continues = self._continues if kind == "text" else None
+        if kind == "text":
+            self._continues = None
+        block = LiveBlock(new_event_id(), kind, self.uid, continues)
+        self.kit.live.begin(block)
+        return _Open(block)
+
+    async def _text_done(self, piece: TextDone) -> None:
+        held = self._open.pop(piece.index, None) or (self._begin("text") if piece.text else None)
+        if held is None:
+            return
+        if piece.text:
+            await self.append(Entry(held.block.uid, self._message(held.block, piece.text)))
+            self._trace.append({"type": "text", "text": piece.text})
+        self.kit.live.end(held.block)
+
+    async def _thinking_done(self, piece: ThinkingDone) -> None:
+        held = self._open.pop(piece.index, None) or self._begin("thinking")
+        event = AgentThinking(
+            thinking=piece.text,
+            signature=piece.signature,
+            redacted_data=piece.redacted_data,
+            model_request_id=self.uid,
+        )
+        await self.append(Entry(held.block.uid, event))
+        self._trace.append({"type": "thinking", "thinking": piece.text})
+        self.kit.live.end(held.block)
+
+    def _call_done(self, piece: ToolCallDone) -> None:
+        judgement = self.kit.judge(piece.name, self.history, arguments=piece.input)
+        tool = self.kit.tools.get(piece.name)
+        event: AgentToolUse | AgentCustomToolUse
+        if tool is not None and tool.external and judgement.verdict is not Verdict.DENY:
+            event = AgentCustomToolUse(
+                name=piece.name,
+                input=dict(piece.input),
+                model_request_id=self.uid,
+                invalid_input=piece.invalid,
+            )
+        else:
+            event = AgentToolUse(
+                name=piece.name,
+                input=dict(piece.input),
+                model_request_id=self.uid,
+                evaluated_permission=judgement.verdict.value,
+                reason=judgement.reason,
+                invalid_input=piece.invalid,
+                terms=judgement.terms,
+            )
+        entry = Entry.of(event)
+        self._calls.append(entry)
+        self._output_characters += len(str(piece.input)) + len(piece.name)
+        self._trace.append(
+            {"type": "tool_use", "id": entry.uid, "name": piece.name, "input": dict(piece.input)}
+        )
+
+    def _message(self, block: LiveBlock, text: str, *, interrupted: bool = False) -> AgentMessage:
+        return AgentMessage(
+            content=(Text(text=text),),
+            model_request_id=self.uid,
+            continues=block.continues,
+            interrupted=interrupted,
+        )
+
+    # --- endings ----------------------------------------------------------------------------------
+
+    async def _finish(self) -> Replied:
+        done = self._done
+        assert done is not None  # noqa: S101 - _stream raised otherwise
+        await self._close_open()
+        await self._trace_response(done.end)
+        # The calls and the end of the request are one commit: a reply that was cut off before its
+        # end leaves no call that might run.
+        await self.append(*self._calls, Entry.of(self._end_event(done.end, done.usage)))
+        return Replied(done.end, done.detail)
+
+    async def _cut_short(self, end: str, error: AgentError | None = None) -> Replied:
+        await self._close_open()
+        charged = error is None or self._first_delta is not None
+        usage, estimated = self._usage_of_cut_reply(charged)
+        ending = self._end_event(end, usage, is_error=error is not None)
+        await self._trace_response(end if error is None else f"error: {error}")
+        await self.append(Entry.of(ending.model_copy(update={"estimated": estimated})))
+        return Replied(end, error=error, begun=self._first_delta is not None)
+
+    async def _close_open(self) -> None:
+        """Keep, marked, the text of blocks that never ended."""
+        for held in self._open.values():
+            if text := held.text:
+                event: Event = (
+                    self._message(held.block, text, interrupted=True)
+                    if held.block.kind == "text"
+                    else AgentThinking(thinking=text, model_request_id=self.uid, interrupted=True)
+                )
+                await self.append(Entry(held.block.uid, event))
+            self.kit.live.end(held.block)
+        self._open.clear()
+
+    def _usage_of_cut_reply(self, charged: bool) -> tuple[Usage, bool]:
+        """What the service reported so far, and whether part of it is our estimate.
+
+        A service charges for the prompt of a reply that had begun, or that a person stopped, whether
+        or not it still said so; a request it refused costs nothing.
+        """
+        output = max(self._seen.output_tokens, self._output_characters // CHARACTERS_PER_TOKEN)
+        seen = replace(self._seen, output_tokens=output)
+        if seen.prompt_tokens or not charged:
+            return seen, output > self._seen.output_tokens
+        return replace(seen, input_tokens=likely_prompt_tokens(self._prompt_at_most)), True
+
+    def _end_event(self, end: str, usage: Usage, *, is_error: bool = False) -> SpanModelRequestEnd:
+        first = self._first_delta
+        return SpanModelRequestEnd(
+            model_request_start_id=self.uid,
+            model_usage=ModelUsage(
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_creation_input_tokens=usage.cache_creation_input_tokens,
+                cache_read_input_tokens=usage.cache_read_input_tokens,
+            ),
+            is_error=is_error,
+            end=end,
+            milliseconds=round((self.kit.clock() - self._began) * 1000),
+            first_delta_milliseconds=None if first is None else round((first - self._began) * 1000),
+        )
+
+    async def _trace_response(self, end: str) -> None:
+        if self.kit.tracer:
+            await self.kit.tracer.response(self.uid, {"content": self._trace, "end": end})

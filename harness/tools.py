@@ -1,0 +1,223 @@
+"""What a tool is, and how one call of it is performed without ever breaking the run.
+
+Tools are offered by apps in their `agent_tools.py`; which of them an agent may use is decided by
+`harness.policy` and the toolbox. A tool knows nothing of conversations beyond its `ToolContext`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+import jsonschema
+
+from harness.content import Block, as_blocks
+from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
+from harness.events import Display, Event, Todo
+
+
+class Effect(StrEnum):
+    """How far a call reaches. Plan mode allows only `READ`; the ledger repeats only `READ`."""
+
+    READ = "read"
+    """Changes nothing that outlives the call, or only the conversation's own log."""
+    WORKSPACE = "workspace"
+    """Changes files of the conversation's own workspace."""
+    OUTSIDE = "outside"
+    """Reaches the network, other people or other systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a handler returns. `events` are appended with the result, in the same transaction."""
+
+    content: str | tuple[Block, ...]
+    is_error: bool = False
+    display: Display | None = None
+    """The same for people's eyes, when text is not the best form (a diff)."""
+    events: tuple[Event, ...] = ()
+    untrusted: bool = False
+    """This answer holds what others wrote; for a tool whose answers always do, see `Tool`."""
+    untrusted_by: str = ""
+    """What of it others wrote, in words, for the question that is asked because of it."""
+    stopped: bool = False
+    """A person stopped it; what it had brought until then is here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a call would not simply run: a rule denies it, or a person is asked first."""
+
+    asks: bool
+    """A person is asked; otherwise it is denied."""
+    reason: str
+
+
+def _no_objection(_input: Mapping[str, Any]) -> Objection | None:
+    return None
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What one call may know and touch."""
+
+    call_id: str
+    """Also the call's effect id: the same if a person has it run again, so a tool that speaks to
+    another system sends it as the idempotency key."""
+    workspace: Path
+    """The conversation's own directory; it exists. Tools stay inside it."""
+    todos: tuple[Todo, ...] = ()
+    plan_mode: bool = False
+    wakes_in_row: int = 0
+    """Turns begun by the agent's own wakes since a person last spoke."""
+    wakes_requested: int = 0
+    """Wakes this turn has asked for already."""
+    tainted_by: str = ""
+    """What brought untrusted content into the run since a person last spoke; empty: nothing did."""
+    offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    """Runs a plain function in a thread where the database may be used."""
+    stopped: Callable[[], Awaitable[None]] = _never
+    """Returns when a person stops the turn. A long call then has a moment to end in good order and
+    to tell what it did; after that it is cancelled."""
+    objection: Callable[[Mapping[str, Any]], Objection | None] = _no_objection
+    """What stands against a call of the same tool with other input, which nobody has allowed. For calls
+    that are led on to something else (a redirect)."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """Handed through from the runner to tools of higher floors, by name."""
+
+
+HandedOut = Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]
+"""How a worker of the environment knows a call: its own name for the tool, and its own arguments."""
+
+Handler = Callable[[ToolContext, dict[str, Any]], "ToolOutput | str | Awaitable[ToolOutput | str]"]
+
+
+def _no_intent(_input: Mapping[str, Any]) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    handler: Handler
+    """Plain functions run in a thread; coroutines on the loop. Raise `ToolError` to tell the model."""
+    effect: Effect
+    idempotent: bool = False
+    destructive: bool = False
+    intent: Callable[[Mapping[str, Any]], str] = _no_intent
+    """One short line for a card: what this call is about (a path, a pattern). Must not raise on any
+    input that passed the schema; callers guard it for input that did not."""
+    feature: str = ""
+    """Offered only when the conversation has this feature on (`teams`, `plan_mode`); empty: always."""
+    timeout: float = 120.0
+    """Seconds of wall clock, after which the call is answered with an error."""
+    output_limit: int = 0
+    """Characters of a result that go into the prompt; 0: the general limit (`harness.overflow`)."""
+    live: bool = False
+    """What it prints is shown while it runs."""
+    owner: str = "agentsite"
+    always_asks: bool = False
+    """Every call waits for a person, whatever the rules say."""
+    hint: Literal["", "always_ask", "always_deny"] = ""
+    """What the tool's source (an MCP server, a skill) says of it. It may tighten and never loosen,
+    so there is no word for allowing."""
+    general: bool = False
+    """It does whatever it is told (a shell): where a rule asks before or denies another tool that
+    reaches no further, its calls ask as well (S-79)."""
+    in_order: bool = False
+    """Calls of one step wait for each other, because each builds on what the one before left in the
+    log. Those that change the workspace always do."""
+    untrusted: bool = False
+    """What it answers was written by strangers (a web page): the model is told that it is data, and
+    from then on calls that reach outside ask, until a person speaks again."""
+    direct: bool = False
+    """People and programs may call it themselves, without a model: it only reads."""
+    handed_out: HandedOut | None = None
+    """Its calls are judged here like all others, and carried out by a worker of the environment: the
+    handler is never called, the run rests until the worker has answered."""
+    external: bool = False
+    """Its answer comes from outside this server, from a person's form or an API caller: the handler
+    is never called, the run rests until the answer is in the log (`harness.external`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A performed call, ready to be stored."""
+
+    content: tuple[Block, ...]
+    is_error: bool
+    display: Display | None = None
+    events: tuple[Event, ...] = ()
+    untrusted: bool = False
+    untrusted_by: str = ""
+    stopped: bool = False
+
+
+def check_input(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Raise `InvalidToolInput` naming each place where `arguments` break the tool's schema."""
+    validator = jsonschema.Draft202012Validator(tool.input_schema)
+    problems = sorted(
+        validator.iter_errors(arguments), key=lambda error: list(map(str, error.path))
+    )
+    if problems:
+        lines = [f"- {_place(problem)}: {problem.message}" for problem in problems[:5]]
+        raise InvalidToolInput(
+            f"The input of {tool.name} does not match its schema:\n" + "\n".join(lines)
+        )
+
+
+def _place(problem: jsonschema.ValidationError) -> str:
+    return ".".join(map(str, problem.path)) or "input"
+
+
+async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> Outcome:
+    """Check, run and contain one call. Raises nothing but cancellation.
+
+    Whatever a handler raises becomes an error the model can read (S-33). A plain handler that
+    outlives its timeout keeps its thread until it returns; its result is thrown away.
+    """
+    clock = asyncio.timeout(tool.timeout)
+    try:
+        check_input(tool, arguments)
+        async with clock:
+            if inspect.iscoroutinefunction(tool.handler):
+                given = await tool.handler(context, arguments)
+            else:
+                given = await context.offload(tool.handler, context, arguments)
+        return _outcome(given)
+    except ToolError as problem:
+        error = problem
+    except Exception as problem:  # a tool's fault must not end the run
+        if clock.expired():
+            error = ToolTimedOut(f"{tool.name} did not finish within {tool.timeout:g} seconds.")
+        else:
+            error = ToolError(f"{tool.name} failed: {type(problem).__name__}: {problem}")
+    text = error.message if not error.hint else f"{error.message}\n{error.hint}"
+    return Outcome(as_blocks(text), is_error=True)
+
+
+def _outcome(given: object) -> Outcome:
+    """What a handler returned, ready to be stored; raises `TypeError` for what no handler may return."""
+    output = ToolOutput(given) if isinstance(given, str) else given
+    if not isinstance(output, ToolOutput):
+        raise TypeError(f"a tool returns text or a ToolOutput, not {type(given).__name__}")
+    return Outcome(
+        as_blocks(output.content),
+        output.is_error,
+        output.display,
+        output.events,
+        output.untrusted,
+        output.untrusted_by,
+        output.stopped,
+    )

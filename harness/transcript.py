@@ -1,0 +1,378 @@
+"""From the log to the messages of a prompt: a pure function, stable from step to step.
+
+Keeps calls and answers paired whatever the log lacks (S-29), puts a summary in the place of what was
+compacted, and shortens old tool results in rare batches so that cached prefixes stay valid. The
+system prompt and the tools are the loop's part; a provider's dialect is the provider's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.content import Block, Text, as_blocks, text_of
+from harness.events import (
+    AgentMessage,
+    AgentThinking,
+    AgentThreadContextCompacted,
+    BackgroundFinished,
+    EndTurn,
+    InputTaken,
+    MessageEdited,
+    MessageWithdrawn,
+    ModelUsage,
+    RetryRequested,
+    SessionStatusIdle,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    ToolResult,
+    ToolUse,
+    UserMessage,
+    WakeDue,
+    answered_call,
+)
+from harness.history import Entry
+from harness.messages import Message, Part, Role, Thinking, ToolAnswer, ToolCall
+from harness.texts import Texts
+
+KEEP_RESULTS = 3
+"""The newest tool results are never shortened."""
+SHORTEN_OVER = 100
+"""Characters; shorter results stay as they are."""
+SHORTEN_BATCH = 10
+"""Results are shortened this many at a time: each time costs the cached prefix once."""
+SHORTEN_FROM = 0.35
+"""Share of the context window below which nothing is shortened."""
+
+_NO_RESULT = "No result of this call was recorded; it may or may not have run."
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What shortening depends on."""
+
+    tokens: int = 200_000
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Messages in the making: those that are complete, and the parts of the last one."""
+
+    complete: list[Message] = field(default_factory=list)
+    role: Role | None = None
+    parts: list[Part] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    """Calls of the assistant message in the making, in order."""
+    request_id: str | None = None
+    """Which request the assistant's last words came from."""
+    used: set[str] = field(default_factory=set)
+    """Ids of messages, requests and calls of which is told what was known of them by then."""
+
+    def add(self, role: Role, part: Part) -> None:
+        if role != self.role:
+            self._complete()
+            self.role = role
+        self.parts.append(part)
+
+    def _complete(self) -> None:
+        if self.role is not None:
+            self.complete.append(Message(self.role, tuple(self.parts)))
+            self.parts = []
+
+    def end(self, answers: Mapping[str, ToolAnswer], texts: Texts) -> tuple[Message, ...]:
+        """The messages so far, made into a prompt; what comes next is added as if they had not been."""
+        end = _Builder([], self.role, list(self.parts), list(self.calls))
+        _answer_calls(end, answers)
+        if end.role == "assistant":
+            end.add("user", Text(text=texts.continue_reply))
+        end._complete()
+        return (*self.complete, *end.complete)
+
+
+def build_messages(
+    entries: Sequence[Entry], *, texts: Texts, window: Window | None = None
+) -> tuple[Message, ...]:
+    """The dialogue that `entries` tell, ending in a user message.
+
+    Empty when nothing was said yet. Entries must be one conversation's, in order.
+    """
+    return Dialogue(texts, window).messages(entries)
+
+
+class Dialogue:
+    """`build_messages` for a log that grows: what it told before is not read again.
+
+    Messages that are complete are the same objects from prompt to prompt. An event that changes what
+    was told before (an edit, a restart, a summary, a shortening) has all of it built anew.
+    """
+
+    def __init__(self, texts: Texts, window: Window | None = None) -> None:
+        self._texts = texts
+        self._window = window or Window()
+        self._read = 0
+        self._forget()
+
+    def messages(self, entries: Sequence[Entry]) -> tuple[Message, ...]:
+        """`entries` are those of the call before, and what the log gained since."""
+        if not self._go_on(entries[self._read :]):
+            self._begin_anew(remembered(entries))
+        self._read = len(entries)
+        return self._builder.end(self._answers.known, self._texts)
+
+    def _go_on(self, news: Sequence[Entry]) -> bool:
+        """False where that does not do, because something told before is changed."""
+        shortened = self._answers.shortened
+        if not all(map(self._only_adds, news)):
+            return False
+        self._learn(news)
+        if self._answers.shortened > shortened:
+            return False
+        self._tell(news)
+        return True
+
+    def _begin_anew(self, entries: Sequence[Entry]) -> None:
+        self._forget()
+        self._learn(entries)
+        self._answers.shorten(self._texts)
+        start, opening = _opening(entries, self._texts)
+        for block in opening:
+            self._builder.add("user", block)
+        self._tell(entries[start:])
+
+    def _forget(self) -> None:
+        self._builder = _Builder()
+        self._answers = _Answers(self._window)
+        self._posted: dict[str, tuple[Block, ...]] = {}
+        self._sources: dict[str, SpanModelRequestStart] = {}
+        self._stopped = False
+
+    def _only_adds(self, entry: Entry) -> bool:
+        """Whether what was told before stays as it is."""
+        event, used = entry.event, self._builder.used
+        match event:
+            case AgentThreadContextCompacted():
+                return False
+            case RetryRequested():
+                return not event.from_start
+            case MessageEdited():
+                return event.event_id not in used
+            case UserMessage() | WakeDue() | BackgroundFinished() | SpanModelRequestStart():
+                return entry.uid not in used
+            case _:
+                call_id = answered_call(event)
+                return call_id is None or call_id in self._answers.known or call_id not in used
+
+    def _learn(self, entries: Sequence[Entry]) -> None:
+        """What is said, asked and answered, for telling it in its place."""
+        self._posted |= _inputs(entries, self._texts)
+        for entry in entries:
+            if isinstance(entry.event, SpanModelRequestStart):
+                self._sources[entry.uid] = entry.event
+            self._answers.add(entry)
+
+    def _tell(self, entries: Sequence[Entry]) -> None:
+        builder, answers, texts = self._builder, self._answers.known, self._texts
+        for entry in entries:
+            event = entry.event
+            match event:
+                case InputTaken():
+                    _answer_calls(builder, answers)
+                    if self._stopped:
+                        builder.add("user", Text(text=texts.stopped_note))
+                        self._stopped = False
+                    for uid in event.event_ids:
+                        builder.used.add(uid)
+                        for block in self._posted.get(uid, ()):
+                            builder.add("user", block)
+                case AgentMessage():
+                    text = text_of(event.content)
+                    if text.strip():
+                        _speak(builder, event.model_request_id, Text(text=text), answers, texts)
+                case AgentThinking(interrupted=False):
+                    builder.used.add(event.model_request_id)
+                    source = self._sources.get(event.model_request_id)
+                    part = Thinking(
+                        event.thinking,
+                        event.signature,
+                        event.redacted_data,
+                        source.provider if source else "",
+                        source.model if source else "",
+                    )
+                    _speak(builder, event.model_request_id, part, answers, texts)
+                case RetryRequested(from_start=True):
+                    _answer_calls(builder, answers)
+                    builder.add("user", Text(text=texts.restarted))
+                    self._stopped = False
+                case SessionStatusIdle(interrupted=True):
+                    self._stopped = True
+                case _ if isinstance(event, ToolUse):
+                    call = ToolCall(entry.uid, event.name, event.input)
+                    same_reply = builder.request_id == event.model_request_id
+                    if builder.calls and same_reply:
+                        builder.add("assistant", call)
+                    else:
+                        _speak(builder, event.model_request_id, call, answers, texts)
+                    builder.calls.append(entry.uid)
+                case _:
+                    pass
+
+
+_WORDS = UserMessage | MessageEdited | MessageWithdrawn | WakeDue | BackgroundFinished | InputTaken
+"""What is said to the agent; the rest of a turn is what came of it."""
+
+
+def remembered(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The log without what turns brought that were then done again from their start.
+
+    Words that people and wakes said meanwhile stay. A restart that found nothing to forget is left
+    out too. Applying it twice changes nothing.
+    """
+    if not any(_is_restart(entry) for entry in entries):
+        return entries
+    kept: list[Entry] = []
+    began: int | None = None
+    for entry in entries:
+        match entry.event:
+            case InputTaken(steered=False):
+                began = len(kept)
+            case SessionStatusIdle(stop_reason=EndTurn(), interrupted=False):
+                began = None
+            case RetryRequested(from_start=True):
+                if began is None:
+                    continue
+                behind = began + 1
+                kept[behind:] = [old for old in kept[behind:] if isinstance(old.event, _WORDS)]
+            case _:
+                pass
+        kept.append(entry)
+    return kept
+
+
+def _is_restart(entry: Entry) -> bool:
+    return isinstance(entry.event, RetryRequested) and entry.event.from_start
+
+
+def _speak(
+    builder: _Builder,
+    request_id: str,
+    part: Part,
+    answers: Mapping[str, ToolAnswer],
+    texts: Texts,
+) -> None:
+    """Add a part of a reply; a new reply directly behind another one needs a user's word between."""
+    if builder.request_id != request_id:
+        _answer_calls(builder, answers)
+        if builder.role == "assistant":
+            builder.add("user", Text(text=texts.continue_reply))
+    if builder.role is None:
+        builder.add("user", Text(text=texts.continue_reply))
+    builder.add("assistant", part)
+    builder.request_id = request_id
+
+
+def _answer_calls(builder: _Builder, answers: Mapping[str, ToolAnswer]) -> None:
+    builder.used.update(builder.calls)
+    for call_id in builder.calls:
+        answer = answers.get(call_id) or ToolAnswer(call_id, as_blocks(_NO_RESULT), is_error=True)
+        builder.add("user", answer)
+    builder.calls.clear()
+
+
+def _opening(entries: Sequence[Entry], texts: Texts) -> tuple[int, tuple[Block, ...]]:
+    """Where the verbatim dialogue starts, and what stands for everything before it."""
+    for index in range(len(entries) - 1, -1, -1):
+        event = entries[index].event
+        if isinstance(event, AgentThreadContextCompacted):
+            break
+    else:
+        return 0, ()
+    before = enumerate(entries[:index])
+    cut = next((place for place, entry in before if entry.uid == event.through), index)
+    blocks: list[Block] = [Text(text=f"{texts.compaction_preamble}\n\n{event.summary}")]
+    # A turn that was cut in the middle keeps the words it was asked with.
+    if not any(isinstance(entry.event, InputTaken) for entry in entries[cut + 1 : index]):
+        blocks.extend(_words_of_last_input(entries[: cut + 1], texts))
+    return cut + 1, tuple(blocks)
+
+
+def _inputs(entries: Sequence[Entry], texts: Texts) -> dict[str, tuple[Block, ...]]:
+    """What each message and wake says, as it was last edited."""
+    said: dict[str, tuple[Block, ...]] = {}
+    for entry in entries:
+        match entry.event:
+            case UserMessage(content=content):
+                said[entry.uid] = content
+            case MessageEdited(event_id=uid, content=content):
+                said[uid] = content
+            case BackgroundFinished() as end:
+                said[entry.uid] = as_blocks(_told_of_end(end, texts))
+            case WakeDue(reason=reason, note=note):
+                said[entry.uid] = as_blocks(
+                    "\n".join(line for line in (texts.woken.format(reason=reason), note) if line)
+                )
+            case _:
+                pass
+    return said
+
+
+def _told_of_end(end: BackgroundFinished, texts: Texts) -> str:
+    code = "" if end.exit_code is None else f", exit code {end.exit_code}"
+    told = texts.background_finished.format(
+        id=end.background_id,
+        command=end.command,
+        state=f"{end.state}{code}, {end.seconds:.1f} s",
+        output=end.output_path,
+    )
+    return "\n".join(part for part in (told, end.detail, end.tail) if part)
+
+
+def _words_of_last_input(entries: Sequence[Entry], texts: Texts) -> list[Block]:
+    taken = next(
+        (e.event for e in reversed(entries) if isinstance(e.event, InputTaken)),
+        InputTaken(event_ids=()),
+    )
+    said = _inputs(entries, texts)
+    return [block for uid in taken.event_ids for block in said.get(uid, ())]
+
+
+class _Answers:
+    """The first result of each call, old and long ones shortened (S-35)."""
+
+    def __init__(self, window: Window) -> None:
+        self.known: dict[str, ToolAnswer] = {}
+        self.shortened = 0
+        """How many of the oldest are, as far as they are long."""
+        self._window = window
+        self._names: dict[str, str] = {}
+        self._order: list[str] = []
+
+    def add(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, ToolUse):
+            self._names[entry.uid] = event.name
+        elif isinstance(event, SpanModelRequestEnd) and not event.is_error:
+            self._heed_size(event.model_usage)
+        elif isinstance(event, ToolResult):
+            call_id = answered_call(event)
+            if call_id and call_id not in self.known:
+                content = event.content or as_blocks("(no output)")
+                self.known[call_id] = ToolAnswer(call_id, content, event.is_error)
+                self._order.append(call_id)
+
+    def _heed_size(self, usage: ModelUsage) -> None:
+        """Of a prompt that was sent: when it is a large one, whole batches are to be shortened."""
+        prompt = (
+            usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+        )
+        if prompt > self._window.tokens * SHORTEN_FROM:
+            whole_batches = (len(self._order) - KEEP_RESULTS) // SHORTEN_BATCH
+            self.shortened = max(self.shortened, whole_batches * SHORTEN_BATCH)
+
+    def shorten(self, texts: Texts) -> None:
+        for call_id in self._order[: self.shortened]:
+            answer = self.known[call_id]
+            size = sum(len(block.text) for block in answer.content if isinstance(block, Text))
+            if size > SHORTEN_OVER:
+                tool = self._names.get(call_id, "a tool")
+                note = texts.shortened_result.format(tool=tool, size=size)
+                self.known[call_id] = ToolAnswer(call_id, as_blocks(note), answer.is_error)

@@ -1,0 +1,153 @@
+"""Queries whose SQL is built once, for paths on which building it costs more than asking.
+
+Which rows is still said by a queryset, so a rule about who may see what stands in one place. For a
+query that is asked now and then, use the queryset itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from django.db import connection
+from django.db.models import Expression, QuerySet
+from django.db.models.query import get_related_populators
+from django.db.transaction import TransactionManagementError
+
+Row = TypeVar("Row")
+
+
+class _Value(Expression):
+    """Stands in the SQL where a value will be given."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        return "%s", (self,)
+
+
+class Given:
+    """Each attribute stands for the value of that name, given when the query is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Value(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    sql: str
+    parameters: Sequence[Any]
+    locks: bool
+    converted: Sequence[tuple[int, Any]]
+    """Places of columns that are not used as the database gives them, with their expressions."""
+    make: Callable[[Sequence[Any]], Any]
+
+
+class Prepared(Generic[Row]):
+    """`Prepared(lambda given: Thing.objects.filter(uid=given.uid)).first(uid="…")`.
+
+    What is given is compared as it is: numbers, texts, moments; never None, a list or a model. It is
+    not known when the query is built, so the function must not decide anything by it. Rows
+    are those of the queryset: models (also with `select_related`), or tuples for `values_list`. It may
+    be sliced, and may lock what it finds, in a transaction.
+    """
+
+    def __init__(self, build: Callable[[Given], QuerySet[Any, Row]]) -> None:
+        self._build = build
+        self._built: dict[str, _Built] = {}
+
+    def all(self, **given: Any) -> list[Row]:
+        built = self._for_this_database()
+        with connection.cursor() as cursor:
+            cursor.execute(built.sql, _filled(built, given))
+            rows = cursor.fetchall()
+        return _made(built, rows)
+
+    def first(self, **given: Any) -> Row | None:
+        """The first in the order of the queryset."""
+        built = self._for_this_database()
+        with connection.cursor() as cursor:
+            cursor.execute(built.sql, _filled(built, given))
+            row = cursor.fetchone()
+        return _made(built, [row])[0] if row is not None else None
+
+    def exists(self, **given: Any) -> bool:
+        built = self._for_this_database()
+        with connection.cursor() as cursor:
+            cursor.execute(built.sql, _filled(built, given))
+            return cursor.fetchone() is not None
+
+    def _for_this_database(self) -> _Built:
+        built = self._built.get(connection.vendor)
+        if built is None:
+            built = self._built[connection.vendor] = _built(self._build(Given()))
+        if built.locks and not connection.in_atomic_block:
+            raise TransactionManagementError("A query that locks rows needs a transaction.")
+        return built
+
+
+def _built(queryset: QuerySet[Any, Any]) -> _Built:
+    compiler = queryset.query.get_compiler(connection=connection)
+    sql, parameters = compiler.as_sql()
+    columns = [expression for expression, _sql, _alias in compiler.select]
+    return _Built(
+        sql=sql,
+        parameters=parameters,
+        locks=queryset.query.select_for_update,
+        converted=[(place, column) for place, column in enumerate(columns) if _converters(column)],
+        make=tuple if queryset.query.values_select else _maker(compiler, queryset.db),
+    )
+
+
+def _maker(compiler: Any, alias: str) -> Callable[[Sequence[Any]], Any]:
+    about = compiler.klass_info
+    model, fields = about["model"], about["select_fields"]
+    start, end = fields[0], fields[-1] + 1
+    names = [column.target.attname for column, _sql, _alias in compiler.select[start:end]]
+    related = get_related_populators(about, compiler.select, alias)  # type: ignore[call-arg]
+
+    def make(row: Sequence[Any]) -> Any:
+        made = model.from_db(alias, names, row[start:end])
+        for each in related:
+            each.populate(row, made)
+        return made
+
+    return make
+
+
+def _made(built: _Built, rows: Sequence[Sequence[Any]]) -> list[Any]:
+    if not rows:
+        return []
+    # Asked for each time: they belong to a connection, and this query to all of them.
+    converters = [(place, column, _converters(column)) for place, column in built.converted]
+    made = []
+    for row in rows:
+        values = list(row)
+        for place, column, functions in converters:
+            for function in functions:
+                values[place] = function(values[place], column, connection)
+        made.append(built.make(values))
+    return made
+
+
+def _converters(column: Any) -> list[Callable[[Any, Any, Any], Any]]:
+    return [*connection.ops.get_db_converters(column), *column.get_db_converters(connection)]
+
+
+def _filled(built: _Built, given: dict[str, Any]) -> list[Any]:
+    return [
+        _adapted(given[each.name]) if isinstance(each, _Value) else each
+        for each in built.parameters
+    ]
+
+
+def _adapted(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    return value

@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class SkillsAppConfig(AppConfig):
+    name = "skills_app"

@@ -1,0 +1,387 @@
+/* The chat page: one socket, one transcript, one composer. This file only connects them; drawing is
+   the server's, and every decision too. */
+
+import { Composer, newKey, recall, remember } from "./chat/composer.js";
+import { Connection } from "./chat/connection.js";
+import { Editing } from "./chat/editing.js";
+import { Questions } from "./chat/questions.js";
+import { Scrolling } from "./chat/scrolling.js";
+import { Status } from "./chat/status.js";
+import { Transcript } from "./chat/transcript.js";
+import { words } from "./chat/words.js";
+import { storePrefix } from "./private.js";
+
+/* Errors about a frame whose key the server could not read. */
+const UNREAD = new Set(["too_large", "bad_frame"]);
+const SHORTCUTS = "agentsite:shortcuts";
+const root = document.getElementById("conversation");
+const byId = (id) => document.getElementById(id);
+const store = `${storePrefix(document.body.dataset.user)}${root.dataset.uid}`;
+
+const transcript = new Transcript(byId("log"), byId("queue"));
+const status = new Status({
+  root,
+  connection: byId("connection"),
+  announcer: byId("announcer"),
+  alert: byId("alert"),
+  stop: root.querySelector('[data-action="stop"]'),
+});
+const scrolling = new Scrolling({
+  scroller: document.querySelector("[data-scroller]"),
+  log: byId("log"),
+  jump: byId("jump"),
+  loadOlder,
+});
+const connection = new Connection(root.dataset.socket, Number(root.dataset.seq), {
+  frame: (frame) => takers[frame.type]?.(frame),
+  state: lineState,
+});
+const composer = new Composer({
+  form: byId("composer"),
+  pending: byId("pending"),
+  store,
+  send: (frame) => connection.send(frame),
+  mayStop: () => status.mayStop,
+  declined: (problem) => status.alert(problem),
+  sent() {
+    status.calm();
+    scrolling.follow();
+  },
+});
+const editing = new Editing({
+  queue: byId("queue"),
+  store,
+  characters: Number(byId("composer").dataset.characters),
+  save: (message, content, ends) => command({ type: "edit", message, content }, null, ends),
+  rescue(text) {
+    composer.give(text);
+    status.alert(words.say("editTooLate"));
+  },
+  declined: (problem) => status.alert(problem),
+});
+
+const questions = new Questions({
+  log: byId("log"),
+  store,
+  rescue(text) {
+    composer.give(text);
+    status.alert(words.say("answeredElsewhere"));
+  },
+});
+
+/* Commands under way: key → the control that sent it, the event it became, and what follows when it
+   is done or failed. A control rests until that event is drawn, so that a second click cannot send the
+   command again. */
+const commands = new Map();
+/* Folds of panels that a person opened or closed: panel and place → open. */
+const panelFolds = new Map();
+let filesTimer = 0;
+let stopWanted = false;
+let resyncing = false;
+
+// --- frames from the server ----------------------------------------------------------------------
+
+const takers = {
+  changes(frame) {
+    const focused = document.activeElement;
+    const typing = focused?.matches("textarea, input, [contenteditable]") ?? false;
+    const touched = transcript.apply(frame);
+    editing.settle(focused);
+    questions.settle();
+    root.dataset.seq = String(frame.seq);
+    drawPanels(frame.panels);
+    settleCommands();
+    const inLog = touched.filter((unit) => byId("log").contains(unit));
+    // Before the status: an answer may come together with the end that announces it.
+    for (const unit of inLog) if (unit.dataset.kind === "text") status.heard(unit);
+    status.refresh();
+    composer.refresh();
+    const news = inLog.filter((unit) => unit.dataset.kind !== "message").length;
+    for (const unit of inLog) {
+      if (unit.dataset.kind === "tool" && unit.dataset.state !== "running") filesMayHaveChanged();
+      const question = unit.querySelector(
+        '[data-action="allow"]:not([disabled]), [data-action="answer"]:not([disabled])',
+      );
+      if (question && !typing) (unit.querySelector("[data-approval]") ?? question).focus();
+    }
+    scrolling.arrived(news);
+    status.unread(news);
+  },
+  snapshot(frame) {
+    resyncing = false;
+    transcript.snapshot(frame.blocks);
+    scrolling.arrived(0);
+  },
+  delta(frame) {
+    if (transcript.delta(frame)) {
+      scrolling.settle();
+    } else if (!resyncing) {
+      resyncing = connection.send({ type: "resync" });
+    }
+  },
+  closed(frame) {
+    transcript.closed(frame.block);
+  },
+  accepted(frame) {
+    if (composer.accepted(frame.key)) return;
+    const sent = commands.get(frame.key);
+    if (sent) sent.seq = frame.seq ?? 0;
+    settleCommands();
+  },
+  error(frame) {
+    if (frame.key) {
+      composer.refused(frame.key);
+      release(frame.key);
+    } else if (UNREAD.has(frame.code)) {
+      if (!composer.refusedUnread(frame.code)) {
+        for (const key of [...commands.keys()]) release(key);
+      }
+    }
+    if (status.stopping && commands.size === 0) {
+      status.stopping = false;
+      status.refresh();
+    }
+    // Without a key it is the line's last word, which tells of itself.
+    if (frame.key || frame.code !== "anonymous") status.alert(frame.message, frame.hint);
+  },
+  reload() {
+    window.location.reload();
+  },
+};
+
+function drawPanels(panels) {
+  for (const [name, html] of Object.entries(panels ?? {})) {
+    if (name === "title") {
+      status.rename(html);
+      continue;
+    }
+    if (name === "features") {
+      turnSwitches(html);
+      continue;
+    }
+    const panel = byId(`panel-${name}`);
+    if (!panel) continue;
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    // What a person opened or folded stays so.
+    template.content.querySelectorAll("details").forEach((fold, place) => {
+      const open = panelFolds.get(`${panel.id}:${place}`);
+      if (open !== undefined) fold.open = open;
+    });
+    panel.replaceChildren(template.content);
+  }
+}
+
+document.addEventListener(
+  "click",
+  (event) => {
+    const fold = event.target.closest?.('[id^="panel-"] summary')?.parentElement;
+    if (fold?.localName !== "details") return;
+    const panel = fold.closest('[id^="panel-"]');
+    const place = [...panel.querySelectorAll("details")].indexOf(fold);
+    panelFolds.set(`${panel.id}:${place}`, !fold.open);
+  },
+  true,
+);
+
+/* `defaultChecked` holds what the server said last: a switch it refuses to turn falls back to that. */
+function turnSwitches(features) {
+  for (const box of document.querySelectorAll('input[data-action="feature"]')) {
+    const stands = features[box.dataset.feature];
+    if (stands === undefined) continue;
+    box.defaultChecked = stands;
+    if (!box.disabled) box.checked = stands;
+  }
+}
+
+function lineState(state, code) {
+  if (state === "open") {
+    status.connection("");
+    composer.resend();
+    if (stopWanted && status.mayStop) command({ type: "stop" });
+    stopWanted = false;
+  } else if (state === "lost") {
+    resyncing = false;
+    for (const key of [...commands.keys()]) release(key);
+    status.connection(words.say("reconnecting"));
+  } else if (state === "gone" && code !== 4409) {
+    status.connection(words.say(code === 4401 ? "signedOut" : "gone"));
+  }
+}
+
+// --- commands ------------------------------------------------------------------------------------
+
+function command(frame, control = null, ends = {}) {
+  const key = newKey();
+  if (!connection.send({ ...frame, key })) {
+    status.alert(words.say("notConnected"));
+    return false;
+  }
+  status.calm();
+  commands.set(key, { control, ends, seq: null });
+  if (control) control.disabled = true;
+  return true;
+}
+
+function settleCommands() {
+  for (const [key, { control, ends, seq }] of commands) {
+    if (seq === null || seq > connection.after) continue;
+    commands.delete(key);
+    if (control) rest(control);
+    ends.done?.();
+  }
+}
+
+/* It was not done: the control may be used again, a switch stands as before. */
+function release(key) {
+  const { control, ends } = commands.get(key) ?? {};
+  commands.delete(key);
+  if (control) rest(control);
+  ends?.failed?.();
+}
+
+function rest(control) {
+  control.disabled = false;
+  if (control.type === "checkbox") control.checked = control.defaultChecked;
+}
+
+function stop() {
+  if (!status.mayStop || status.stopping) return;
+  status.beginStop();
+  if (!connection.isOpen) stopWanted = true;
+  else command({ type: "stop" });
+}
+
+const actions = {
+  stop: () => stop(),
+  allow: (button) => decide(button, true),
+  deny: (button) => decide(button, false),
+  answer: (button) => reply(button, questions.answersTo(button.dataset.call)),
+  skip: (button) => reply(button, { skip: true }),
+  result: (button) => giveResult(button, false),
+  refuse: (button) => giveResult(button, true),
+  withdraw: (button) => command({ type: "withdraw", message: button.dataset.message }, button),
+  steer: (button) => command({ type: "steer", message: button.dataset.message }, button),
+  edit: (button) => editing.begin(button.dataset.message),
+  "cancel-background": (button) =>
+    command({ type: "cancel_background", background: button.dataset.background }, button),
+  retry: (button) => command({ type: "retry" }, button),
+  copy: (button) => copy(button, sourceOf(button)),
+  "copy-code": (button) => copy(button, codeOf(button)),
+};
+
+function decide(button, allow) {
+  const unit = button.closest("[data-order]") ?? button.parentElement;
+  const reason = unit.querySelector('[name="reason"]')?.value ?? "";
+  /* Who allows a call allows the question and the arguments that the card shows. */
+  const { call, shown, round } = button.dataset;
+  const seen = allow && shown ? { shown, round: Number(round) } : {};
+  command({ type: "decide", call, allow, reason, ...seen }, button);
+}
+
+/* `given` is null while no question has an answer. */
+function reply(button, given) {
+  const { call } = button.dataset;
+  if (given === null) {
+    status.alert(words.say("noAnswer"));
+    return;
+  }
+  command({ type: "answer", call, ...given }, button, { failed: () => questions.taken(call, false) });
+  questions.taken(call, true);
+}
+
+function giveResult(button, refuse) {
+  const { call } = button.dataset;
+  const box = button.closest("[data-by-hand]").querySelector("textarea");
+  if (!refuse && !box.value.trim()) {
+    box.focus();
+    return;
+  }
+  command({ type: "result", call, content: box.value, refuse }, button, {
+    failed: () => questions.taken(call, false),
+  });
+  questions.taken(call, true);
+}
+
+function sourceOf(button) {
+  const unit = button.closest("[data-order]");
+  const holder = unit.querySelector("[data-source]");
+  return holder ? holder.dataset.source || holder.textContent : unit.textContent.trim();
+}
+
+function codeOf(button) {
+  const block = button.closest("figure, .code, .code-block, pre") ?? button.parentElement;
+  return (block.querySelector("code") ?? block.querySelector("pre") ?? block).textContent;
+}
+
+async function copy(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    status.announce(words.say("copied"));
+    button.dataset.copied = "";
+    setTimeout(() => delete button.dataset.copied, 1500);
+  } catch {
+    status.alert(words.say("copyFailed"));
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const control = event.target.closest?.("[data-action]");
+  if (!control || control.matches('input[type="checkbox"]')) return;
+  const act = actions[control.dataset.action];
+  if (!act || control.disabled) return;
+  event.preventDefault();
+  act(control);
+});
+
+document.addEventListener("change", (event) => {
+  const box = event.target;
+  if (box.matches?.('input[data-action="feature"]')) {
+    const sent = command(
+      { type: "feature", feature: box.dataset.feature, enabled: box.checked },
+      box,
+    );
+    if (!sent) box.checked = !box.checked;
+  } else if (box.matches?.('input[data-setting="shortcuts"]')) {
+    remember(localStorage, SHORTCUTS, box.checked);
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (recall(localStorage, SHORTCUTS, true) === false) return;
+  if (document.querySelector("dialog[open], [popover]:popover-open")) return;
+  const field = event.target.closest?.("input, textarea, select");
+  if (field && !field.closest("#composer")) return;
+  if (status.mayStop) {
+    event.preventDefault();
+    stop();
+  }
+});
+
+for (const box of document.querySelectorAll('input[data-setting="shortcuts"]')) {
+  box.checked = recall(localStorage, SHORTCUTS, true) !== false;
+}
+
+// --- older units and files -----------------------------------------------------------------------
+
+async function loadOlder(keepPlace) {
+  if (root.dataset.hasOlder !== "true") return;
+  const url = new URL(root.dataset.older, window.location.href);
+  url.searchParams.set("before", root.dataset.firstSeq);
+  const answer = await fetch(url, { headers: { "X-Requested-With": "fetch" } });
+  if (!answer.ok || answer.redirected) return;
+  const html = await answer.text();
+  root.dataset.firstSeq = answer.headers.get("X-First-Seq") ?? root.dataset.firstSeq;
+  root.dataset.hasOlder = answer.headers.get("X-Has-Older") ?? "false";
+  keepPlace(() => transcript.prepend(html));
+}
+
+function filesMayHaveChanged() {
+  clearTimeout(filesTimer);
+  filesTimer = setTimeout(() => {
+    document.body.dispatchEvent(new CustomEvent("files-changed", { bubbles: true }));
+  }, 300);
+}
+
+connection.open();

@@ -1,0 +1,184 @@
+/* The composer: what a person types survives a reload, what she sends survives a lost line.
+
+   A sent text is kept, with its key, until the server says `accepted`; after a reconnect it is sent
+   again with the same key, so it is stored once. A refused text returns to the box. */
+
+import { words } from "./words.js";
+
+export class Composer {
+  /* send(frame) → whether it went out; mayStop() → whether there is anything to interrupt;
+     sent() and declined(problem) follow a try to send. */
+  constructor({ form, pending, store, send, mayStop, sent, declined }) {
+    this.form = form;
+    this.box = form.querySelector("textarea");
+    this.pending = pending;
+    this.draftName = `${store}:draft`;
+    this.outboxName = `${store}:outbox`;
+    this.send = send;
+    this.mayStop = mayStop;
+    this.sent = sent;
+    this.declined = declined;
+    this.waiting = new Map(recall(sessionStorage, this.outboxName, []));
+    if (!this.box.value) this.box.value = recall(localStorage, this.draftName, "");
+    this.box.addEventListener("input", () => this.typed());
+    this.box.addEventListener("keydown", (event) => this.key(event));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.post(event.submitter?.dataset.action === "interrupt");
+    });
+    form.addEventListener("click", (event) => {
+      const action = event.target.closest("button")?.dataset.action;
+      if (action !== "interrupt") return;
+      event.preventDefault();
+      this.post(true);
+    });
+    this.typed();
+    this.draw();
+  }
+
+  post(interrupt) {
+    const content = this.box.value;
+    if (!content.trim()) {
+      this.box.focus();
+      return;
+    }
+    const problem = tooLong(content, Number(this.form.dataset.characters));
+    if (problem) {
+      this.declined(problem);
+      this.box.focus();
+      return;
+    }
+    const frame = { type: "message", content, key: newKey() };
+    if (interrupt && this.mayStop()) frame.interrupt = true;
+    this.waiting.set(frame.key, frame);
+    this.keep();
+    this.box.value = "";
+    this.typed();
+    this.send(frame);
+    this.draw();
+    this.sent();
+    this.box.focus({ preventScroll: true });
+  }
+
+  /* The line is back: whatever was not accepted goes out again. */
+  resend() {
+    for (const frame of this.waiting.values()) this.send(frame);
+  }
+
+  accepted(key) {
+    if (!this.waiting.delete(key)) return false;
+    this.keep();
+    this.draw();
+    return true;
+  }
+
+  /* The server refused it: the text returns, before whatever was typed meanwhile. */
+  refused(key) {
+    const frame = this.waiting.get(key);
+    if (!frame) return false;
+    this.waiting.delete(key);
+    this.keep();
+    this.give(frame.content);
+    this.draw();
+    return true;
+  }
+
+  /* The server could not read which frame it refused. One that is too large is the longest; any
+     other is the newest. */
+  refusedUnread(code) {
+    const waiting = [...this.waiting.values()];
+    if (code === "too_large") waiting.sort((a, b) => a.content.length - b.content.length);
+    return waiting.length > 0 && this.refused(waiting.at(-1).key);
+  }
+
+  /* Text that has no other place any more. */
+  give(text) {
+    this.box.value = this.box.value ? `${text}\n\n${this.box.value}` : text;
+    this.typed();
+  }
+
+  typed() {
+    remember(localStorage, this.draftName, this.box.value);
+    this.fit();
+    this.refresh();
+  }
+
+  /* Which buttons make sense right now. */
+  refresh() {
+    const text = this.box.value.trim() !== "";
+    const interrupt = this.form.querySelector('[data-action="interrupt"]');
+    if (interrupt) interrupt.hidden = !(text && this.mayStop());
+  }
+
+  /* Browsers without `field-sizing` need help to grow with the text. */
+  fit() {
+    if (CSS.supports("field-sizing", "content")) return;
+    this.box.rows = Math.min(12, Math.max(1, this.box.value.split("\n").length));
+  }
+
+  key(event) {
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      this.post(true);
+      return;
+    }
+    // On a touch keyboard there is no Shift+Enter: Enter makes a line, the button sends.
+    if (event.shiftKey || event.altKey || window.matchMedia("(pointer: coarse)").matches) return;
+    event.preventDefault();
+    this.post(false);
+  }
+
+  keep() {
+    remember(sessionStorage, this.outboxName, [...this.waiting]);
+  }
+
+  draw() {
+    if (!this.pending) return;
+    const items = [...this.waiting.values()].map((frame) => {
+      const item = document.createElement("li");
+      const text = document.createElement("span");
+      text.className = "pending-text";
+      text.textContent = frame.content;
+      const state = document.createElement("span");
+      state.className = "pending-state";
+      state.textContent = words.say("sending");
+      item.append(text, state);
+      return item;
+    });
+    this.pending.replaceChildren(...items);
+    this.pending.hidden = items.length === 0;
+  }
+}
+
+/* Why a text cannot be sent, or "". The limit counts Unicode characters, as the server does. */
+export function tooLong(text, limit) {
+  if (text.length <= limit) return "";
+  const size = [...text].length;
+  return size > limit ? words.say("tooLong", { size, limit }) : "";
+}
+
+export function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/* Storage may be full or forbidden; then only this page remembers. */
+export function remember(storage, name, value) {
+  try {
+    const empty = value === "" || (Array.isArray(value) && value.length === 0);
+    if (empty) storage.removeItem(name);
+    else storage.setItem(name, JSON.stringify(value));
+  } catch {
+    return;
+  }
+}
+
+export function recall(storage, name, otherwise) {
+  try {
+    const text = storage.getItem(name);
+    return text === null ? otherwise : JSON.parse(text);
+  } catch {
+    return otherwise;
+  }
+}

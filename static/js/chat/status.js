@@ -1,0 +1,121 @@
+/* What the agent does right now, said once and politely; the page's title; the line's state.
+
+   The status is the server's: #panel-status carries it. Nothing here guesses. */
+
+import { words } from "./words.js";
+
+const BUSY = new Set(["starting", "running", "rescheduling"]);
+const LONGEST_READING = 2_000;
+
+export class Status {
+  constructor({ root, connection, announcer, alert, stop }) {
+    this.root = root;
+    this.line = connection;
+    this.announcer = announcer;
+    this.alertBox = alert;
+    this.stop = stop;
+    this.stopping = false;
+    this.unseen = 0;
+    this.title = document.title;
+    this.answer = null;
+    this.known = this.current;
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this.unseen = 0;
+      this.showTitle();
+    });
+    this.refresh();
+  }
+
+  get current() {
+    const panel = document.getElementById("panel-status");
+    const status = panel?.dataset.status ?? panel?.querySelector("[data-status]")?.dataset.status;
+    return status ?? this.root.dataset.status ?? "idle";
+  }
+
+  /* Whether there is anything to stop: work, a question to a person, or a queue. */
+  get mayStop() {
+    return document.querySelector("#panel-status [data-may-stop]") !== null;
+  }
+
+  /* Call after every change: shows the stop button, announces what changed. */
+  refresh() {
+    const status = this.current;
+    if (!this.mayStop) this.stopping = false;
+    if (this.stop) {
+      this.stop.hidden = !this.mayStop;
+      this.stop.setAttribute("aria-disabled", String(this.stopping));
+      const label = this.stop.querySelector("[data-label]") ?? this.stop;
+      label.textContent = words.say(this.stopping ? "stopping" : "stop");
+    }
+    if (status === this.known) return;
+    const was = this.known;
+    this.known = status;
+    this.root.dataset.status = status;
+    if (BUSY.has(status) && !BUSY.has(was)) this.announce(words.say("generating"));
+    else if (status === "waiting") this.announce(words.say("waiting"));
+    else if (!BUSY.has(status)) this.announceEnd();
+  }
+
+  /* The newest answer, read out when the run rests. */
+  heard(unit) {
+    this.answer = unit;
+  }
+
+  announceEnd() {
+    const said = this.answer?.isConnected ? this.answer.querySelector(".prose") : null;
+    const text = said?.textContent.trim() ?? "";
+    this.answer = null;
+    const short =
+      text.length > LONGEST_READING ? `${text.slice(0, LONGEST_READING)} …` : text;
+    this.announce(short ? words.say("doneWith", { text: short }) : words.say("done"));
+  }
+
+  announce(text) {
+    if (this.announcer) this.announcer.textContent = text;
+  }
+
+  alert(message, hint = "") {
+    if (!this.alertBox) return;
+    this.alertBox.textContent = hint ? `${message} ${hint}` : message;
+    this.alertBox.hidden = false;
+  }
+
+  calm() {
+    if (!this.alertBox || this.alertBox.hidden) return;
+    this.alertBox.hidden = true;
+    this.alertBox.textContent = "";
+  }
+
+  beginStop() {
+    this.stopping = true;
+    this.announce(words.say("stoppingAnswer"));
+    this.refresh();
+  }
+
+  connection(text) {
+    if (!this.line) return;
+    this.line.textContent = text;
+    this.line.hidden = text === "";
+  }
+
+  // --- the page's title --------------------------------------------------------------------------
+
+  rename(title) {
+    for (const place of document.querySelectorAll("[data-conversation-title]")) {
+      place.textContent = title;
+    }
+    const tail = this.root.dataset.site ? ` · ${this.root.dataset.site}` : "";
+    this.title = `${title}${tail}`;
+    this.showTitle();
+  }
+
+  unread(number) {
+    if (!document.hidden || number === 0) return;
+    this.unseen += number;
+    this.showTitle();
+  }
+
+  showTitle() {
+    document.title = this.unseen > 0 ? `(${this.unseen}) ${this.title}` : this.title;
+  }
+}

@@ -1,0 +1,87 @@
+"""What staff who are no superusers may do to people in the administration."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.urls import reverse
+
+from accounts.models import User
+from tests.cast import PASSWORD, make_user
+
+NEW_PASSWORD = "an entirely new phrase"
+
+
+@pytest.fixture
+def helper(db) -> User:
+    """Staff who may see, change and delete people."""
+    user = make_user("helper", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label="accounts"))
+    return user
+
+
+def everything_ticked(user: User) -> dict[str, object]:
+    return {
+        "username": user.username,
+        "email": user.email,
+        "first_name": "Changed",
+        "is_active": "on",
+        "is_staff": "on",
+        "is_superuser": "on",
+        "user_permissions": list(Permission.objects.values_list("pk", flat=True)),
+    }
+
+
+def change_page(user: User) -> str:
+    return reverse("admin:accounts_user_change", args=[user.pk])
+
+
+def password_page(user: User) -> str:
+    return reverse("admin:auth_user_password_change", args=[user.pk])
+
+
+def test_staff_hand_out_no_powers_not_even_to_themselves(helper, alice, client_of):
+    client, own = client_of(helper), helper.user_permissions.count()
+
+    for user in (helper, alice):
+        answer = client.post(change_page(user), everything_ticked(user))
+        assert answer.status_code == 302, answer.content.decode()
+        user.refresh_from_db()
+        assert user.first_name == "Changed"
+        assert not user.is_superuser
+    assert not alice.is_staff
+    assert alice.user_permissions.count() == 0
+    assert helper.user_permissions.count() == own
+
+
+def test_staff_neither_change_nor_delete_a_superuser(helper, staff, client_of):
+    client = client_of(helper)
+    delete = reverse("admin:accounts_user_delete", args=[staff.pk])
+    many = {"action": "delete_selected", "_selected_action": [staff.pk], "post": "yes"}
+
+    assert client.post(change_page(staff), everything_ticked(staff)).status_code == 403
+    assert client.post(delete, {"post": "yes"}).status_code == 403
+    client.post(reverse("admin:accounts_user_changelist"), many)
+
+    staff.refresh_from_db()
+    assert staff.first_name == ""
+
+
+def test_staff_set_no_superusers_password(helper, staff, alice, client_of):
+    client = client_of(helper)
+    values = {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD, "usable_password": "true"}
+
+    assert client.post(password_page(staff), values).status_code == 403
+    assert client.post(password_page(alice), values).status_code == 302
+    staff.refresh_from_db()
+    alice.refresh_from_db()
+    assert staff.check_password(PASSWORD)
+    assert alice.check_password(NEW_PASSWORD)
+
+
+def test_a_superuser_hands_out_powers(staff, alice, client_of):
+    assert client_of(staff).post(change_page(alice), everything_ticked(alice)).status_code == 302
+
+    alice.refresh_from_db()
+    assert alice.is_staff
+    assert alice.is_superuser

@@ -1,0 +1,146 @@
+"""What staff sees of people and organisations, and what nobody sees."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from accounts.actions.invitations import invite_member
+from accounts.actions.provider_keys import store_provider_key
+from accounts.models import Membership, ProviderKey, Role
+from accounts.provider_keys import resolve
+from tests.cast import make_user
+
+KEY = "sk-test-0123456789-abcd"
+
+
+@pytest.fixture
+def rows(alice, bob, acme, staff):
+    return {
+        "user": alice,
+        "organisation": acme,
+        "membership": Membership.objects.get(user=bob),
+        "invitation": invite_member(
+            actor=alice, organisation=acme, email="c@example.org", role="member"
+        ).invitation,
+        "providerkey": store_provider_key(
+            actor=staff, scope="deployment", provider="anthropic", key=KEY
+        ),
+    }
+
+
+def test_every_list_and_form_opens_for_staff(rows, staff, client_of):
+    client = client_of(staff)
+    for name, row in rows.items():
+        for address in (
+            reverse(f"admin:accounts_{name}_changelist"),
+            reverse(f"admin:accounts_{name}_change", args=[row.pk]),
+        ):
+            assert client.get(address).status_code == 200, address
+    for name in ("user", "organisation", "membership", "providerkey"):
+        assert client.get(reverse(f"admin:accounts_{name}_add")).status_code == 200
+
+
+def test_nobody_else_gets_in(rows, alice, mallory, client_of):
+    for person in (alice, mallory):
+        for name in rows:
+            answer = client_of(person).get(reverse(f"admin:accounts_{name}_changelist"))
+            assert answer.status_code in (302, 403)
+
+
+@pytest.mark.parametrize("page", ["x", "0", "99999", "-1"])
+def test_a_page_of_the_search_that_is_none_is_not_found(page, staff, client_of):
+    answer = client_of(staff).get("/admin/search/", {"s": "user", "page": page})
+    assert answer.status_code == 404
+
+
+def test_a_visitor_of_the_admin_signs_in_like_everybody(client, db):
+    answer = client.get(reverse("admin:index"), follow=True)
+
+    assert answer.redirect_chain[-1][0].startswith(reverse("account_login"))
+
+
+def test_a_key_is_typed_but_never_shown(rows, staff, client_of):
+    client = client_of(staff)
+    pages = [
+        client.get(reverse("admin:accounts_providerkey_changelist")),
+        client.get(reverse("admin:accounts_providerkey_change", args=[rows["providerkey"].pk])),
+    ]
+    for page in pages:
+        text = page.content.decode()
+        assert "…abcd" in text
+        assert KEY not in text
+        assert rows["providerkey"].sealed_key not in text
+
+
+def test_staff_sets_the_key_for_everybody(alice, acme, staff, client_of, settings):
+    settings.AGENTSITE_PROVIDER_KEYS = {}
+    values = {"provider": "anthropic", "base_url": "", "key": KEY}
+    answer = client_of(staff).post(reverse("admin:accounts_providerkey_add"), values)
+
+    assert answer.status_code == 302
+    resolved = resolve(alice, acme, "anthropic")
+    assert resolved is not None
+    assert resolved.key == KEY
+
+
+def test_staff_replaces_the_key_for_everybody(rows, alice, acme, staff, client_of):
+    address = reverse("admin:accounts_providerkey_change", args=[rows["providerkey"].pk])
+    values = {"base_url": "https://models.example.org/", "key": "sk-another-0123456789"}
+    assert client_of(staff).post(address, values).status_code == 302
+
+    resolved = resolve(alice, acme, "anthropic")
+    assert resolved is not None
+    assert (resolved.key, resolved.base_url) == (
+        "sk-another-0123456789",
+        "https://models.example.org",
+    )
+    assert ProviderKey.objects.count() == 1
+
+
+def test_a_refused_key_is_explained_beside_its_field(staff, client_of):
+    values = {"provider": "anthropic", "base_url": "nonsense", "key": KEY}
+    answer = client_of(staff).post(reverse("admin:accounts_providerkey_add"), values)
+
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    assert "This is not a base URL." in text
+    assert KEY not in text
+
+
+def test_staff_cannot_change_a_persons_own_key(alice, staff, client_of):
+    row = store_provider_key(actor=alice, scope="user", provider="anthropic", key=KEY)
+    address = reverse("admin:accounts_providerkey_change", args=[row.pk])
+    answer = client_of(staff).post(address, {"base_url": "https://evil.example.org", "key": "x"})
+
+    assert answer.status_code == 403
+    row.refresh_from_db()
+    assert row.base_url == ""
+
+
+def test_staff_without_the_servers_trust_sets_no_key(db, client_of):
+    helper = make_user("helper", is_staff=True)
+
+    answer = client_of(helper).get(reverse("admin:accounts_providerkey_add"))
+    assert answer.status_code == 403
+
+
+def test_the_last_owner_stays_even_in_the_admin(alice, acme, staff, client_of):
+    row = Membership.objects.get(user=alice)
+    client = client_of(staff)
+    change = reverse("admin:accounts_membership_change", args=[row.pk])
+    delete = reverse("admin:accounts_membership_delete", args=[row.pk])
+
+    assert client.post(change, {"role": "member"}).status_code == 409
+    assert client.post(delete, {"post": "yes"}).status_code == 409
+    many = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+    assert client.post(reverse("admin:accounts_membership_changelist"), many).status_code == 409
+    assert Membership.objects.role_in(acme, alice) is Role.OWNER
+
+
+def test_staff_changes_a_role(alice, bob, acme, staff, client_of):
+    row = Membership.objects.get(user=bob)
+    address = reverse("admin:accounts_membership_change", args=[row.pk])
+    assert client_of(staff).post(address, {"role": "admin"}).status_code == 302
+
+    assert Membership.objects.role_in(acme, bob) is Role.ADMIN

@@ -1,0 +1,131 @@
+"""Probes answer without Django's middleware, and say no with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+
+from agentsite import probes, readiness, startup
+from agentsite.asgi import application
+from jobs.engine import engine
+from tools_app import sandboxes
+from tools_app.sandbox.contract import Capabilities
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def still_engine() -> Iterator[None]:
+    yield
+    engine.stop()
+
+
+async def ask(path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    """As a probe does: by address, with a host name nobody configured."""
+    given = {"host": "10.1.2.3", **headers}
+    line = ApplicationCommunicator(
+        application,
+        {
+            "type": "http",
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        },
+    )
+    await line.send_input({"type": "http.request", "body": b""})
+    start = await line.receive_output(15)
+    body = await line.receive_output(15)
+    return start["status"], body["body"].decode()
+
+
+async def test_it_says_that_it_lives_and_is_ready():
+    """S-7."""
+    assert await ask("/healthz") == (200, "ok\n")
+    status, body = await ask("/readyz")
+    assert status == 200
+    told = json.loads(body)
+    told.pop("sandboxes", None)  # a test before may have looked at them
+    assert told == {
+        "status": "ready",
+        "checks": {"process": "ok", "database": "ok", "migrations": "ok"},
+    }
+
+
+async def test_it_tells_what_was_found_of_the_sandboxes_and_is_ready_without_any(monkeypatch):
+    found = {
+        "bubblewrap": Capabilities("bubblewrap", available=False, problem="no such program"),
+        "process": Capabilities("process", available=True),
+    }
+    monkeypatch.setattr(sandboxes, "_found", found)
+    status, body = await ask("/readyz")
+    assert status == 200
+    assert json.loads(body)["sandboxes"] == {"bubblewrap": "no such program", "process": "ok"}
+
+
+async def test_redis_and_broker_out_of_reach_are_named_without_their_addresses(settings):
+    settings.AGENTSITE_REDIS_URL = "redis://:secret-word@127.0.0.1:1"
+    status, body = await ask("/readyz")
+    assert status == 503
+    assert json.loads(body)["checks"]["redis"] == "out of reach (ConnectionError)"
+    assert "secret-word" not in body
+    assert (await ask("/healthz"))[0] == 200
+
+
+async def test_missing_migrations_are_counted_with_their_remedy(monkeypatch):
+    monkeypatch.setattr(readiness, "_are_migrated", False)
+    monkeypatch.setattr(startup, "missing_migrations", lambda: 3)
+    status, body = await ask("/readyz")
+    assert status == 503
+    assert "3 missing: run `manage.py migrate`" in body
+
+
+async def test_a_process_that_stops_is_not_ready(monkeypatch):
+    monkeypatch.setattr(engine, "_draining", True)
+    status, body = await ask("/readyz")
+    assert status == 503
+    assert json.loads(body)["checks"]["process"] == "stopping"
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer ", "Bearer wrong", "right-token-not"])
+async def test_metrics_do_not_exist_without_the_token(settings, given):
+    settings.AGENTSITE_METRICS_TOKEN = "right-token"
+    assert (await ask("/metrics", authorization=given))[0] == 404
+
+
+async def test_without_a_configured_token_nobody_gets_metrics(settings):
+    settings.AGENTSITE_METRICS_TOKEN = ""
+    assert (await ask("/metrics", authorization="Bearer "))[0] == 404
+
+
+async def test_metrics_are_prometheus_text(settings):
+    settings.AGENTSITE_METRICS_TOKEN = "right-token"
+    status, body = await ask("/metrics", authorization="Bearer right-token")
+    assert status == 200
+    for name in (
+        "agentsite_runs_at_work",
+        "agentsite_runs_claimed",
+        "agentsite_runs_lost_total",
+        "agentsite_conversations_waiting",
+        "agentsite_sockets_open",
+        "agentsite_event_append_seconds_count",
+    ):
+        assert f"\n{name} " in body
+
+
+async def test_nothing_is_changed_through_a_probe():
+    assert (await ask("/healthz", method="POST"))[0] == 404
+
+
+def test_a_worker_answers_the_same_on_a_port_of_its_own():
+    server = probes.serve_in_thread(0)
+    try:
+        assert server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,194 @@
+"""A world in which everything that has an address belongs to alice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from accounts.actions.service_accounts import create_service_account
+from accounts.actions.tokens import create_token
+from accounts.models import Invitation, Membership, ProviderKey
+from conversations.actions.agents import create_agent
+from conversations.actions.budgets import set_budget
+from conversations.actions.credentials import create_credential
+from conversations.actions.rules import save_rule
+from conversations.actions.stored_files import add_resource, store_file
+from conversations.actions.vaults import create_vault
+from conversations.actions.webhooks import create_endpoint
+from conversations.log import append
+from conversations.models import (
+    Agent,
+    AgentVersion,
+    Approval,
+    Budget,
+    Conversation,
+    Environment,
+    EnvironmentKey,
+    VaultCredential,
+    WorkItem,
+)
+from conversations.models.webhook import WebhookDelivery
+from conversations.v1.ids import thread_id
+from conversations.vaults.auth import NewAuth, Secrets
+from harness.agentconfig import AgentConfig
+from harness.content import Text
+from harness.events import AgentToolUse, UserMessage
+from harness.history import Entry
+from tools_app.workspace import workspace_for
+
+FILE = "secret.txt"
+"""In the workspace of alice's conversation."""
+
+
+@pytest.fixture
+def conversation(alice, acme) -> Conversation:
+    agent = Agent.objects.create(name="Coder")
+    version = AgentVersion.objects.create(
+        agent=agent, number=1, stored_config=AgentConfig(provider="demo").model_dump(mode="json")
+    )
+    Agent.objects.filter(pk=agent.pk).update(current=version)
+    return Conversation.objects.create(
+        organisation=acme,
+        owner=alice,
+        agent_version=version,
+        environment=Environment.objects.create(name="Here"),
+        title="Alice's plans",
+    )
+
+
+def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
+    """What the addresses of `/v1` name."""
+    agent = create_agent(
+        actor=alice, organisation=acme, name="Acme's", description="", config=AgentConfig()
+    )
+    environment = Environment.objects.create(name="Acme's", organisation=acme)
+    key = EnvironmentKey.objects.create(environment=environment, name="worker", digest="0" * 64)
+    work = WorkItem.objects.create(environment=environment, conversation=conversation)
+    file = store_file(
+        actor=alice,
+        organisation=acme,
+        filename="secret.txt",
+        mime_type="text/plain",
+        chunks=[b"secret"],
+    )
+    resource = add_resource(actor=alice, conversation=conversation, file_uid=file.uid)
+    vault = create_vault(actor=alice, organisation=acme, display_name="Alice's secrets")
+    credential = create_credential(
+        actor=alice,
+        vault=vault,
+        auth=NewAuth(
+            VaultCredential.Kind.STATIC_BEARER,
+            "https://mcp.example.invalid",
+            Secrets(token="nobody-may-read-it"),
+        ),
+    )
+    session = {"uid": conversation.uid}
+    return {
+        "v1/vaults/": {"uid": vault.uid, "credential": credential.uid},
+        "settings/vaults/<id:uid>/": {"uid": vault.uid, "credential_uid": credential.uid},
+        "v1/agents/": {"uid": agent.uid},
+        "settings/workers/": {"uid": key.uid},
+        "v1/environments/": {"uid": environment.uid, "work": work.uid},
+        "v1/sessions/<str:uid>/resources": {**session, "resource": resource.uid},
+        "v1/sessions/<str:uid>/threads": {**session, "thread": thread_id(conversation.uid)},
+        "v1/sessions/": session,
+        "v1/files/": {"uid": file.uid},
+        "v1/models/": {"name": "claude-sonnet-5-5"},
+    }
+
+
+@pytest.fixture
+def world(alice, acme, conversation) -> Mapping[str, Any]:
+    """Beginning of a route → what stands for its parameters."""
+    invitation = Invitation.objects.create(
+        organisation=acme,
+        email="carol@example.org",
+        token_hash="0" * 64,
+        invited_by=alice,
+        expires_at="2100-01-01T00:00Z",
+    )
+    key = ProviderKey.objects.create(provider="anthropic", organisation=acme, created_by=alice)
+    token = create_token(actor=alice, organisation=acme, name="Laptop", scopes=["admin"]).token
+    service = create_service_account(actor=alice, organisation=acme, name="Nightly build")
+    message = Entry.of(UserMessage(content=(Text(text="My secret plan"),)))
+    call = Entry.of(AgentToolUse(name="write_file", input={}, evaluated_permission="ask"))
+    append(conversation.pk, [message, call])
+    (workspace_for(conversation.uid) / FILE).write_text("secret", encoding="utf-8")
+    budget = set_budget(
+        actor=alice,
+        scope=Budget.Scope.USER,
+        organisation=acme,
+        user=alice,
+        unit="tokens",
+        period="day",
+        limit=1,
+    )
+    membership = Membership.objects.get(user=alice, organisation=acme)
+    webhook = create_endpoint(
+        actor=alice, organisation=acme, url="https://hooks.example.invalid/", event_types=["*"]
+    ).endpoint
+    # As a row, because nobody is to send it.
+    delivery = WebhookDelivery.objects.create(
+        endpoint=webhook,
+        event_type="x.webhook.test",
+        subject=webhook.uid,
+        body="{}",
+        next_attempt_at=webhook.created_at,
+        created_at=webhook.created_at,
+    )
+    rule = save_rule(
+        actor=alice,
+        level="organisation",
+        organisation=acme,
+        rule={"tool": "bash", "permission": "always_ask"},
+    )
+    return {
+        "c/<id:uid>/": {
+            "uid": conversation.uid,
+            "message_uid": message.uid,
+            "call_uid": call.uid,
+        },
+        "ws/conversations/<str:uid>/": {"uid": conversation.uid},
+        "organisation/invitations/": {"uid": invitation.uid},
+        "organisation/members/": {"pk": membership.pk},
+        "organisation/webhooks/<id:uid>/": {
+            "uid": webhook.uid,
+            "event_uid": delivery.event_id,
+        },
+        "settings/keys/<str:uid>/": {"uid": key.uid},
+        "settings/tokens/<str:uid>/": {"uid": token.uid},
+        "settings/service-accounts/<str:uid>/": {"uid": service.uid},
+        "usage/budgets/<id:uid>/": {"uid": budget.uid},
+        "approvals/rules/<id:uid>/": {"uid": rule.uid},
+        "approvals/calls/": {"call_uid": call.uid},
+        "approvals/<id:uid>/": {"uid": Approval.objects.get(call_uid=call.uid).uid},
+        "api/workspace/file/": {
+            "path": f"{FILE}?conversation_id={conversation.uid}",
+        },
+        "api/webhooks/<id:uid>": {"uid": webhook.uid, "event_uid": delivery.event_id},
+        "api/files/": {"uid": conversation.uid, "path": FILE},
+        "api/": {"uid": conversation.uid, "rest": "nothing"},
+        "setup/": {"token": "nobody-was-given-this-token"},
+        **programs(alice, acme, conversation),
+        "invitations/": {"token": "nobody-was-given-this-token"},
+        "admin/": {
+            "object_id": conversation.pk,
+            "content_type_id": 1,
+            "id": alice.pk,
+            "app_label": "accounts",
+            "url": "nowhere/",
+        },
+        "accounts/": {"key": "key", "uidb36": "1", "provider_id": "oidc"},
+    }
+
+
+@pytest.fixture
+def alice_client(client_of, alice):
+    return client_of(alice)
+
+
+@pytest.fixture
+def mallory_client(client_of, mallory):
+    return client_of(mallory)

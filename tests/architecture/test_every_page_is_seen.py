@@ -1,0 +1,95 @@
+"""Every page is opened by a journey that looks at it with axe, or this file says why not.
+
+The routes are enumerated: a page is whatever answers GET with HTML or leads elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+from django.urls import resolve
+
+from tests.architecture.routes import Route, page_routes
+from tests.architecture.test_every_door_is_guarded import ABSENT, ask, values_for
+from tests.journeys.test_every_page import ANONYMOUS_PAGES, CONVERSATION_PAGES, PAGES
+
+DJANGOS_OWN = "admin/"
+"""Django's pages, not ours to mend; a journey opens three of them."""
+
+UNSEEN: Mapping[str, str] = {
+    "conversations:webhook": "a journey of its own makes an endpoint and looks at it",
+    "conversations:vault": "a journey of its own makes a vault and looks at it",
+    "conversations:webhook-delivery": "the same journey looks at a delivery",
+    "api-docs": "a library's page; a journey looks whether it keeps our policy and shows the schema",
+    "accounts:setup": "works once for a whole site; a journey walks through it",
+    "conversations:call-approval": "leads from a card to its approval",
+    "conversations:approval": "exists once a call was asked for; a journey of its own looks at it",
+    "accounts:invitation": "a journey of its own looks at it: the link exists only then",
+    "account_set_password": "leads to the change of the password, which everybody here has",
+    "account_confirm_login_code": "signing in by a mailed code is off; it leads to the sign-in page",
+    "mfa_authenticate": "between password and entry; without a code to ask for it leads on",
+    "mfa_reauthenticate": "asks for a code; without one it leads to the page that is looked at",
+    "mfa_deactivate_totp": "exists only with an authenticator; drawn by the same parts as 2fa/",
+    "mfa_view_recovery_codes": "exists only with an authenticator; drawn by the same parts as 2fa/",
+    "mfa_generate_recovery_codes": "exists only with an authenticator; drawn by the same parts",
+    "mfa_download_recovery_codes": "a file, and only with an authenticator",
+    "socialaccount_login_error": "401 by design, and drawn by the same parts as the cancelled one",
+    "socialaccount_signup": "leads to the sign-in page unless another site vouches for somebody",
+    "accounts/social/login/cancelled/": "an old address of allauth's; leads to the new one",
+    "accounts/social/login/error/": "an old address of allauth's; leads to the new one",
+    "accounts/social/signup/": "an old address of allauth's; leads to the new one",
+    "accounts/social/connections/": "an old address of allauth's; leads to the new one",
+    "openid_connect_login": "leads to another site, where one is configured",
+    "openid_connect_callback": "comes from another site, where one is configured",
+}
+"""Pages that no list of the journeys holds, by name (those without: by pattern), with the reason."""
+
+
+def seen() -> set[str]:
+    """The names of the routes that the journeys' addresses lead to."""
+    addresses = (*ANONYMOUS_PAGES, *PAGES, *CONVERSATION_PAGES)
+    return {
+        resolve(urlsplit(address.replace("{uid}", ABSENT)).path).view_name for address in addresses
+    }
+
+
+def pages(client: Client, world: Mapping[str, dict[str, Any]]) -> Iterator[Route]:
+    for route in page_routes():
+        if route.pattern.startswith(DJANGOS_OWN):
+            continue
+        answer = ask(client, "get", route.address(values_for(route, world)))
+        is_file = answer.status_code == 200 and (answer.streaming or b"<html" not in answer.content)
+        is_data = "json" in answer.headers.get("Content-Type", "")
+        if answer.status_code != 405 and not is_file and not is_data:
+            yield route
+
+
+@pytest.fixture
+def staff_client(client_of, alice) -> Client:
+    """Alice with every right, so that nothing hides from her."""
+    alice.is_staff = alice.is_superuser = True
+    alice.save(update_fields=["is_staff", "is_superuser"])
+    client: Client = client_of(alice)
+    return client
+
+
+@pytest.mark.django_db
+def test_every_page_is_looked_at_by_a_journey_or_excused(staff_client, world):
+    looked_at = seen()
+    unseen = [
+        f"{route}: add it to the pages of tests/journeys/test_every_page.py"
+        for route in pages(staff_client, world)
+        if route.key not in looked_at and route.key not in UNSEEN
+    ]
+    assert not unseen, "\n".join(unseen)
+
+
+@pytest.mark.django_db
+def test_no_excuse_is_stale(staff_client, world):
+    assert all(UNSEEN.values())
+    assert not UNSEEN.keys() & seen()
+    assert UNSEEN.keys() <= {route.key for route in pages(staff_client, world)}

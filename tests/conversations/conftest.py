@@ -1,0 +1,103 @@
+"""What tests of conversations use: an agent that plays a script, conversations with it, an engine
+that is still when a test ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from accounts.models import Organisation, User
+from conversations.actions.conversations import create_conversation
+from conversations.models import Agent, AgentVersion, Conversation, Environment, Event
+from harness.agentconfig import AgentConfig
+from harness.ids import new_id
+from harness.providers.scripted import Script, Scripted, registered
+from jobs.engine import engine
+
+MakeAgent = Callable[..., Agent]
+Converse = Callable[..., tuple[Conversation, Scripted]]
+
+
+@pytest.fixture(autouse=True)
+def still_engine() -> Iterator[None]:
+    """Whatever a test started has ended before its database goes away."""
+    yield
+    engine.stop()
+
+
+@pytest.fixture
+def environment(db) -> Environment:
+    return Environment.objects.create(name="Own workspace")
+
+
+@pytest.fixture
+def make_agent(db) -> MakeAgent:
+    def make(name: str = "Scripted", *, organisation: Organisation | None = None, **config: Any):
+        agent = Agent.objects.create(name=name, organisation=organisation)
+        stored = AgentConfig(**config).model_dump(mode="json")
+        agent.current = AgentVersion.objects.create(agent=agent, number=1, stored_config=stored)
+        agent.save(update_fields=["current"])
+        return agent
+
+    return make
+
+
+@pytest.fixture
+def converse(
+    alice: User, acme: Organisation, environment: Environment, make_agent: MakeAgent
+) -> Iterator[Converse]:
+    """Alice's conversation with an agent that plays the given script, and the script as it plays."""
+    with ExitStack() as open_scripts:
+
+        def begin(script: Script = (), *, features: dict[str, bool] | None = None, **config: Any):
+            name = new_id("script")
+            scripted = open_scripts.enter_context(registered(name, script))
+            agent = make_agent(name, provider="scripted", model=name, **config)
+            conversation = create_conversation(
+                actor=alice,
+                organisation=acme,
+                agent=agent,
+                environment=environment,
+                features=features,
+            )
+            return conversation, scripted
+
+        yield begin
+
+
+def until(holds: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Wait for something that another thread brings about; its value, or an assertion error."""
+    end = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.01)
+    return value
+
+
+def types(conversation: Conversation) -> list[str]:
+    return list(
+        Event.objects.filter(conversation=conversation)
+        .order_by("seq")
+        .values_list("type", flat=True)
+    )
+
+
+def rested(conversation: Conversation, times: int = 1) -> Conversation:
+    """Wait until the conversation came to rest so often, and nothing holds it."""
+    until(
+        lambda: (
+            types(conversation).count("session.status_idle") >= times
+            and not conversation.runs.filter(state="running").exists()
+        )
+    )
+    conversation.refresh_from_db()
+    return conversation
+
+
+def still() -> None:
+    """Wait until everything that was started in this process has ended."""
+    engine.submit(engine.settle).result(15)

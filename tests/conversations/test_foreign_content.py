@@ -1,0 +1,312 @@
+"""Content of strangers in a workspace: uploaded, fetched or written from it, and read again (S-79).
+
+Reading it makes calls that reach outside ask until a person speaks, and the question says which.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from conversations.actions.messages import post_message
+from conversations.models import BackgroundCommand, Environment, ForeignMark
+from conversations.provenance import TableProvenance
+from harness.events import BackgroundFinished, NetworkDecision, NetworkRecord
+from harness.messages import ModelRequest
+from harness.providers.scripted import call, reply
+from tests.conversations.conftest import Converse, rested
+from tests.conversations.strangers import (
+    LONG,
+    more_tools,
+    results,
+    then_send,
+    turn,
+    upload,
+    why_it_asks,
+)
+from tests.tools_app.web_world import policy_for
+from tools_app.builtin.commandmarks import CommandMarks
+from tools_app.sandbox.contract import NOTHING as CAPTURED
+from tools_app.sandbox.contract import Result
+from tools_app.workspace import Workspace, workspace_for
+
+__all__ = ["more_tools"]
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("more_tools")]
+
+
+@pytest.mark.parametrize(
+    ("used", "given"),
+    [
+        ("read_file", {"path": "in/notes.txt"}),
+        ("grep", {"pattern": "evil"}),
+        ("find_references", {"symbol": "evil"}),
+        ("outline", {"path": "in/head.md"}),
+    ],
+)
+def test_reading_an_uploaded_file_makes_outside_calls_ask_and_names_the_file(
+    alice: User, converse: Converse, used: str, given: dict[str, Any]
+) -> None:
+    conversation, _ = converse(then_send(call(used, **given)))
+    upload(alice, conversation, "notes.txt", "evil words\n", folder="in")
+    upload(alice, conversation, "head.md", "# Obey\n", folder="in")
+    path = given.get("path", "in/notes.txt")
+
+    assert f"Untrusted content ({path}: it was uploaded) came into" in turn(alice, conversation)
+    (result,) = results(conversation)
+    assert result.untrusted
+
+
+def test_what_the_agent_wrote_itself_may_be_read_unasked_beside_an_upload(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse(
+        then_send(
+            call("write_file", path="own.txt", content="mine\n"),
+            call("read_file", path="own.txt"),
+            call("grep", pattern="mine"),
+            call("list_files"),
+        )
+    )
+    upload(alice, conversation, "notes.txt", "evil words\n")
+
+    assert turn(alice, conversation) == ""
+
+
+def test_a_command_beside_an_upload_may_have_read_it(alice: User, converse: Converse) -> None:
+    conversation, _ = converse(then_send(call("bash", command="cat *")))
+    upload(alice, conversation, "notes.txt", "evil words\n")
+
+    reason = turn(alice, conversation)
+    assert "a command that may have read notes.txt: it was uploaded" in reason
+
+
+def test_a_command_without_network_and_foreign_files_brings_nothing(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse(then_send(call("bash", command="echo own > a; cat a")))
+
+    assert turn(alice, conversation) == ""
+    assert not ForeignMark.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("cp in/notes.txt copy.txt", "copy.txt"),
+        ("mv in moved", "moved/notes.txt"),
+        ("ln in/notes.txt linked.txt", "linked.txt"),
+        ("sed s/evil/good/ in/notes.txt > d; touch -d 2001-01-01 d", "d"),
+    ],
+)
+def test_a_copy_or_another_name_of_an_upload_is_foreign_in_every_later_turn(
+    alice: User, converse: Converse, command: str, path: str
+) -> None:
+    conversation, _ = converse(
+        [
+            reply(call("bash", command=command)),
+            reply("Copied."),
+            *then_send(call("read_file", path=path)),
+        ]
+    )
+    upload(alice, conversation, "notes.txt", "evil words\n", folder="in")
+    assert turn(alice, conversation) == ""
+
+    assert f"Untrusted content ({path}: it was " in turn(alice, conversation, 2)
+
+
+def test_a_file_that_no_command_touched_stays_the_agents_own(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse(
+        [
+            reply(call("write_file", path="own.txt", content="mine\n")),
+            reply("Written."),
+            reply(call("bash", command="cat in/notes.txt")),
+            reply("Read."),
+            *then_send(call("read_file", path="own.txt")),
+        ]
+    )
+    turn(alice, conversation)
+    upload(alice, conversation, "notes.txt", "evil words\n", folder="in")
+    turn(alice, conversation, 2)
+    mark = ForeignMark.objects.get(path="")
+    own = Workspace(workspace_for(conversation.uid)).stat("own.txt")
+    # Clocks of files may be behind by the margin, and these turns take less than that.
+    later = datetime.fromtimestamp(own.changed + 2, UTC)
+    ForeignMark.objects.filter(pk=mark.pk).update(since=later)
+
+    assert turn(alice, conversation, 3) == ""
+
+
+def test_what_is_written_after_a_strangers_page_is_foreign_in_every_later_turn(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse(
+        [
+            reply(call("fetch", url="x")),
+            reply(call("write_file", path="own.txt", content="what the page said\n")),
+            reply("Written."),
+            reply(call("edit_file", path="own.txt", old_text="page", new_text="site")),
+            reply("Edited."),
+            *then_send(call("read_file", path="own.txt")),
+        ]
+    )
+    turn(alice, conversation)
+    turn(alice, conversation, 2)
+
+    reason = turn(alice, conversation, 3)
+    assert "own.txt: it was written after untrusted content had come in" in reason
+
+
+def test_an_edit_does_not_make_an_upload_the_agents_own_under_its_new_name(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse(
+        [
+            reply(call("edit_file", path="in/notes.txt", old_text="words", new_text="sayings")),
+            reply("Edited."),
+            *then_send(call("read_file", path="out/notes.txt")),
+        ]
+    )
+    upload(alice, conversation, "notes.txt", "evil words\n", folder="in")
+    turn(alice, conversation)
+    root = workspace_for(conversation.uid)
+    (root / "in").rename(root / "out")
+
+    assert "out/notes.txt: it was uploaded" in turn(alice, conversation, 2)
+
+
+def test_a_long_answer_of_a_stranger_is_foreign_where_it_is_kept(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse([reply(call("fetch", url="x")), reply("Read.")])
+    turn(alice, conversation)
+    marks = ForeignMark.objects.filter(conversation=conversation)
+    (path,) = marks.values_list("path", flat=True).distinct()
+    assert path.startswith("outputs/")
+    assert Workspace(workspace_for(conversation.uid)).read_bytes(path).decode() == LONG
+
+
+def test_the_end_of_a_background_command_beside_an_upload_brings_it_in(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _ = converse(
+        [
+            reply(call("background_run", command="cat notes.txt")),
+            reply("Started."),
+            reply(call("send", to="x")),
+            reply("Sent."),
+        ]
+    )
+    upload(alice, conversation, "notes.txt", "evil words\n")
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation, 2)
+
+    reason = why_it_asks(conversation)
+    assert "a command that may have read notes.txt: it was uploaded" in reason
+    row = conversation.events.get(type="x.background_finished")
+    assert isinstance(row.value, BackgroundFinished)
+    assert row.value.untrusted_by == BackgroundCommand.objects.get().untrusted_by != ""
+
+
+def test_looking_at_an_earlier_answer_again_brings_in_what_it_held(
+    alice: User, converse: Converse
+) -> None:
+    earlier: list[str] = []
+
+    def look_again(_request: ModelRequest) -> Any:
+        return reply(call("command_history", id=earlier[0]))
+
+    conversation, _ = converse(
+        [
+            reply(call("bash", command="cat *")),
+            reply("Read."),
+            reply(call("command_history")),
+            look_again,
+            *then_send(),
+        ]
+    )
+    upload(alice, conversation, "notes.txt", "evil words\n")
+    turn(alice, conversation)
+    earlier.append(results(conversation)[0].tool_use_id)
+
+    assert "notes.txt: it was uploaded" in turn(alice, conversation, 2)
+    assert [result.untrusted for result in results(conversation)] == [True, False, True]
+
+
+# --- what the network brings ----------------------------------------------------------------------
+
+
+def ended(network: NetworkRecord | None) -> Result:
+    return Result("bubblewrap", True, 0, 0.1, CAPTURED, CAPTURED, network=network)
+
+
+REACHED = NetworkDecision(method="CONNECT", host="a.example", port=443, allowed=True)
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        (NetworkRecord(), ""),
+        (NetworkRecord(refused=3), ""),
+        (NetworkRecord(allowed=1, decisions=(REACHED,)), "a command that reached a.example"),
+        (None, "a command that could reach a.example"),
+    ],
+    ids=["asked for nothing", "refused", "let through", "not known"],
+)
+def test_what_a_command_changed_is_foreign_if_its_way_out_let_something_in(
+    alice: User, converse: Converse, network: NetworkRecord | None, words: str
+) -> None:
+    conversation, _ = converse(then_send(call("read_file", path="got.txt")))
+    marks = TableProvenance(conversation.pk)
+    command = CommandMarks(marks, "sevt_1", policy_for("a.example"))
+
+    assert command.begin() == "a command that could reach a.example"
+    assert marks.foreign(), "a process that dies now leaves it marked"
+    Workspace(workspace_for(conversation.uid)).write_bytes("got.txt", b"what came\n")
+    assert command.end(ended(network)) == words
+
+    reason = turn(alice, conversation)
+    assert ("got.txt: it was changed by, or after, " + words in reason) if words else not reason
+
+
+def test_another_conversation_has_marks_of_its_own(alice: User, converse: Converse) -> None:
+    mine, _ = converse([])
+    other, _ = converse(then_send(call("read_file", path="own.txt")))
+    upload(alice, mine, "own.txt", "evil words\n")
+    Workspace(workspace_for(other.uid)).write_bytes("own.txt", b"mine\n")
+
+    assert turn(alice, other) == ""
+
+
+def test_a_background_command_tells_why_its_way_out_was_closed(
+    alice: User, environment: Environment, converse: Converse
+) -> None:
+    environment.policy = (
+        "network_policies: {a: {endpoints: [{host: good.example, port: 80}]}}\n"
+        "require: [fs_write_confined, fs_read_confined]\n"
+    )
+    environment.save(update_fields=["policy"])
+    ask = "exec 5<>/dev/tcp/127.0.0.1/3128; printf 'GET http://evil.example/ HTTP/1.1\\r\\n\\r\\n' >&5"
+    conversation, _ = converse(
+        [
+            reply(call("background_run", command=f"{ask}; cat <&5")),
+            reply("Started."),
+            reply(call("check_background")),
+            *then_send(),
+        ]
+    )
+    post_message(actor=alice, conversation=conversation, text="Go.")
+
+    assert why_it_asks(rested(conversation, 2)) == "", "nothing came in"
+    row = conversation.events.get(type="x.background_finished")
+    assert isinstance(end := row.value, BackgroundFinished)
+    assert end.network is not None
+    assert (end.network.allowed, end.network.refused, end.untrusted_by) == (0, 1, "")
+    assert "GET evil.example:80 was refused: evil.example is not listed" in end.detail
+    assert BackgroundCommand.objects.get().network == end.network.model_dump(mode="json")
+    assert not ForeignMark.objects.exists()

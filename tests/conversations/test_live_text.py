@@ -1,0 +1,118 @@
+"""Streaming text on its way to sockets: the first piece at once, the rest in strides, all of it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from conversations.hub import BlockClosed, Delta, Subscription
+from conversations.livetext import LiveText
+from conversations.local_hub import LocalHub
+from conversations.models import Run
+from harness.ports import LiveBlock
+
+WINDOW = 0.03
+
+
+@pytest.fixture(autouse=True)
+def _window(settings) -> None:
+    settings.AGENTSITE_DELTA_MILLISECONDS = int(WINDOW * 1000)
+
+
+def live(hub: LocalHub, uid: str) -> tuple[LiveText, LiveBlock]:
+    text = LiveText(hub, uid, 1, Run())
+    block = LiveBlock(f"{uid}.block", "text", "request")
+    text.begin(block)
+    return text, block
+
+
+async def piece(reader: Subscription) -> tuple[int, str]:
+    async with asyncio.timeout(5):
+        item = await anext(reader)
+    assert isinstance(item, Delta)
+    return item.offset, item.text
+
+
+async def test_the_first_piece_goes_out_at_once_and_what_follows_together():
+    hub = LocalHub()
+    reader = hub.subscribe("one")
+    text, block = live(hub, "one")
+    for word in ("Said ", "at ", "once"):
+        text.delta(block, word)
+    await asyncio.sleep(0)
+    assert await piece(reader) == (0, "Said ")
+    before = asyncio.get_running_loop().time()
+    assert await piece(reader) == (5, "at once")
+    assert asyncio.get_running_loop().time() - before > WINDOW / 2
+    text.delta(block, "!")
+    assert await piece(reader) == (12, "!")
+
+
+async def test_what_several_runs_gathered_goes_out_in_the_same_stride():
+    hub = LocalHub()
+    readers = [hub.subscribe(uid) for uid in ("one", "two")]
+    runs = [live(hub, uid) for uid in ("one", "two")]
+    for (text, block), reader in zip(runs, readers, strict=True):
+        text.delta(block, "a")
+        assert await piece(reader) == (0, "a")
+    runs[0][0].delta(runs[0][1], "b")
+    await asyncio.sleep(WINDOW / 3)
+    runs[1][0].delta(runs[1][1], "c")
+    assert await piece(readers[0]) == (1, "b")
+    async with asyncio.timeout(0):  # it is there already: nothing is waited for
+        assert await piece(readers[1]) == (1, "c")
+
+
+async def test_a_block_that_has_ended_says_nothing_any_more():
+    hub = LocalHub()
+    reader = hub.subscribe("one")
+    text, block = live(hub, "one")
+    text.delta(block, "a")
+    text.delta(block, "lost")
+    text.end(block)
+    assert await piece(reader) == (0, "a")
+    assert isinstance(await anext(reader), BlockClosed)
+    await asyncio.sleep(2 * WINDOW)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await anext(reader)
+
+
+async def test_a_reader_gets_all_that_several_threads_say_each_in_its_order():
+    hub = LocalHub()
+    reader = hub.subscribe("one")
+    hub.open("one", "block", "text")
+
+    def say(name: str) -> None:
+        for number in range(200):
+            hub.extend("one", "block", f"{name}{number} ")
+
+    threads = [threading.Thread(target=say, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    said = [(await piece(reader))[1].strip() for _ in range(600)]
+    for thread in threads:
+        thread.join()
+    for name in "abc":
+        assert [word for word in said if word[0] == name] == [f"{name}{n}" for n in range(200)]
+
+
+def test_a_reader_whose_loop_has_ended_is_left_out_and_keeps_nobody_else_from_reading():
+    hub = LocalHub()
+    hub.open("one", "block", "text")
+
+    async def listen() -> Subscription:
+        return hub.subscribe("one")
+
+    gone = asyncio.run(listen())
+    hub.extend("one", "block", "lost")
+
+    async def read() -> tuple[int, str]:
+        reader = hub.subscribe("one")
+        hub.extend("one", "block", "heard")
+        return await piece(reader)
+
+    assert asyncio.run(read()) == (4, "heard")
+    assert gone is not None

@@ -1,0 +1,67 @@
+"""Secrets in what is shown of a model's requests (S-19): by name and by looks, and nothing harmless."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.redaction import MASK, redacted, redacted_text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-ant-api03-abcdefghijklmnop",
+        "ags_0123456789abcdef0123456789abcdef",
+        "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghijklmnop",
+    ],
+)
+def test_what_looks_like_a_key_is_masked(secret):
+    assert secret not in redacted_text(f"use {secret} here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: hunter2hunter2",
+        "API_KEY=abcdef123456",
+        'client_secret: "abcdef123456"',
+        "Authorization: Bearer abcdef.123456-xyz",
+        "https://user:hunter2hunter2@example.org/",
+    ],
+)
+def test_what_is_assigned_to_a_telling_name_is_masked(text):
+    masked = redacted_text(text)
+    assert MASK in masked
+    assert "hunter2" not in masked
+    assert "abcdef" not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 80,
+        "d41d8cd98f00b204e9800998ecf8427e" * 2,
+        "The token is used up.",
+        "tokens: 12",
+        "sk-learn is a library",
+        "Keep it secret.",
+    ],
+)
+def test_harmless_text_stays(text):
+    assert redacted_text(text) == text
+
+
+def test_fields_are_masked_by_their_names_at_any_depth():
+    shown = redacted({"a": [{"api_key": "x1", "x-api-key": "x2", "max_tokens": 5, "note": "fine"}]})
+    assert shown == {"a": [{"api_key": MASK, "x-api-key": MASK, "max_tokens": 5, "note": "fine"}]}
+
+
+def test_a_key_that_is_known_is_masked_whatever_it_looks_like():
+    assert redacted_text("plainlooking1 stays not", ["plainlooking1"]) == f"{MASK} stays not"
+
+
+def test_a_private_key_is_masked_even_without_its_end():
+    text = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n"
+    assert "MIIabc" not in redacted_text(text)

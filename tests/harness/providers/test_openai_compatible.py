@@ -1,0 +1,223 @@
+"""Servers that speak almost like OpenAI: what they leave out or do differently is put up with."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from harness.content import Base64Source, Image, Text
+from harness.errors import (
+    BadCredentials,
+    BillingRefused,
+    BrokenStream,
+    ContextTooLong,
+    ProviderError,
+)
+from harness.messages import (
+    Message,
+    ModelSettings,
+    ReplyDone,
+    TextDone,
+    ThinkingDone,
+    ToolAnswer,
+    ToolCall,
+    ToolCallDone,
+    Usage,
+)
+from harness.providers.contract import Provider
+from harness.providers.openai_compatible import ENDS
+from harness.providers.openai_request import request_body
+from harness.providers.scripted import Script
+from harness.providers.table import ProviderConfig, build
+from harness.testing.messages_api import MessagesApi
+from harness.testing.openai_wire import check_request
+from harness.testing.provider_contract import PIXEL, ask, pieces_of, pieces_until_error
+from harness.testing.wire import HttpFault
+
+KEY = "sk-do-not-show-1234567890"
+
+
+@asynccontextmanager
+async def served(script: Script, **options: Any) -> AsyncIterator[Provider]:
+    async with MessagesApi(script, **options) as api:
+        url = f"{api.base_url}/v1"
+        provider = build(ProviderConfig("openai_compatible", KEY, url, timeout=2))
+        try:
+            yield provider
+        finally:
+            await provider.aclose()
+
+
+def stream_of(*chunks: Any, done: bool = True) -> HttpFault:
+    lines = [f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks]
+    if done:
+        lines.append("data: [DONE]\n\n")
+    return HttpFault(200, "".join(lines).encode(), {"content-type": "text/event-stream"})
+
+
+def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def piece_of_call(arguments: Any, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    function = {"arguments": arguments} | ({"name": name} if name else {})
+    return delta(tool_calls=[{"function": function, **fields}])
+
+
+def test_every_finish_reason_of_the_sdk_has_a_meaning():
+    """A new one in the SDK's type fails here."""
+    from openai.types.chat.chat_completion_chunk import (  # noqa: PLC0415 - heavy
+        Choice,
+    )
+
+    annotation = Choice.model_fields["finish_reason"].annotation
+    (literal, _) = get_args(annotation)
+    assert set(get_args(literal)) == set(ENDS)
+
+
+async def test_missing_usage_and_finish_reason_are_put_up_with():
+    async with served([stream_of(delta(content="Hello"))]) as provider:
+        pieces = await pieces_of(provider, ask())
+    assert pieces[1:] == [TextDone(0, "Hello"), ReplyDone("end_turn", Usage())]
+
+
+async def test_a_finish_reason_without_an_end_mark_is_enough():
+    async with served([stream_of(delta(content="Hi"), delta("stop"), done=False)]) as provider:
+        assert isinstance((await pieces_of(provider, ask()))[-1], ReplyDone)
+
+
+async def test_a_stream_with_neither_is_broken():
+    async with served([stream_of(delta(content="Hi"), done=False)]) as provider:
+        _, error = await pieces_until_error(provider, ask())
+    assert isinstance(error, BrokenStream)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece_of_call('{"path"', "look", index=0, id="1"), piece_of_call(':"a"}', index=0)],
+        [piece_of_call('{"path":"a"}', "look")],
+        [piece_of_call('{"path"', "look"), piece_of_call(':"a"}')],
+        [piece_of_call({"path": "a"}, "look", index=0)],
+    ],
+    ids=["by number", "without number or id", "pieces without number", "as an object"],
+)
+async def test_a_call_is_put_together_however_it_comes(pieces):
+    async with served([stream_of(*pieces, delta("stop"))]) as provider:
+        first, end = await pieces_of(provider, ask())
+    assert first == ToolCallDone(0, "look", {"path": "a"})
+    assert isinstance(end, ReplyDone)
+    assert end.end == "tool_use", "whatever reason the server gave"
+
+
+@pytest.mark.parametrize("number", [{"index": 0}, {}], ids=["all numbered 0", "not numbered"])
+async def test_two_calls_are_told_apart_by_their_ids(number):
+    script = stream_of(
+        piece_of_call('{"path":"a"}', "look", id="1", **number),
+        piece_of_call('{"path":"b"}', "look", id="2", **number),
+        delta("tool_calls"),
+    )
+    async with served([script]) as provider:
+        pieces = await pieces_of(provider, ask())
+    assert pieces[:2] == [
+        ToolCallDone(0, "look", {"path": "a"}),
+        ToolCallDone(1, "look", {"path": "b"}),
+    ]
+
+
+async def test_pieces_of_two_calls_may_be_mixed():
+    script = stream_of(
+        piece_of_call('{"path":', "look", index=0, id="1"),
+        piece_of_call('{"path":', "look", index=1, id="2"),
+        piece_of_call('"a"}', index=0),
+        piece_of_call('"b"}', index=1),
+        delta("tool_calls"),
+    )
+    async with served([script]) as provider:
+        pieces = await pieces_of(provider, ask())
+    assert [dict(p.input) for p in pieces if isinstance(p, ToolCallDone)] == [
+        {"path": "a"},
+        {"path": "b"},
+    ]
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+async def test_reasoning_is_thinking_by_either_name(field):
+    script = stream_of(delta(**{field: "Hm."}), delta(content="Yes."), delta("stop"))
+    async with served([script]) as provider:
+        pieces = await pieces_of(provider, ask())
+    assert [p for p in pieces if isinstance(p, ThinkingDone | TextDone)] == [
+        ThinkingDone(0, "Hm."),
+        TextDone(1, "Yes."),
+    ]
+
+
+async def test_an_error_in_the_stream_is_no_text():
+    script = stream_of(delta(content="Half"), {"error": {"message": "out of memory"}})
+    async with served([script]) as provider:
+        _, error = await pieces_until_error(provider, ask())
+    assert isinstance(error, BrokenStream)
+    assert "out of memory" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind"),
+    [
+        (429, {"code": "insufficient_quota", "message": "exceeded your quota"}, BillingRefused),
+        (400, {"code": "context_length_exceeded", "message": "too much"}, ContextTooLong),
+        (400, {"message": "This model's maximum context length is 8 tokens."}, ContextTooLong),
+        (401, "plain text", BadCredentials),
+    ],
+)
+async def test_errors_are_understood_by_code_and_words(
+    status: int, error: Any, kind: type[ProviderError]
+):
+    """S-25."""
+    async with served([HttpFault(status, {"error": error})]) as provider:
+        _, caught = await pieces_until_error(provider, ask())
+    assert type(caught) is kind
+
+
+async def test_the_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture):
+    """S-27."""
+    caplog.set_level("DEBUG")
+    async with served([], api_key="another-key") as provider:
+        with pytest.raises(BadCredentials) as caught:
+            await pieces_of(provider, ask())
+    shown = "".join(traceback.format_exception(caught.value))
+    assert KEY not in shown + repr(caught.value) + caplog.text
+
+
+def test_pictures_of_an_answer_follow_in_the_users_message():
+    picture = Image(source=Base64Source(media_type="image/png", data=PIXEL))
+    request = replace(
+        ask(),
+        messages=(
+            Message("user", (Text(text="Look."),)),
+            Message("assistant", (ToolCall("sevt_1", "look", {"path": "a"}),)),
+            Message("user", (ToolAnswer("sevt_1", (Text(text="seen"), picture)),)),
+        ),
+    )
+    body = request_body(request)
+    check_request(body)
+    answer, shown = body["messages"][-2:]
+    assert (answer["role"], answer["content"]) == ("tool", "seen")
+    assert shown["role"] == "user"
+    assert shown["content"][0]["image_url"]["url"].endswith(PIXEL)
+
+
+def test_a_reasoning_model_gets_its_own_limit_and_no_temperature():
+    settings = ModelSettings(temperature=0.5, effort="max")
+    body = request_body(replace(ask(model="gpt-5.1"), settings=settings))
+    assert body["max_completion_tokens"] == 16_384
+    assert body["reasoning_effort"] == "high"
+    assert not {"max_tokens", "temperature"} & set(body)
+    plain = request_body(replace(ask(model="qwen3"), settings=settings))
+    assert (plain["max_tokens"], plain["temperature"]) == (16_384, 0.5)
+    assert "reasoning_effort" not in plain

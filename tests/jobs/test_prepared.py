@@ -1,0 +1,104 @@
+"""Prepared queries find what their querysets find, in the same rows, whatever is asked first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.db.transaction import TransactionManagementError
+from django.utils import timezone
+
+from accounts.models import Membership, Organisation, Role, User
+from jobs.prepared import Prepared
+
+MEMBERS = Prepared(
+    lambda given: (
+        Membership.objects.filter(organisation__memberships__user=given.user)
+        .filter(organisation=given.organisation, created_at__lt=given.moment)
+        .select_related("user", "organisation")
+        .order_by("user__username")
+    )
+)
+LOCKED = Prepared(
+    lambda given: User.objects.select_for_update(no_key=True).filter(username=given.name)
+)
+NAMES = Prepared(
+    lambda given: (
+        User.objects.filter(memberships__role=given.role).order_by("-username")
+    ).values_list("username", "is_active", "date_joined")[:2]
+)
+
+
+@pytest.fixture
+def team(db) -> Organisation:
+    organisation = Organisation.objects.create(name="Team", slug="team")
+    for name, role in (("alice", Role.OWNER), ("bob", Role.MEMBER), ("carol", Role.MEMBER)):
+        user = User.objects.create_user(name, f"{name}@example.org", None)
+        Membership.objects.create(user=user, organisation=organisation, role=role)
+    User.objects.create_user("mallory", "mallory@example.org", None)
+    return organisation
+
+
+def members(organisation: Organisation, username: str) -> list[str]:
+    user = User.objects.get(username=username)
+    rows = MEMBERS.all(
+        user=user.pk, organisation=organisation.pk, moment=timezone.now() + timedelta(hours=1)
+    )
+    return [row.user.username for row in rows]
+
+
+def test_what_is_given_decides_each_time_anew(team: Organisation):
+    assert members(team, "alice") == ["alice", "bob", "carol"]
+    assert members(team, "mallory") == []
+    Membership.objects.filter(user__username="bob").delete()
+    assert members(team, "bob") == []
+    assert members(team, "alice") == ["alice", "carol"]
+
+
+def test_rows_are_those_of_the_queryset_with_what_they_point_to(
+    team: Organisation, django_assert_num_queries
+):
+    later = timezone.now() + timedelta(hours=1)
+    alice = User.objects.get(username="alice")
+    asked = Membership.objects.filter(organisation=team).select_related("user", "organisation")
+    with django_assert_num_queries(1):
+        rows = MEMBERS.all(user=alice.pk, organisation=team.pk, moment=later)
+        found = [(row.user.email, row.user.is_active, row.organisation.created_at) for row in rows]
+    assert rows == list(asked.order_by("user__username"))
+    assert found == [(row.user.email, True, team.created_at) for row in rows]
+    rows[1].role = Role.ADMIN
+    rows[1].save()
+    assert Membership.objects.get(pk=rows[1].pk).role == Role.ADMIN
+    early = timezone.now() - timedelta(hours=1)
+    assert not MEMBERS.exists(user=alice.pk, organisation=team.pk, moment=early)
+    assert MEMBERS.first(user=alice.pk, organisation=team.pk, moment=early) is None
+
+
+def test_a_slice_of_values_is_cut_and_converted_as_the_queryset_does_it(team: Organisation):
+    joined = User.objects.get(username="carol").date_joined
+    rows = NAMES.all(role=Role.MEMBER)
+    assert [row[0] for row in rows] == ["carol", "bob"]
+    assert rows[0] == ("carol", True, joined)
+    first = NAMES.first(role=Role.OWNER)
+    assert first is not None
+    assert first[:2] == ("alice", True)
+    assert not NAMES.exists(role=Role.REVIEWER)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_locks_rows_is_refused_outside_of_a_transaction_also_the_second_time(team):
+    with transaction.atomic():
+        assert LOCKED.first(name="bob") == User.objects.get(username="bob")
+    with pytest.raises(TransactionManagementError):
+        LOCKED.first(name="bob")
+
+
+def test_a_value_that_is_not_given_is_an_error(team: Organisation):
+    with pytest.raises(KeyError):
+        NAMES.all()
+
+
+def test_a_query_that_depends_on_what_will_be_given_is_refused(team: Organisation):
+    with pytest.raises(AttributeError):
+        Prepared(lambda given: Membership.objects.visible_to(given.user)).all(user=1)

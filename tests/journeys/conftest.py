@@ -1,0 +1,103 @@
+"""Chromium, the real server in a process of its own, and a model service to answer it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.journeys.model_service import ModelService
+from tests.journeys.people import PASSWORD, Person
+from tests.journeys.site import Site
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+Visit = Callable[..., Person]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """One browser for all journeys, closed before any other test could meet its event loop."""
+    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if path is None:
+        reason = f"No Chromium: none of {', '.join(CHROMIUM_NAMES)} is on the PATH."
+        if os.environ.get("CI"):
+            pytest.fail(f"{reason} Install it, or the journeys prove nothing.")
+        pytest.skip(reason)
+    expect.set_options(timeout=20_000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def service() -> Iterator[ModelService]:
+    with ModelService() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def site(service: ModelService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site whose agents speak to `service` through the official SDK."""
+    settings = {
+        "ANTHROPIC_API_KEY": "key-of-the-journeys",
+        "ANTHROPIC_BASE_URL": service.base_url,
+        # Nobody but these journeys appends to the logs; a sweep would run what they only show.
+        "AGENTSITE_SWEEP_SECONDS": "0",
+    }
+    with Site(tmp_path_factory.mktemp("site"), settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def signed_in(chromium: Browser, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cookies of the administrator, who came in through the printed link."""
+    person = Person(chromium, site)
+    set_up(person)
+    state = tmp_path_factory.mktemp("state") / "cookies.json"
+    person.context.storage_state(path=state)
+    assert person.leave() == []
+    return state
+
+
+def set_up(person: Person) -> None:
+    """Follow the printed link and become the first administrator."""
+    page = person.page
+    page.goto(person.site.setup_link)
+    page.locator("input[name=organisation_name]").fill("Acme")
+    page.locator("input[name=username]").fill("alice")
+    page.locator("input[name=email]").fill("alice@example.org")
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url(f"{person.site.address}/")
+
+
+@pytest.fixture
+def visit(chromium: Browser, site: Site, signed_in: Path) -> Iterator[Visit]:
+    """Opens windows in which alice is signed in. After the test none may have complained."""
+    people: list[Person] = []
+
+    def open_window(*, at: Site | None = None, anonymous: bool = False, **kind: bool) -> Person:
+        state = None if anonymous or at is not None else signed_in
+        people.append(Person(chromium, at or site, state=state, **kind))
+        return people[-1]
+
+    yield open_window
+    assert [problem for person in people for problem in person.leave()] == []
+
+
+@pytest.fixture
+def alice(visit: Visit) -> Person:
+    return visit()

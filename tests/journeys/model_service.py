@@ -1,0 +1,78 @@
+"""The Messages API on loopback, in a thread, answering each conversation from its own script."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from harness.content import Text
+from harness.messages import ModelRequest
+from harness.providers.scripted import Answer, as_reply
+from harness.testing.messages_api import MessagesApi
+
+
+class ModelService:
+    """`service.expect("Hello", reply("Hi"))`: a turn that begins with "Hello" gets these replies."""
+
+    def __init__(self) -> None:
+        self._scripts: dict[str, list[Answer]] = {}
+        self._given: dict[str, int] = defaultdict(int)
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.base_url = ""
+        self.api: MessagesApi | None = None
+
+    def __enter__(self) -> ModelService:
+        self._thread.start()
+        assert self._ready.wait(20)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(20)
+
+    def expect(self, opening: str, *answers: Answer) -> None:
+        """The replies to the turn whose last message of a person is exactly `opening`."""
+        self._scripts[opening] = list(answers)
+        self._given[opening] = 0
+
+    def _answer(self, request: ModelRequest) -> Any:
+        for text in _said_by_people(request):
+            if text in self._scripts:
+                number = self._given[text]
+                self._given[text] += 1
+                answers: Sequence[Answer] = self._scripts[text]
+                return as_reply(answers[min(number, len(answers) - 1)])
+        return as_reply("Nobody wrote a script for this.")
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        async with MessagesApi(self._answer) as self.api:
+            self.base_url = self.api.base_url
+            self._ready.set()
+            await self._over.wait()
+
+
+def _said_by_people(request: ModelRequest) -> list[str]:
+    """The texts of user messages, the last one first."""
+    return [
+        part.text.strip()
+        for message in reversed(request.messages)
+        if message.role == "user"
+        for part in reversed(message.parts)
+        if isinstance(part, Text)
+    ]

@@ -1,0 +1,182 @@
+"""The real server as a process with a data directory of its own: started, read, killed, restarted."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 180.0
+"""Seconds a start may take on a machine that is busy with other tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One row of a conversation's log, as it lies in the database."""
+
+    seq: int
+    uid: str
+    type: str
+    payload: dict[str, Any]
+
+
+class Site:
+    """`with Site(directory) as site:` serves on a free port until the end, or until `kill()`."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.port = _free_port()
+        self.setup_link = ""
+        self._settings = dict(settings or {})
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._said: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Site:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self._lines = queue.Queue()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.journeys.serve", "--port", str(self.port)],
+            cwd=ROOT,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(self.directory / "stderr.txt").open("a", encoding="utf-8"),
+            text=True,
+            bufsize=1,
+        )
+        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+        self._wait_for_line(re.compile(r"Agentsite is at "))
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                urllib.request.urlopen(f"{self.address}/accounts/login/", timeout=10).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline, self.errors
+                time.sleep(0.05)
+        self._find_setup_link()
+
+    def stop(self) -> None:
+        self._end(self._process.terminate if self._process else None)
+
+    def kill(self) -> None:
+        """As the machine would: no goodbye, nothing flushed."""
+        self._end(self._process.kill if self._process else None)
+
+    def append(self, conversation: str, *events: tuple[str, dict[str, Any]]) -> int:
+        """Append events to a log, in the server's process; the number of the last one."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        asked = {"conversation": conversation, "events": events}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        answer = self._wait_for_line(re.compile(r"^(?:appended (\d+)|refused: .*)$"))
+        assert answer[1], answer[0]
+        return int(answer[1])
+
+    def events(self, conversation: str) -> list[Logged]:
+        """The log, read straight from the database file."""
+        with sqlite3.connect(f"file:{self._data}/db.sqlite3?mode=ro", uri=True) as database:
+            rows = database.execute(
+                "SELECT event.seq, event.uid, event.type, event.payload"
+                " FROM conversations_event AS event"
+                " JOIN conversations_conversation AS conversation"
+                " ON conversation.id = event.conversation_id"
+                " WHERE conversation.uid = ? ORDER BY event.seq",
+                (conversation,),
+            ).fetchall()
+        database.close()
+        return [Logged(seq, uid, kind, json.loads(payload)) for seq, uid, kind, payload in rows]
+
+    @property
+    def errors(self) -> str:
+        """What the server wrote to its standard error so far."""
+        return (self.directory / "stderr.txt").read_text(encoding="utf-8")
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
+
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("AGENTSITE_", "ANTHROPIC_", "OPENAI_", "DJANGO_"))
+        }
+        return {
+            **kept,
+            "AGENTSITE_ENV_FILE": str(self.directory / "env"),
+            "AGENTSITE_DATA_DIR": str(self._data),
+            "PYTHONUNBUFFERED": "1",
+            **self._settings,
+        }
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        lines = self._lines
+        for line in process.stdout:
+            self._said.append(line)
+            lines.put(line)
+        lines.put(None)
+
+    def _wait_for_line(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            line = self._lines.get(timeout=max(0.01, deadline - time.monotonic()))
+            assert line is not None, f"the server ended: {self.errors[-4000:]}"
+            found = pattern.search(line)
+            if found:
+                return found
+
+    def _find_setup_link(self) -> None:
+        deadline = time.monotonic() + 1
+        while not self.setup_link and time.monotonic() < deadline:
+            found = re.search(r"http://\S+/setup/\S+", "".join(self._said))
+            if found:
+                self.setup_link = found[0]
+            time.sleep(0.02)
+
+    def _end(self, how: Any) -> None:
+        process, self._process = self._process, None
+        if process is None or how is None:
+            return
+        how()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(1)
+            process.kill()
+            process.wait()
+            raise AssertionError(f"the server did not end: {self.errors[-8000:]}") from None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,43 @@
+"""Starts the services that the chosen form needs, then the matrix; see `tests.killing.matrix`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import django
+
+from agentsite.local_services import LocalPostgreSQL, LocalRedis
+
+parser = argparse.ArgumentParser(prog="python -m tests.killing")
+parser.add_argument("--every", type=int, default=1, help="try only every Nth point")
+parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+parser.add_argument("--process", choices=["web", "worker"], default="web")
+parser.add_argument("--verbose", action="store_true")
+options = parser.parse_args()
+
+with ExitStack() as services:
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
+    if options.database == "postgresql":
+        folder = services.enter_context(tempfile.TemporaryDirectory(prefix="killing-services-"))
+        Path(folder).chmod(0o711)
+        postgresql = LocalPostgreSQL(Path(folder), durable=False)
+        postgresql.start()
+        services.callback(postgresql.stop)
+        os.environ["TEST_DATABASE_URL"] = postgresql.url
+    if options.process == "worker":
+        redis = LocalRedis()
+        redis.start()
+        services.callback(redis.stop)
+        os.environ["KILLING_BROKER_URL"] = redis.url
+        os.environ["TEST_REDIS_URL"] = f"{redis.url}/1"
+    django.setup()
+    from tests.killing.matrix import main
+
+    status = main(options.every, options.verbose)
+
+sys.exit(status)

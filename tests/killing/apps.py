@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class KillingConfig(AppConfig):
+    name = "tests.killing"
+    label = "killing"

@@ -1,0 +1,318 @@
+"""Kills one conversation at every commit point in turn and demands that it finishes by itself.
+
+    python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
+
+Each point is tried twice: right before the commit and right after it; what is killed is the process
+that runs conversations. A person's part (posting, allowing) is played over HTTP and, as a person would,
+again after a failure; nothing else helps the conversation along but the restart.
+Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import urlencode
+
+import redis
+import uvicorn
+from django.conf import settings
+from django.db import connection
+from django.middleware.csrf import _get_new_csrf_string as new_csrf
+from django.test import Client
+
+from agentsite.asgi import application
+from agentsite.celery import app as celery
+from conversations.models import Conversation, Event, Run
+from harness.content import Text
+from harness.events import AgentMessage, AgentToolUse, UserMessage, answered_call
+from harness.providers.scripted import registered
+from jobs import here
+from jobs.broker import schedule_recurring
+from tests.killing import databases, scenario
+from tests.killing.commits import When, commits
+from tests.killing.verdict import problems_of
+
+WORKER = [
+    *("worker", "--pool=threads", "--concurrency=4", "--loglevel=CRITICAL"),
+    *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+]
+WORKER_MODULES = (
+    *("celery.bin.celery", "celery.apps.beat", "celery.apps.worker", "celery.concurrency.thread"),
+    *("celery.worker.consumer", "celery.worker.loops", "celery.fixups.django"),
+    *("kombu.transport.redis", "conversations.redis_hub"),
+)
+PATIENCE = 120.0
+"""Seconds for one point; a conversation that is not done by then counts as lost."""
+
+
+@dataclass
+class Trial:
+    """One conversation, killed once. `children` are the process ids by what they are."""
+
+    folder: Path
+    database: str
+    conversation: int
+    session: str
+    port: int
+    children: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    died: bool = False
+
+    @property
+    def effects(self) -> list[str]:
+        return scenario.effects(str(self.folder / "effects"))
+
+    @property
+    def said(self) -> str:
+        """The end of what its processes wrote."""
+        logs = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text()[-3000:]}" for log in logs)
+
+    def use(self) -> None:
+        settings.KILLING_EFFECTS = str(self.folder / "effects")
+        settings.AGENTSITE_WORKSPACES_DIR = self.folder / "workspaces"
+        databases.use(self.database)
+
+
+def roles() -> list[str]:
+    """The processes of a deployment; the last one runs conversations and is the one that is killed."""
+    return ["web", "beat", "worker"] if settings.AGENTSITE_BROKER_URL else ["web"]
+
+
+def be(role: str, trial: Trial, point: int, when: When) -> None:
+    """Be that process, in a child of the matrix; never returns."""
+    try:
+        log = os.open(trial.folder / f"{role}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        with registered(scenario.SCRIPT, scenario.answer):
+            settings.AGENTSITE_SWEEP_SECONDS = 1
+            if role == roles()[-1]:
+                commits.arm(point, when)
+            if role == "worker":
+                celery.worker_main(WORKER)
+            elif role == "beat":
+                schedule_recurring()
+                celery.start(["beat", "--loglevel=CRITICAL"])
+            else:
+                if not settings.AGENTSITE_BROKER_URL:
+                    here.start_recurring()
+                config = uvicorn.Config(
+                    application, port=trial.port, log_level="critical", ws="none", lifespan="off"
+                )
+                uvicorn.Server(config).run()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def start(role: str, trial: Trial, point: int = 0, when: When = "after") -> None:
+    databases.release()
+    child = os.fork()
+    if child == 0:
+        be(role, trial, point, when)
+    trial.children[role] = child
+    if role == "web":
+        _wait_for_port(trial)
+
+
+def _wait_for_port(trial: Trial) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and is_alive("web", trial):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", trial.port)) == 0:
+                return
+        time.sleep(0.005)
+
+
+def is_alive(role: str, trial: Trial) -> bool:
+    child = trial.children.get(role)
+    if child is None:
+        return False
+    done, status = os.waitpid(child, os.WNOHANG)
+    if not done:
+        return True
+    del trial.children[role]
+    if role == roles()[-1] and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        trial.died = True
+    else:
+        trial.problems.append(f"the {role} ended by itself with status {status}")
+    return False
+
+
+def post(trial: Trial, path: str, **fields: str) -> None:
+    """What a person's browser sends; a connection that breaks is seen as a page that failed."""
+    token = new_csrf()
+    uid = Conversation.objects.get(pk=trial.conversation).uid
+    body = urlencode({**fields, "csrfmiddlewaretoken": token})
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Cookie": (
+            f"{settings.SESSION_COOKIE_NAME}={trial.session}; {settings.CSRF_COOKIE_NAME}={token}"
+        ),
+    }
+    client = http.client.HTTPConnection("127.0.0.1", trial.port, timeout=10)
+    try:
+        client.request("POST", f"/c/{uid}/{path}", body, headers)
+        response = client.getresponse()
+        where = response.getheader("Location") or ""
+        if response.status != 409 and not (response.status == 302 and uid in where):
+            trial.problems.append(f"POST {path} answered {response.status} {where}")
+        response.read()
+    except (OSError, http.client.HTTPException):
+        pass
+    finally:
+        client.close()
+
+
+def play_the_person(trial: Trial) -> bool:
+    """Do what a person looking at the page would do next; True when all is answered."""
+    rows = list(Event.objects.filter(conversation_id=trial.conversation).order_by("seq"))
+    values = [row.value for row in rows]
+    said = [
+        text.text
+        for value in values
+        if isinstance(value, UserMessage)
+        for text in value.content
+        if isinstance(text, Text)
+    ]
+    for number, text in enumerate((scenario.FIRST, scenario.SECOND)):
+        if text not in said:
+            post(trial, "messages/", content=text, key=f"key-{number}")
+            return False
+    answered = {answered_call(value) for value in values}
+    for row, value in zip(rows, values, strict=True):
+        if isinstance(value, AgentToolUse) and value.name == "count" and row.uid not in answered:
+            about = [r.type for r in rows if r.subject == row.uid]
+            unknown = about.count("x.outcome_unknown")
+            if about.count("user.tool_confirmation") <= unknown:
+                # Asked about an unknown outcome, a person looks whether it happened.
+                happened = unknown and row.uid in trial.effects
+                post(trial, f"calls/{row.uid}/decide/", decision="deny" if happened else "allow")
+                return False
+    conversation = Conversation.objects.get(pk=trial.conversation)
+    spoken = [
+        text.text for value in values if isinstance(value, AgentMessage) for text in value.content
+    ]
+    at_rest = conversation.status == Conversation.Status.IDLE and not conversation.owes_run
+    free = not Run.objects.filter(conversation=conversation, state=Run.State.RUNNING).exists()
+    return at_rest and free and all(words in spoken for words in scenario.LAST_WORDS.values())
+
+
+def try_point(template: Template, point: int, when: When) -> Trial:
+    folder = Path(tempfile.mkdtemp(prefix="killing-"))
+    database = template.databases.copy_for(folder)
+    trial = Trial(folder, database, template.conversation, template.session, _free_port())
+    try:
+        trial.use()
+        for role in roles():
+            start(role, trial, point, when)
+        end = time.monotonic() + PATIENCE
+        done = False
+        while not done and time.monotonic() < end:
+            for role in roles():
+                if not is_alive(role, trial):
+                    start(role, trial)
+            done = play_the_person(trial)
+            time.sleep(0.01)
+        if not done:
+            trial.problems.append("lost: it did not finish")
+        effects, workspaces = trial.effects, trial.folder / "workspaces"
+        trial.problems += problems_of(trial.conversation, effects, workspaces)
+        if trial.problems:
+            print(trial.said, flush=True)
+    finally:
+        for child in trial.children.values():
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        databases.release()
+        template.databases.drop(database)
+        shutil.rmtree(folder, ignore_errors=True)
+        _forget_messages()
+    return trial
+
+
+def _forget_messages() -> None:
+    """What a killed worker left in the broker belongs to a conversation that is gone."""
+    if settings.AGENTSITE_BROKER_URL:
+        redis.Redis.from_url(settings.AGENTSITE_BROKER_URL).flushall()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Template:
+    """What every trial begins with."""
+
+    databases: databases.SQLite | databases.PostgreSQL
+    conversation: int
+    session: str
+
+
+def prepare(folder: Path) -> Template:
+    prepared = databases.of_this_run(folder)
+    prepared.make()
+    conversation, session = scenario.prepare()
+    warm_up(conversation, session)
+    prepared.settle()
+    databases.release()
+    return Template(prepared, conversation.pk, session)
+
+
+def warm_up(conversation: Conversation, session: str) -> None:
+    """Import once, here, what every child would import again for itself."""
+    for module in WORKER_MODULES if settings.AGENTSITE_BROKER_URL else ():
+        import_module(module)
+    browser = Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={session}"})
+    page = browser.get(f"/c/{conversation.uid}/", headers={"host": "127.0.0.1"})
+    if page.status_code != 200:
+        raise RuntimeError(f"the page answered {page.status_code}")
+
+
+def run_matrix(*, every: int = 1, verbose: bool = False) -> dict[str, int]:
+    """Try every `every`th point until one lies behind the conversation's end; counts by verdict."""
+    folder = Path(tempfile.mkdtemp(prefix="killing-template-"))
+    counts = {"points": 0, "lost": 0, "repeated": 0, "failed": 0}
+    try:
+        template = prepare(folder)
+        point, over = 1, False
+        while not over:
+            for when in ("before", "after"):
+                tried = try_point(template, point, when)
+                for problem in tried.problems:
+                    kind = problem.partition(":")[0]
+                    counts[kind if kind in counts else "failed"] += 1
+                    print(f"point {point} {when}: {problem}", flush=True)
+                over = not tried.died
+                if over:
+                    break
+                counts["points"] += 1
+                if verbose:
+                    print(f"point {point} {when}", flush=True)
+            point += every
+        return counts
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(every: int, verbose: bool) -> int:
+    began = time.monotonic()
+    counts = run_matrix(every=every, verbose=verbose)
+    print(", ".join(f"{name}: {count}" for name, count in counts.items()))
+    print(f"{connection.vendor}, {roles()[-1]} process, {time.monotonic() - began:.0f} s")
+    return int(any(counts[name] for name in ("lost", "repeated", "failed")))

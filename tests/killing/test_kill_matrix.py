@@ -1,0 +1,31 @@
+"""The quick form of `make kill-matrix`: every few commit points, in both forms a deployment has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+LEAST_POINTS = 6
+
+
+@pytest.mark.parametrize(
+    "form",
+    [["--every", "6"], ["--every", "11", "--database", "postgresql", "--process", "worker"]],
+    ids=["web-sqlite", "worker-postgresql"],
+)
+def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
+    """S-30 †, S-95 †, S-96 †: nothing lost, nothing repeated."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.killing", *form],
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        env={name: value for name, value in os.environ.items() if not name.startswith("TEST_")},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lost: 0, repeated: 0, failed: 0" in done.stdout
+    points = int(done.stdout.rpartition("points: ")[2].partition(",")[0])
+    assert points >= LEAST_POINTS, "the matrix found its points"

@@ -1,0 +1,191 @@
+"""The Docker backend against a stand-in of its client that speaks the part in use."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tools_app.sandbox.contract import KilledBy, Mount, Mounts, Unavailable
+from tools_app.sandbox.docker import DockerBackend
+from tools_app.sandbox.guarantees import Guarantee
+from tools_app.sandbox.policy import Policy, parse_policy
+from tools_app.sandbox.refusals import missing
+
+CLIENT = """#!{python}
+import json, os, subprocess, sys
+from pathlib import Path
+here = Path({here!r})
+asked = sys.argv[1:]
+with open(here / "asked", "a") as log:
+    log.write(json.dumps(asked) + "\\n")
+fault = (here / "fault").read_text() if (here / "fault").exists() else ""
+def fail(text):
+    print(text, file=sys.stderr)
+    sys.exit(1)
+if fault == "daemon":
+    fail("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?")
+match asked[0]:
+    case "version":
+        print("28.2.2")
+    case "image":
+        if fault == "image":
+            fail("Error response from daemon: No such image: " + asked[-1])
+        print("sha256:0")
+    case "run" if "--detach" in asked:
+        print("0123456789ab")
+    case "run":
+        print("NoNewPrivs:\\t1\\nCapEff:\\t0\\nSeccomp:\\t" + ("0" if fault == "seccomp" else "2"))
+        print("lo", "eth0" if fault == "network" else "")
+        print(asked[asked.index("--pids-limit") + 1])
+        print(int(asked[asked.index("--memory") + 1][:-1]) * 1024 * 1024)
+        print("ended")
+    case "exec":
+        home = here / "home"
+        home.mkdir(exist_ok=True)
+        running = subprocess.Popen(asked[2:], env={{"HOME": str(home), "PATH": os.environ["PATH"]}},
+                                   start_new_session=True, cwd=here)
+        (here / "running").write_text(str(running.pid))
+        sys.exit(running.wait())
+    case "kill":
+        os.killpg(int((here / "running").read_text()), 9)
+    case "rm":
+        pass
+"""
+
+
+class Client:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.program = folder / "docker"
+        self.program.write_text(CLIENT.format(python=sys.executable, here=str(folder)))
+        self.program.chmod(0o755)
+
+    def asked(self, verb: str) -> list[list[str]]:
+        lines = (self.folder / "asked").read_text().splitlines()
+        return [asked for asked in map(json.loads, lines) if asked[0] == verb]
+
+    def break_down(self, fault: str) -> None:
+        (self.folder / "fault").write_text(fault)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    return Client(tmp_path)
+
+
+@pytest.fixture
+def docker(client: Client) -> DockerBackend:
+    return DockerBackend(program=str(client.program), image="tools:1")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Mounts:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "s").mkdir()
+    work = Mount(tmp_path / "w", tmp_path / "w", writable=True)
+    return Mounts(work, (Mount(tmp_path / "s", Path("/shared")),))
+
+
+async def test_an_absent_engine_is_refused_with_reason_and_remedy(
+    client: Client, docker: DockerBackend
+):
+    client.break_down("daemon")
+    capabilities = await docker.probe()
+    assert not capabilities.available
+    assert "Cannot connect to the Docker daemon" in capabilities.problem
+    with pytest.raises(Unavailable, match="Cannot connect") as refusal:
+        await docker.run("true", Policy(), Mounts(Mount(client.folder, client.folder)))
+    assert "start the Docker engine" in refusal.value.hint
+    assert not (await DockerBackend(program="no-such-client").probe()).available
+
+
+async def test_a_missing_image_is_not_pulled_but_named(client: Client, docker: DockerBackend):
+    client.break_down("image")
+    capabilities = await docker.probe()
+    assert "No such image: tools:1" in capabilities.problem
+    assert capabilities.remedy == "put the image on the engine: docker pull tools:1"
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"),
+    [("seccomp", Guarantee.SYSCALLS_FILTERED), ("network", Guarantee.NO_NETWORK)],
+)
+async def test_what_did_not_hold_in_the_probe_is_not_promised(
+    client: Client, docker: DockerBackend, fault: str, lost: Guarantee
+):
+    client.break_down(fault)
+    capabilities = await docker.probe()
+    assert capabilities.available
+    assert lost not in capabilities.guarantees
+    assert missing(Policy(require=(lost,)), capabilities) is not None
+
+
+async def test_a_container_is_closed_on_every_side_and_removed(
+    client: Client, docker: DockerBackend, place: Mounts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    policy = parse_policy({"resources": {"memory_mb": 100, "pids": 20, "file_mb": 2}})
+    result = await docker.run("echo out; echo err >&2; exit 4", policy, place)
+    assert (result.stdout.text, result.stderr.text, result.exit_code) == ("out\n", "err\n", 4)
+    assert result.confined
+    made = client.asked("run")[-1]
+    for pair in (
+        ("--network", "none"),
+        ("--pull", "never"),
+        ("--cap-drop", "ALL"),
+        ("--security-opt", "no-new-privileges"),
+        ("--memory", "100m"),
+        ("--memory-swap", "100m"),
+        ("--pids-limit", "20"),
+        ("--ulimit", f"fsize={2 * 1024**2}"),
+        ("--user", f"{os.geteuid()}:{os.getegid()}"),
+    ):
+        assert pair in list(pairwise(made)), pair
+    assert "--read-only" in made
+    mounts = [made[at + 1] for at, word in enumerate(made) if word == "--mount"]
+    assert mounts[0].endswith(f"target={place.workdir.target}")
+    assert mounts[1].endswith("target=/shared,readonly")
+    assert "sk-secret" not in json.dumps(client.asked("run") + client.asked("exec"))
+    name = made[made.index("--name") + 1]
+    assert client.asked("rm")[-1] == ["rm", "--force", name]
+
+
+async def test_a_shell_in_a_container_keeps_directory_and_variables(
+    docker: DockerBackend, place: Mounts
+):
+    shell = await docker.open_shell(Policy(), place)
+    await shell.run("mkdir d; cd d; export A='x y'")
+    result = await shell.run('basename "$PWD"; echo "$A"')
+    assert result.stdout.text == "d\nx y\n"
+    await shell.close()
+
+
+async def test_a_late_command_ends_its_container(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    shell = await docker.open_shell(Policy(), place)
+    result = await shell.run("echo begun; sleep 60", timeout=1)
+    assert result.killed_by is KilledBy.TIMEOUT
+    assert client.asked("kill")
+    assert client.asked("rm")
+    assert not shell.alive
+
+
+async def test_single_hosts_and_folders_of_the_host_are_refused(
+    docker: DockerBackend, place: Mounts
+):
+    with pytest.raises(Unavailable, match="cannot be limited to single hosts"):
+        await docker.run(
+            "true",
+            parse_policy({"network_policies": {"a": {"endpoints": [{"host": "a.example"}]}}}),
+            place,
+        )
+    with pytest.raises(Unavailable, match="read_write lists some"):
+        await docker.run(
+            "true", parse_policy({"filesystem_policy": {"read_write": ["/srv"]}}), place
+        )

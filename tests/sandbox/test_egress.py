@@ -1,0 +1,80 @@
+"""Which addresses the way out never opens, and which requests it does not even read."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from tools_app.sandbox.egress import Refused, Request, why_unreachable
+from tools_app.sandbox.policy import Endpoint
+
+PLAIN = Endpoint(host="a.example")
+PRIVATE = Endpoint(host="a.example", allowed_ips=("10.0.0.0/8", "fd00::/8", "0.0.0.0/0"))
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1"])
+def test_public_addresses_are_open(address: str):
+    assert why_unreachable(ip_address(address), PLAIN) == ""
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::127.0.0.1"),
+        *("169.254.169.254", "fe80::1", "fd00:ec2::254", "168.63.129.16", "100.100.100.200"),
+        *("64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1", "ff02::1", "::ffff:169.254.1.1"),
+    ],
+)
+def test_this_machine_link_local_and_metadata_are_never_open(address: str):
+    assert why_unreachable(ip_address(address), PLAIN)
+    assert why_unreachable(ip_address(address), PRIVATE)
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3", "::ffff:10.1.2.3", "fd12::1", "192.168.0.1"])
+def test_private_addresses_are_open_only_where_the_policy_names_their_network(address: str):
+    assert why_unreachable(ip_address(address), PLAIN) == "it is a private address"
+    assert why_unreachable(ip_address(address), PRIVATE) == ""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1",
+        b"GET https://a.example/ HTTP/1.1",
+        b"GET http://a.example/ HTTP/2",
+        b"GET  http://a.example/ HTTP/1.1",
+        b"get http://a.example/ HTTP/1.1",
+        b"GET http://u@a.example/ HTTP/1.1",
+        b"GET http://a.example:x/ HTTP/1.1",
+        b"GET http://a.ex%61mple/ HTTP/1.1",
+        b"CONNECT a.example HTTP/1.1",
+        b"CONNECT a.example:443/x HTTP/1.1",
+        b"GET http://a.example/ HTTP/1.1\r\nX : y",
+        b"GET http://a.example/ HTTP/1.1\r\nX: y\nHost: z",
+        b"GET http://a.example/ HTTP/1.1\r\n folded: x",
+        b"GET http://a.example/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2",
+        b"GET http://a.example/ HTTP/1.1\r\nContent-Length: +1",
+        b"GET http://a.example/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked",
+        b"GET http://a.example/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked",
+    ],
+)
+def test_requests_that_may_be_read_in_two_ways_are_refused(head: bytes):
+    with pytest.raises(Refused):
+        Request.parse(head + b"\r\n\r\n")
+
+
+def test_a_request_is_passed_on_with_its_own_host_and_without_the_proxys_headers():
+    request = Request.parse(
+        b"GET http://A.example:8080/p?q=1 HTTP/1.1\r\nHost: evil.example\r\nProxy-Authorization: x\r\n"
+        b"Connection: keep-alive, X-Inner\r\nX-Inner: 1\r\nAccept: */*\r\n\r\n"
+    )
+    assert (request.host, request.port) == ("a.example", 8080)
+    assert request.forwarded_head() == (
+        b"GET /p?q=1 HTTP/1.1\r\nHost: a.example:8080\r\nConnection: close\r\nAccept: */*\r\n\r\n"
+    )
+
+
+def test_a_tunnel_names_its_host_and_port():
+    request = Request.parse(b"CONNECT a.example.:443 HTTP/1.1\r\n\r\n")
+    assert (request.method, request.host, request.port) == ("CONNECT", "a.example", 443)

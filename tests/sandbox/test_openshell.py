@@ -1,0 +1,192 @@
+"""The OpenShell backend against a stand-in of its client's interface."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tools_app.sandbox.contract import KilledBy, Mount, Mounts, Unavailable
+from tools_app.sandbox.guarantees import Guarantee
+from tools_app.sandbox.openshell import OpenShellBackend
+from tools_app.sandbox.policy import Policy, parse_policy
+
+
+@dataclass
+class Chunk:
+    stream: str
+    data: bytes
+
+
+@dataclass
+class Ended:
+    exit_code: int
+    stdout: str = ""
+    stderr: str = ""
+
+
+class Gateway:
+    """Runs what it is asked in a folder of its own that stands for the sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.status = 1
+        self.specs: list[dict[str, Any]] = []
+        self.deleted: list[str] = []
+        self.closed = False
+
+    def health(self) -> object:
+        if self.status == 0:
+            raise ConnectionError("failed to connect to all addresses")
+        return SimpleNamespace(status=self.status, version="0.1.5")
+
+    def create(
+        self, *, workspace: str, spec: dict[str, Any] | None = None, name: str | None = None
+    ) -> object:
+        self.specs.append(spec or {})
+        return SimpleNamespace(name=name or f"box-{len(self.specs)}")
+
+    def wait_ready(self, name: str, *, workspace: str, timeout_seconds: float = 300) -> object:
+        return SimpleNamespace(name=name)
+
+    def exec_stream(
+        self,
+        sandbox,
+        command,
+        *,
+        workspace,
+        workdir=None,
+        env=None,
+        stdin=None,
+        timeout_seconds=None,
+    ) -> Iterator[object]:
+        running = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin"},
+        )
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(stdin or b"")
+        running.stdin.close()
+        ends = time.monotonic() + (timeout_seconds or 60)
+        try:
+            while data := os.read(running.stdout.fileno(), 65_536):
+                yield Chunk("stdout", data)
+                if time.monotonic() > ends:
+                    return
+            yield Ended(running.wait())
+        finally:
+            running.kill()
+
+    def delete(self, name: str, *, workspace: str, allow_missing: bool = False) -> object:
+        self.deleted.append(name)
+        return SimpleNamespace()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Gateway:
+    (tmp_path / "box").mkdir()
+    return Gateway(tmp_path / "box")
+
+
+@pytest.fixture
+def openshell(gateway: Gateway) -> OpenShellBackend:
+    return OpenShellBackend(client=lambda _endpoint: gateway, spec=lambda document: document)
+
+
+@pytest.fixture
+def place(tmp_path: Path, gateway: Gateway) -> Mounts:
+    (tmp_path / "w").mkdir()
+    return Mounts(Mount(tmp_path / "w", gateway.folder / "work", writable=True))
+
+
+async def test_without_client_or_gateway_it_is_refused_with_reason_and_remedy(
+    gateway: Gateway, openshell: OpenShellBackend, place: Mounts
+):
+    def no_client(_endpoint: str):
+        raise ImportError("No module named 'openshell'")
+
+    absent = await OpenShellBackend(client=no_client).probe()
+    assert absent.problem == "the package “openshell” is not installed"
+    gateway.status = 0
+    with pytest.raises(
+        Unavailable, match="its gateway does not answer: failed to connect"
+    ) as refusal:
+        await openshell.run("true", Policy(), place)
+    assert "start the OpenShell gateway" in refusal.value.hint
+
+
+async def test_an_unhealthy_gateway_is_not_used(gateway: Gateway, openshell: OpenShellBackend):
+    gateway.status = 2
+    assert not (await openshell.probe()).available
+
+
+async def test_files_travel_there_and_back_and_what_was_removed_is_gone(
+    gateway: Gateway, openshell: OpenShellBackend, place: Mounts
+):
+    work = place.workdir.source
+    (work / "given").write_text("here")
+    (work / "old").write_text("x")
+    result = await openshell.run("cat given; rm old; echo new > made; exit 3", Policy(), place)
+    assert (result.stdout.text, result.exit_code) == ("here", 3)
+    assert sorted(path.name for path in work.iterdir()) == ["given", "made"]
+    assert gateway.deleted == ["box-1"]
+
+
+async def test_links_and_paths_that_lead_out_do_not_come_back(
+    gateway: Gateway, openshell: OpenShellBackend, place: Mounts, tmp_path: Path
+):
+    (tmp_path / "outside").mkdir()
+    await openshell.run(f"ln -s {tmp_path}/outside way; ln -s /etc/passwd p", Policy(), place)
+    assert list(place.workdir.source.iterdir()) == []
+
+
+async def test_the_policy_is_told_in_the_gateways_own_schema(
+    gateway: Gateway, openshell: OpenShellBackend, place: Mounts
+):
+    policy = parse_policy(
+        {
+            "filesystem_policy": {"read_only": ["/usr"]},
+            "network_policies": {
+                "web": {"endpoints": [{"host": "a.example", "port": 443, "methods": ["GET"]}]}
+            },
+        }
+    )
+    await openshell.run("true", policy, place)
+    document = gateway.specs[0]
+    assert document["filesystem"]["read_only"] == ["/usr"]
+    (endpoint,) = document["network_policies"]["web"]["endpoints"]
+    assert (endpoint["host"], endpoint["ports"]) == ("a.example", [443])
+    assert endpoint["rules"] == [{"allow": {"method": "GET", "path": "/**"}}]
+
+
+async def test_an_endless_printer_and_a_late_command_end_the_sandbox(
+    gateway: Gateway, openshell: OpenShellBackend, place: Mounts
+):
+    policy = parse_policy({"resources": {"output_kb": 1}})
+    endless = await openshell.run("yes", policy, place)
+    assert endless.killed_by is KilledBy.OUTPUT
+    assert len(endless.stdout.head) + len(endless.stdout.tail) <= 1024
+    late = await openshell.run("sleep 5", policy, place, timeout=1)
+    assert late.killed_by is KilledBy.TIMEOUT
+    assert gateway.deleted == ["box-1", "box-2"]
+
+
+async def test_what_depends_on_the_gateways_driver_is_not_promised(openshell: OpenShellBackend):
+    capabilities = await openshell.probe()
+    assert Guarantee.MEMORY_TOTAL not in capabilities.guarantees
+    assert "compute driver" in capabilities.reasons[Guarantee.MEMORY_TOTAL]

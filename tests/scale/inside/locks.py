@@ -1,0 +1,108 @@
+"""Run by `test_on_postgresql` in a process of its own: everybody locks a conversation before its rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.models import User
+from conversations import backgroundrows
+from conversations.models import BackgroundCommand, Conversation
+from tests.conversations.conftest import (  # noqa: F401 - fixtures
+    Converse,
+    converse,
+    environment,
+    make_agent,
+    still_engine,
+    until,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
+def running(conversation: Conversation) -> BackgroundCommand:
+    return BackgroundCommand.objects.create(
+        conversation=conversation,
+        call_uid="call_1",
+        command="sleep 1",
+        timeout_seconds=60,
+        output_path="background/1.log",
+        pid=1,
+        seen_at=timezone.now(),
+        started_at=timezone.now(),
+    )
+
+
+def in_a_thread(work: Callable[[], object]) -> Callable[[], object]:
+    """`work`, giving its connection back."""
+
+    def run() -> object:
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    return run
+
+
+def test_the_end_of_a_background_command_and_the_deletion_of_its_conversation_do_not_deadlock(
+    converse: Converse,  # noqa: F811
+):
+    conversation, _ = converse()
+    row = running(conversation)
+    locked = threading.Event()
+
+    def delete() -> None:
+        with transaction.atomic():
+            held = Conversation.objects.select_for_update().get(pk=conversation.pk)
+            locked.set()
+            until(somebody_waits_for_a_lock)
+            held.delete()
+
+    def end() -> bool:
+        assert locked.wait(20)
+        return backgroundrows.end(row.pk, BackgroundCommand.State.COMPLETED, exit_code=0)
+
+    with ThreadPoolExecutor(2) as threads:
+        deleting, ending = (threads.submit(in_a_thread(work)) for work in (delete, end))
+        deleting.result(30)
+        assert ending.result(30) is False
+    assert not BackgroundCommand.objects.exists()
+
+
+def test_a_command_that_ends_while_conversations_are_deleted_in_another_way_does_not_deadlock(
+    alice: User,
+    converse: Converse,  # noqa: F811
+):
+    """Also where the conversation goes with somebody else, its row is locked before what is its own."""
+    conversation, _ = converse()
+    row = running(conversation)
+    locked = threading.Event()
+
+    def end() -> bool:
+        with transaction.atomic():
+            Conversation.objects.select_for_update(no_key=True).get(pk=conversation.pk)
+            locked.set()
+            until(somebody_waits_for_a_lock)
+            return backgroundrows.end(row.pk, BackgroundCommand.State.COMPLETED, exit_code=0)
+
+    def delete() -> None:
+        assert locked.wait(20)
+        Conversation.objects.filter(owner=alice).delete()
+
+    with ThreadPoolExecutor(2) as threads:
+        ending, deleting = (threads.submit(in_a_thread(work)) for work in (end, delete))
+        assert ending.result(30) is True
+        deleting.result(30)
+    assert not Conversation.objects.exists()

@@ -1,0 +1,7 @@
+"""The real settings, with one tool more. Everything else comes from the environment, as it would."""
+
+from agentsite.settings import *  # noqa: F403
+from agentsite.settings import INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.scale.counter"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,56 @@
+"""What is promised on SQLite holds on PostgreSQL, with Redis between sockets and runs: the same tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentsite.environment import BASE_DIR
+
+MODULES = [
+    "tests/conversations/test_journal.py",
+    "tests/conversations/test_runs.py",
+    "tests/conversations/test_socket_live.py",
+    "tests/conversations/test_search.py",
+    "tests/conversations/test_work.py",
+    "tests/conversations/test_budgets.py",
+    "tests/conversations/test_budgets_rates.py",
+    "tests/conversations/test_approval_property.py",
+    "tests/conversations/test_approval_kills.py",
+    "tests/conversations/test_approvals.py::test_of_answers_at_the_same_moment_exactly_one_counts",
+    "tests/conversations/test_v1_threads.py",
+    "tests/jobs/test_prepared.py",
+]
+
+
+def run_tests(postgresql, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "TEST_DATABASE_URL": postgresql.url,
+        "TEST_REDIS_URL": f"{redis.url}/3",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        env=environment,
+        cwd=BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def test_runs_sockets_and_search_keep_their_promises(postgresql, redis):
+    modules = [name for name in MODULES if (BASE_DIR / name.partition("::")[0]).exists()]
+    done = run_tests(postgresql, redis, *modules)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+    assert "skipped" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["database", "claims", "locks"])
+def test_under_load_it_stays_within_bounds(postgresql, redis, name):
+    done = run_tests(postgresql, redis, f"tests/scale/inside/{name}.py")
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

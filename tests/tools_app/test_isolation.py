@@ -1,0 +1,68 @@
+"""Work on foreign text in a process of its own ends, whatever the text."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tools_app import isolation
+from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def write(body: str) -> str:
+        (tmp_path / "given.py").write_text("import json, os, sys\n" + body)
+        return "given"
+
+    monkeypatch.setattr(isolation, "_SCRIPTS", tmp_path)
+    return write
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_the_process_sees_no_environment_of_the_server_s61(script, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    name = script(
+        "for line in sys.stdin: print(json.dumps([dict(os.environ), sys.path]), flush=True)"
+    )
+    with IsolatedProcess(name, seconds=10) as process:
+        environment, path = process.ask({})
+    assert "sk-secret" not in str(environment)
+    assert not any("site-packages" in place for place in path)
+
+
+def test_a_process_that_does_not_answer_is_killed(script):
+    name = script("print(os.getpid(), flush=True)\nsys.stdin.readline()\nwhile True: pass")
+    with IsolatedProcess(name, seconds=0.5) as process:
+        pid = process.ask({})
+        with pytest.raises(IsolationTimedOut):
+            process.ask({})
+    assert gone(pid)
+
+
+def test_a_process_that_does_not_even_read_is_killed(script):
+    name = script("while True: pass")
+    with IsolatedProcess(name, seconds=0.5) as process, pytest.raises(IsolationTimedOut):
+        process.ask({"text": "x" * 10_000_000})
+
+
+def test_a_process_that_dies_is_told_apart_from_one_that_is_late(script):
+    for body in ("sys.exit(3)", "sys.stdin.readline(); bytearray(4 * 1024**3)"):
+        with IsolatedProcess(script(body), seconds=20) as process, pytest.raises(IsolationFailed):
+            process.ask({})
+
+
+def test_leaving_early_ends_the_process(script):
+    name = script("print(os.getpid(), flush=True)\nwhile True: pass")
+    with IsolatedProcess(name, seconds=60) as process:
+        pid = process.ask({})
+    assert gone(pid)

@@ -1,0 +1,36 @@
+"""What this app offers to agents. `tools_app.catalogue` collects these from every app."""
+
+from __future__ import annotations
+
+from harness.tools import Tool
+from tools_app.builtin import (
+    ask,
+    background,
+    files,
+    plan,
+    reckoning,
+    search,
+    shared,
+    shell,
+    symbols,
+    think,
+    todos,
+    wakes,
+    web,
+)
+
+TOOLS: tuple[Tool, ...] = (
+    *files.TOOLS,
+    *search.TOOLS,
+    *symbols.TOOLS,
+    *think.TOOLS,
+    *todos.TOOLS,
+    *plan.TOOLS,
+    *wakes.TOOLS,
+    *ask.TOOLS,
+    *web.TOOLS,
+    *reckoning.TOOLS,
+    *shell.TOOLS,
+    *background.TOOLS,
+    *shared.TOOLS,
+)

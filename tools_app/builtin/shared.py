@@ -1,0 +1,189 @@
+"""The tools for files that all conversations of an agent share: list, stage, compare, promote, restore.
+
+Shared files are read-only for every tool and command. A change is staged as a draft in the workspace,
+compared, and promoted as a new version, which a person is asked about. Where versions are kept is the
+runner's side, reached through a `SharedAccess` among the context's extras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from harness.errors import Declined, ToolError
+from harness.tools import Effect, Handler, Tool, ToolContext, ToolOutput
+from tools_app.provenance import answered
+from tools_app.workspace import Workspace
+
+EXTRA = "shared"
+"""The name of the `SharedAccess` among a context's extras."""
+
+
+class SharedAccess(Protocol):
+    """The shared files of one conversation's agent. Plain functions, for threads with tables; each
+    answers in words and raises `Declined`."""
+
+    def overview(self) -> str: ...
+
+    def stage(self, path: str) -> str: ...
+
+    def compare(self, path: str) -> str: ...
+
+    def stage_removal(self, path: str) -> str: ...
+
+    def draft_of(self, path: str) -> str | None:
+        """Where the draft lies in the workspace; None for one that takes the file away."""
+        ...
+
+    def promote(self, path: str, expected_sha256: str) -> str: ...
+
+    def versions(self, path: str) -> str: ...
+
+    def restore(self, path: str, version: int, expected_sha256: str) -> str: ...
+
+
+def _handler(
+    act: Callable[[SharedAccess, dict[str, Any]], str],
+) -> Callable[[ToolContext, dict[str, Any]], str]:
+    def handler(context: ToolContext, arguments: dict[str, Any]) -> str:
+        access = _access(context)
+        with _told():
+            return act(access, arguments)
+
+    return handler
+
+
+def _access(context: ToolContext) -> SharedAccess:
+    access: SharedAccess | None = context.extras.get(EXTRA)
+    if access is None:
+        raise ToolError("This conversation's agent has no shared files.")
+    return access
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Refusals meant for an asker as `ToolError`: here the model asks."""
+    try:
+        yield
+    except Declined as problem:
+        raise ToolError(problem.message, hint=problem.hint) from problem
+
+
+def compare(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    access = _access(context)
+    with _told():
+        text = access.compare(arguments["path"])
+        draft = access.draft_of(arguments["path"])
+        shown = [] if draft is None else [Workspace(context.workspace).stat(draft)]
+        return answered(context, text, shown)
+
+
+PATH = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 500,
+    "description": "Path of the shared file, for example “guides/style.md”.",
+}
+EXPECTED = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "The SHA-256 of the shared file as you know it (from compare_shared_file or "
+    "shared_files); empty for a new file. If it has changed meanwhile, nothing is done.",
+}
+
+
+def _path_of(arguments: Mapping[str, Any]) -> str:
+    return str(arguments.get("path", ""))
+
+
+def _tool(
+    name: str,
+    description: str,
+    properties: dict[str, Any],
+    handler: Handler,
+    **more: Any,
+) -> Tool:
+    return Tool(
+        name=name,
+        description=description,
+        input_schema={
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        },
+        handler=handler,
+        intent=_path_of,
+        **more,
+    )
+
+
+TOOLS = (
+    _tool(
+        "shared_files",
+        "List the files that all conversations of this agent share, with version and SHA-256, and how "
+        "this conversation's drafts of them stand. Commands see them read-only in /shared.",
+        {},
+        _handler(lambda access, _given: access.overview()),
+        effect=Effect.READ,
+    ),
+    _tool(
+        "stage_shared_file",
+        "Copy a shared file into the workspace, as a draft that can be changed; for a path that is not "
+        "shared yet, note that a new file is to be written there. Replaces an earlier draft.",
+        {"path": PATH},
+        _handler(lambda access, given: access.stage(given["path"])),
+        effect=Effect.WORKSPACE,
+    ),
+    _tool(
+        "stage_shared_removal",
+        "Note, as this conversation's draft, that a file is to be shared no more. Nothing changes until "
+        "the draft is promoted; earlier versions stay and can be restored.",
+        {"path": PATH},
+        _handler(lambda access, given: access.stage_removal(given["path"])),
+        effect=Effect.WORKSPACE,
+    ),
+    _tool(
+        "compare_shared_file",
+        "Show how the draft differs from the shared file as it is now, with the SHA-256 of both.",
+        {"path": PATH},
+        compare,
+        effect=Effect.READ,
+    ),
+    _tool(
+        "promote_shared_file",
+        "Make the draft the new version of the shared file, for all conversations of this agent. A "
+        "person is asked first.",
+        {"path": PATH, "expected_sha256": EXPECTED},
+        _handler(lambda access, given: access.promote(given["path"], given["expected_sha256"])),
+        effect=Effect.OUTSIDE,
+        always_asks=True,
+        in_order=True,
+    ),
+    _tool(
+        "shared_file_versions",
+        "List the versions of a shared file, newest first.",
+        {"path": PATH},
+        _handler(lambda access, given: access.versions(given["path"])),
+        effect=Effect.READ,
+    ),
+    _tool(
+        "restore_shared_file",
+        "Bring an earlier version of a shared file back, exactly, as its newest one. A person is asked "
+        "first.",
+        {
+            "path": PATH,
+            "version": {"type": "integer", "minimum": 1},
+            "expected_sha256": EXPECTED,
+        },
+        _handler(
+            lambda access, given: access.restore(
+                given["path"], given["version"], given["expected_sha256"]
+            )
+        ),
+        effect=Effect.OUTSIDE,
+        always_asks=True,
+        in_order=True,
+    ),
+)

@@ -1,0 +1,78 @@
+"""The tool with which an agent goes to sleep and has itself woken later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.errors import ToolError
+from harness.events import WakeRequested
+from harness.tools import Effect, Tool, ToolContext, ToolOutput
+
+MAX_IN_ROW = 3
+"""Turns an agent may begin by itself before a person has to speak again (S-32)."""
+MAX_PER_TURN = 3
+MAX_DELAY = 24 * 60 * 60
+"""Seconds (S-97)."""
+
+
+def continue_later(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    if context.wakes_in_row >= MAX_IN_ROW:
+        raise ToolError(
+            f"You have woken yourself {MAX_IN_ROW} times in a row. Sleep now: say where things stand "
+            "and what you wait for. You can go on when a person has spoken."
+        )
+    if context.wakes_requested >= MAX_PER_TURN:
+        raise ToolError(f"At most {MAX_PER_TURN} wakes can be asked for in one turn.")
+    wake = WakeRequested(
+        delay_seconds=arguments["seconds"],
+        reason=arguments["reason"],
+        note=arguments.get("note", ""),
+        dedupe_key=arguments.get("key", ""),
+        priority=arguments.get("priority", "normal"),
+    )
+    return ToolOutput(
+        f"You will be woken in {wake.delay_seconds} seconds. End your turn now with a short word on "
+        "where things stand.",
+        events=(wake,),
+    )
+
+
+def _intent(arguments: Mapping[str, Any]) -> str:
+    return f"{arguments.get('seconds')} s: {arguments.get('reason')}"
+
+
+TOOLS = (
+    Tool(
+        name="continue_later",
+        description=(
+            "Go to sleep and be woken in this conversation after some seconds, to look at something "
+            "again or to go on with work that has to wait. Not for work you can do now. At most "
+            f"{MAX_IN_ROW} times in a row without a person speaking in between."
+        ),
+        input_schema={
+            "type": "object",
+            "properties": {
+                "seconds": {"type": "integer", "minimum": 1, "maximum": MAX_DELAY},
+                "reason": {"type": "string", "minLength": 1, "maxLength": 500},
+                "note": {
+                    "type": "string",
+                    "maxLength": 4000,
+                    "description": "What you want to remember when you wake.",
+                },
+                "key": {
+                    "type": "string",
+                    "maxLength": 100,
+                    "description": "Of wakes with the same key only one is kept waiting.",
+                },
+                "priority": {"enum": ["low", "normal", "high"]},
+            },
+            "required": ["seconds", "reason"],
+            "additionalProperties": False,
+        },
+        handler=continue_later,
+        effect=Effect.READ,
+        intent=_intent,
+        in_order=True,
+    ),
+)

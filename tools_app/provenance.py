@@ -1,0 +1,131 @@
+"""What of a workspace strangers may have written: asked where content is answered, told where it comes in.
+
+Nothing is kept from being read by it. `harness.policy` asks before calls that reach outside once such
+content has entered a run. Where the marks are kept is the runner's side, reached through a
+`Provenance` among a context's extras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.tools import ToolContext, ToolOutput
+from tools_app.confinement import parse_path, shown
+from tools_app.leases import Lease
+from tools_app.workspace import Entry, Workspace
+
+EXTRA = "provenance"
+"""The name of the `Provenance` among a context's extras."""
+
+UPLOADED = "it was uploaded"
+WRITTEN = "it was written after untrusted content had come in"
+OUTPUT = "it is the answer to a call that brought untrusted content"
+
+MARGIN = 1.0
+"""Seconds by which clocks of files may be behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What of one workspace is foreign at one moment."""
+
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """By path: where the file comes from, in words."""
+    inodes: Mapping[int, str] = field(default_factory=dict)
+    """The same by the files' numbers, which stay when a file is moved."""
+    since: float | None = None
+    """When the first command began that may have carried foreign content into other files."""
+    settled: bool = False
+    """That command has ended; its mark stays."""
+    command: str = ""
+    """What that command was, in words."""
+
+    def __bool__(self) -> bool:
+        return bool(self.paths) or self.since is not None
+
+    def source_of(self, entry: Entry) -> str:
+        """Why what stands in a file is foreign, in words; empty: it is not."""
+        source = self.paths.get(entry.path) or self.inodes.get(entry.inode, "")
+        if not source and self.since is not None and entry.changed >= self.since - MARGIN:
+            source = f"it was changed by, or after, {self.command}"
+        return source
+
+    def about(self, entry: Entry) -> str:
+        """The same with the file's path."""
+        source = self.source_of(entry)
+        return f"{entry.display_path}: {source}" if source else ""
+
+    @property
+    def anything(self) -> str:
+        """What a command may have read, in words."""
+        if self.paths:
+            path, source = next(iter(self.paths.items()))
+            more = f", and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
+            return f"{shown(path)[:100]}: {source}{more}"
+        return f"what came of {self.command}" if self.since is not None else ""
+
+
+NOTHING = Foreign()
+
+
+class Provenance(Protocol):
+    """The marks of one workspace. Plain functions, for threads with tables."""
+
+    def foreign(self) -> Foreign: ...
+
+    def mark_file(self, path: str, source: str, inode: int = 0) -> None:
+        """What stands at `path` is foreign from now on, whatever replaces it. Told before it is
+        written, and once more with the file's number."""
+
+    def begin_command(self, call_id: str, words: str) -> None:
+        """A command begins that may carry foreign content into any file; `words` say which."""
+
+    def end_command(self, call_id: str, words: str) -> None:
+        """It is over. Empty `words`: it brought nothing, and what it changed is the agent's own."""
+
+
+def provenance_of(context: ToolContext) -> Provenance | None:
+    """None where nobody keeps marks: a workspace without a conversation."""
+    found: Provenance | None = context.extras.get(EXTRA)
+    return found
+
+
+def foreign_in(context: ToolContext) -> Foreign:
+    held = provenance_of(context)
+    return held.foreign() if held is not None else NOTHING
+
+
+def answered(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOutput:
+    """An answer that shows what stands in `files`."""
+    foreign = foreign_in(context)
+    source = next(filter(None, map(foreign.about, files)), "") if foreign else ""
+    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
+
+
+def write(
+    context: ToolContext,
+    workspace: Workspace,
+    path: str,
+    data: bytes,
+    *,
+    lease: Lease,
+    before: Entry | None = None,
+) -> Entry:
+    """Write a file for a call, which holds the `lease`: marked where the model may have the words from
+    strangers, or where they stand in the file that was there `before` and is only changed."""
+    held = provenance_of(context)
+    source = ""
+    if held is not None:
+        source = WRITTEN if context.tainted_by else _source_before(held, before)
+    if held is None or not source:
+        return workspace.write_bytes(path, data, lease=lease)
+    held.mark_file("/".join(parse_path(path)), source)
+    entry = workspace.write_bytes(path, data, lease=lease)
+    held.mark_file(entry.path, source, entry.inode)
+    return entry
+
+
+def _source_before(held: Provenance, before: Entry | None) -> str:
+    return held.foreign().source_of(before) if before is not None else ""
