@@ -38,8 +38,9 @@ changed = Signal()
 """Sent with `approval` whenever one was opened, voted on, assigned or closed, inside the transaction:
 receivers that reach outside wait for its commit."""
 
-ASK_ANEW = ("x.approval_requested", "x.outcome_unknown")
-"""Events that put a new question about a call: each begins a round."""
+NEW_ROUND = ("x.approval_requested", "x.outcome_unknown")
+"""Events after which no earlier answer about a call counts. The first puts the next question too; the
+second leaves that to the run, which alone knows on what terms the call is to be asked for."""
 
 
 def project(conversation: Conversation, row: Event, event: EventValue) -> None:
@@ -48,10 +49,9 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
         case AgentToolUse() | AgentMcpToolUse() if event.evaluated_permission == "ask":
             _open(conversation, row, event, event.terms or AskTerms(), event.reason)
         case ApprovalRequested():
-            _ask_anew(conversation, event.tool_use_id, event.terms, event.reason)
+            _ask_anew(conversation, row, event)
         case OutcomeUnknown():
-            terms = AskTerms(level="tool", effect=event.effect, risk="high", may_be_settled=False)
-            _ask_anew(conversation, event.tool_use_id, terms, UNKNOWN)
+            _void(conversation, event.tool_use_id)
         case UserToolConfirmation():
             _settle(conversation, row, event)
         case SessionStatusIdle(stop_reason=RequiresAction(event_ids=calls)):
@@ -79,13 +79,11 @@ def approval_of(conversation: Conversation, call_uid: str) -> Approval | None:
     )
     if {"user.tool_confirmation", "agent.tool_result", "agent.mcp_tool_result"} & set(later):
         return None
-    unknown = "x.outcome_unknown" in later
     asked = value.evaluated_permission == "ask"
-    if not asked and not unknown:
+    if not asked and "x.approval_requested" not in later:
         return None
-    times = asked + sum(later.count(name) for name in ASK_ANEW)
-    reason = UNKNOWN if unknown else value.reason
-    return _open(conversation, call, value, value.terms or AskTerms(), reason, times)
+    reason = UNKNOWN if "x.outcome_unknown" in later else value.reason
+    return _open(conversation, call, value, value.terms or AskTerms(), reason, _rounds(call, value))
 
 
 def propose(approval: Approval, given: dict[str, Any] | None) -> None:
@@ -104,10 +102,10 @@ def _open(
     use: AgentToolUse | AgentMcpToolUse,
     terms: AskTerms,
     reason: str,
-    times: int = 1,
+    rounds: int = 1,
 ) -> Approval:
     approval = Approval(
-        round=times,
+        round=rounds,
         organisation_id=conversation.organisation_id,
         conversation=conversation,
         root_id=root_of(conversation),
@@ -126,17 +124,29 @@ def _open(
     return approval
 
 
-def _ask_anew(conversation: Conversation, call_uid: str, terms: AskTerms, reason: str) -> None:
+def _rounds(call: Event, use: AgentToolUse | AgentMcpToolUse, up_to: Event | None = None) -> int:
+    """How often the call had to be asked for, by the log."""
+    anew = Event.objects.filter(
+        conversation=call.conversation_id, subject=call.uid, type__in=NEW_ROUND
+    )
+    if up_to is not None:
+        anew = anew.filter(seq__lte=up_to.seq)
+    return anew.count() + (use.evaluated_permission == "ask")
+
+
+def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested) -> None:
     """The same call waits again, or on other terms; consent from before counts no more.
 
     With the input it had last: what a person put in the place of the agent's stays there.
     """
+    call_uid, terms, reason = request.tool_use_id, request.terms, request.reason
     held = Approval.objects.filter(conversation=conversation, call_uid=call_uid).first()
-    call = Event.objects.filter(conversation=conversation, uid=call_uid).first()
     if held is None:
+        call = Event.objects.filter(conversation=conversation, uid=call_uid).first()
         value = call.value if call else None
         if call is not None and isinstance(value, AgentToolUse | AgentMcpToolUse):
-            _open(conversation, call, value, terms, reason)
+            rounds = _rounds(call, value, up_to=row)
+            _open(conversation, call, value, terms, reason, rounds)
         return
     held.conversation = conversation
     held.round += 1
@@ -148,6 +158,17 @@ def _ask_anew(conversation: Conversation, call_uid: str, terms: AskTerms, reason
     audit.about_approval(audit.Action.ASKED, held, reason=held.reason, round=held.round)
     outbox.announce_approval(held)
     changed.send(Approval, approval=held)
+
+
+def _void(conversation: Conversation, call_uid: str) -> None:
+    """What allowed the call before allows it no more. Nobody is asked yet: an answer that came in
+    before the question would be to none."""
+    held = Approval.objects.filter(conversation=conversation, call_uid=call_uid).first()
+    if held is None:
+        return
+    held.round += 1
+    held.state = Approval.State.CANCELLED
+    held.save(update_fields=["round", "state"])
 
 
 def _touches(approval: Approval) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.approvals import answer_as_shown
 from conversations.actions.own import own_conversation
-from conversations.approvals import ASK_ANEW
+from conversations.approvals import NEW_ROUND
 from conversations.models import Approval, Conversation, Event
 from harness.content import Text, text_of
 from harness.errors import AlreadyDecided, Conflict, NotFound, NotWaiting
@@ -166,7 +166,7 @@ def _answer_before(conversation: Conversation, call_uid: str, kind: str) -> Even
     What was answered before the call was asked about anew is no answer to the question since.
     """
     rows = Event.objects.filter(
-        conversation=conversation, subject=call_uid, type__in=(kind, *ASK_ANEW)
+        conversation=conversation, subject=call_uid, type__in=(kind, *NEW_ROUND)
     )
     last = rows.order_by("-seq").first()
     return last if last is not None and last.type == kind else None

@@ -263,8 +263,9 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
             case OutcomeUnknown():
                 card.round += 1
                 if not answered:
-                    # Whatever allowed the first attempt does not allow a second one.
-                    started, asked = False, True
+                    # Whatever allowed the first attempt does not allow a second one; the question
+                    # about that is still to come.
+                    started = asked = False
                     card.decision, card.unknown, card.state = None, True, "requested"
             case SpanToolEnd() as end:
                 card.duration = duration(end.milliseconds)

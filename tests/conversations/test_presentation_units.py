@@ -21,6 +21,7 @@ from harness.events import (
     AgentThreadContextCompacted,
     AgentToolResult,
     AgentToolUse,
+    ApprovalRequested,
     BackgroundFinished,
     BudgetReached,
     CommandDisplay,
@@ -53,6 +54,7 @@ from harness.events import (
     load,
 )
 from harness.history import Entry
+from harness.rules import AskTerms
 from tests.conversations.drawing import attribute_of, conversation, record
 
 __all__ = ["conversation"]
@@ -414,6 +416,10 @@ def unknown(call: str) -> Event:
     return OutcomeUnknown(tool_use_id=call, effect="outside")
 
 
+def asked_anew(call: str) -> Event:
+    return ApprovalRequested(tool_use_id=call, reason="Nobody knows.", terms=AskTerms())
+
+
 def result(outcome: str = "ok", text: str = "done") -> object:
     def make(call: str) -> Event:
         failed = outcome != "ok"
@@ -447,13 +453,13 @@ FREE = AgentToolUse(name="read_file", input={"path": "a.txt"})
         (ASKING, [result("stopped"), allowed], ["waiting", "stopped", "stopped"]),
         (
             FREE,
-            [started, unknown, allowed, started, result()],
-            ["requested", "running", "waiting", "requested", "running", "ok"],
+            [started, unknown, asked_anew, allowed, started, result()],
+            ["requested", "running", "requested", "waiting", "requested", "running", "ok"],
         ),
         (
             ASKING,
-            [allowed, started, unknown, denied, result("unknown")],
-            ["waiting", "requested", "running", "waiting", "denied", "unknown"],
+            [allowed, started, unknown, asked_anew, denied, result("unknown")],
+            ["waiting", "requested", "running", "requested", "waiting", "denied", "unknown"],
         ),
         (
             AgentCustomToolUse(name="x", input={}),
@@ -516,6 +522,8 @@ def test_a_call_of_unknown_outcome_asks_before_it_runs_again(
     (row,) = record(conversation, ASKING)
     record(conversation, allowed(row.uid), actor=alice)
     record(conversation, started(row.uid), unknown(row.uid))
+    assert not read(the_unit(conversation)).having(data_action="allow"), "nobody is asked yet"
+    record(conversation, asked_anew(row.uid))
 
     reader = read(the_unit(conversation))
 

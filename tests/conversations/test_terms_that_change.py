@@ -15,13 +15,15 @@ from conversations.actions.approvals import decide_approval
 from conversations.actions.messages import decide_call, post_message, request_retry, set_feature
 from conversations.actions.rules import revoke_rule, save_rule
 from conversations.log import append
-from conversations.models import Approval, Conversation, Event
+from conversations.models import Approval, AuditEntry, Conversation, Event
 from conversations.presentation.calls import Card, card_of
 from harness.content import text_of
-from harness.errors import AskedAnew, InputChanged
+from harness.errors import AskedAnew, InputChanged, NotWaiting
 from harness.events import (
     AgentToolResult,
     AgentToolUse,
+    InputTaken,
+    OutcomeUnknown,
     RetriesExhausted,
     SessionStatusIdle,
     SessionStatusRunning,
@@ -378,6 +380,68 @@ def test_asked_what_became_of_it_people_see_and_allow_the_input_it_ran_with(
     ]
     assert isinstance(last, UserToolConfirmation)
     assert last.edited_input == THAT
+
+
+def test_an_unknown_outcome_is_asked_about_once_and_on_the_terms_of_the_rules(
+    alice: User, acme: Organisation, conversation: Conversation, nobody_runs: NobodyRuns
+) -> None:
+    """An answer that comes before the question is to none: it must not be taken and asked for again."""
+    asked = waiting(conversation)
+    with nobody_runs():
+        allow(alice, asked)
+    crash_after(conversation, asked.call_uid)
+    tighten(alice, acme, two_people=True)
+    unknown = OutcomeUnknown(tool_use_id=asked.call_uid, effect="outside")
+    append(conversation.pk, [Entry.of(unknown)])
+
+    before = types(conversation)
+    with pytest.raises(NotWaiting), nobody_runs():
+        allow(alice, asked)
+    with pytest.raises(NotWaiting), nobody_runs():
+        decide_call(actor=alice, conversation=conversation, call_uid=asked.call_uid, allow=True)
+    assert types(conversation) == before
+    assert not card(conversation, asked.call_uid).asks
+
+    post_message(actor=alice, conversation=conversation, text="And?")  # wakes it
+    rested(conversation, 2)
+
+    again = waiting(conversation)
+    assert again.needed == 2
+    assert types(conversation).count("x.approval_requested") == 1
+    assert card(conversation, asked.call_uid).round == again.round
+    told = AuditEntry.objects.filter(approval_uid=asked.uid, action=AuditEntry.Action.ASKED)
+    assert told.count() == 2, "once by the agent, once for the outcome that is unknown"
+
+
+def test_a_call_nobody_was_asked_about_is_asked_about_when_its_outcome_is_unknown(
+    alice: User, converse: Converse
+) -> None:
+    """The page's card and the queue number the questions alike, or no answer would ever fit."""
+    conversation, _script = converse(
+        [reply("Over.")],
+        tools=[{"tool": "act", "permission": "always_allow"}],
+    )
+    use = AgentToolUse(name="act", input=THIS)
+    (row, *_rest) = append(
+        conversation.pk,
+        [Entry.of(SessionStatusRunning()), Entry.of(InputTaken(event_ids=())), Entry.of(use)],
+    )[2:]
+    append(conversation.pk, [Entry.of(SpanToolStart(tool_use_id=row.uid, effect="outside"))])
+    post_message(actor=alice, conversation=conversation, text="And?")  # wakes it
+    rested(conversation)
+
+    asked = waiting(conversation)
+    assert card(conversation, row.uid).round == asked.round
+    decide_call(
+        actor=alice,
+        conversation=conversation,
+        call_uid=row.uid,
+        allow=True,
+        shown=asked.effective_sha256,
+        seen_round=asked.round,
+    )
+    rested(conversation, 2)
+    assert ran == [THIS]
 
 
 # --- given up and taken up again ------------------------------------------------------------------
