@@ -92,8 +92,10 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
                 problem=f"the program “{self._program}” is not installed",
                 remedy="install bubblewrap (on Debian: apt-get install bubblewrap)",
             )
+        # What the probe's own command asks its way out for is no news to operators.
+        unheard = BubblewrapBackend(program=self._program)
         with ProbeGround() as ground:
-            return await judge(self, ground, own_view=True, python=self._python() is not None)
+            return await judge(unheard, ground, own_view=True, python=self._python() is not None)
 
     async def describe(self, policy: Policy, mounts: Mounts) -> Description:
         return describe(
