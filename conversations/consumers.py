@@ -22,6 +22,7 @@ from conversations.actions.background import cancel_background
 from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from conversations.presentation import frames
+from conversations.socketframes import Refused
 from harness.errors import Declined, NotFound
 from jobs.prepared import Prepared
 from tools_app.questions import Answer
@@ -70,8 +71,8 @@ class ConversationConsumer(FollowingConsumer):
         try:
             with translation.override(self._language):
                 frame = protocol.parse(text)
-        except protocol.Refused as refused:
-            return (refused.frame,)
+        except Refused as refused:
+            return (protocol.refusal(refused),)
         answer: protocol.Outgoing
         try:
             answer = await self._answer(frame)

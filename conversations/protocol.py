@@ -1,6 +1,6 @@
 """The words of `/ws/conversations/<uid>/`: every frame a browser may send, and may get.
 
-Incoming frames are strict and bounded; whatever breaks a rule becomes one `Refused`, which names
+Incoming frames are strict and bounded; whatever breaks a rule becomes one `Error`, which names
 the rule and the remedy and never ends the connection. Acting on frames is the consumer's.
 """
 
@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import orjson
-from django.conf import settings
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-KEY_CHARACTERS = 100
-"""Length of `conversations.Event.key`."""
+from .socketframes import KEY_CHARACTERS, Refused, bounded, check_content, object_in, validated
 
 CLOSED_BAD_ADDRESS = 4400
 CLOSED_ANONYMOUS = 4401
@@ -167,92 +165,19 @@ TYPES: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in Inc
 _ADAPTER: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discriminator="type")])
 
 
-class Refused(Exception):
-    """A frame that cannot be taken. `frame` is what the sender is told."""
-
-    def __init__(self, frame: Error) -> None:
-        super().__init__(frame.message)
-        self.frame = frame
-
-
 def parse(text: str | None) -> Incoming:
-    """The frame in `text` (None: it was a binary one). Raises `Refused` and nothing else."""
-    if text is None:
+    """The frame in `text` (None: it was a binary one). Raises `socketframes.Refused` and nothing else."""
+    data = object_in(bounded(text))
+    if data is None:
         raise Refused(
-            Error("bad_frame", _("A frame must be text."), _("Send one JSON object as text."))
+            "bad_frame",
+            _("A frame must be one JSON object."),
+            _('For example {"type": "message", "content": "Hello"}.'),
         )
-    limit: int = settings.AGENTSITE_SOCKET_FRAME_BYTES
-    if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
-        raise Refused(
-            Error(
-                "too_large",
-                _("A frame may hold at most %(limit)d bytes.") % {"limit": limit},
-                _("Send less text, or upload it as a file."),
-            )
-        )
-    try:
-        data = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        data = None
-    if not isinstance(data, dict):
-        raise Refused(
-            Error(
-                "bad_frame",
-                _("A frame must be one JSON object."),
-                _('For example {"type": "message", "content": "Hello"}.'),
-            )
-        )
-    key = _key_of(data)
-    if data.get("type") not in TYPES:
-        raise Refused(
-            Error(
-                "unknown_frame",
-                _("There is no such type of frame."),
-                _("The types are: %(types)s.") % {"types": ", ".join(TYPES)},
-                key,
-            )
-        )
-    try:
-        frame = _ADAPTER.validate_python(data)
-    except ValidationError as error:
-        raise Refused(_explained(error, key)) from None
+    frame = validated(_ADAPTER, data, TYPES)
     if isinstance(frame, PostMessage | Edit):
-        _check_content(frame)
+        check_content(frame.content, frame.key)
     return frame
-
-
-def _key_of(data: Mapping[str, Any]) -> str | None:
-    key = data.get("key")
-    return key if isinstance(key, str) and 0 < len(key) <= KEY_CHARACTERS else None
-
-
-def _explained(error: ValidationError, key: str | None) -> Error:
-    first = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(str(part) for part in first["loc"][1:]) or "type"
-    return Error(
-        "invalid",
-        f"{field}: {first['msg']}.",
-        _("Correct the field “%(field)s” and send the frame again.") % {"field": field},
-        key,
-    )
-
-
-def _check_content(frame: PostMessage | Edit) -> None:
-    limit: int = settings.AGENTSITE_MESSAGE_CHARACTERS
-    if not frame.content.strip():
-        raise Refused(
-            Error("invalid", _("content: A message needs some text."), _("Write it."), frame.key)
-        )
-    if len(frame.content) > limit:
-        raise Refused(
-            Error(
-                "too_large",
-                _("content: A message may hold at most %(limit)d characters; this one has %(has)d.")
-                % {"limit": limit, "has": len(frame.content)},
-                _("Shorten it, or upload it as a file and name the file."),
-                frame.key,
-            )
-        )
 
 
 # --- to the browser -------------------------------------------------------------------------------
@@ -269,6 +194,10 @@ class Error:
     hint: str = ""
     key: str | None = None
     type: Literal["error"] = "error"
+
+
+def refusal(refused: Refused) -> Error:
+    return Error(refused.code, refused.message, refused.hint, refused.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from conversations.actions import messages
 from conversations.actions.approvals import decide_approval
 from conversations.approvals import approval_of
 from conversations.models import Approval, Conversation, Event
+from conversations.socketframes import KEY_CHARACTERS
 from harness.errors import AlreadyDecided, Conflict, NotFound
 from harness.events import RequiresAction, SessionStatusIdle
 from harness.patterns import input_hash
 
 from .facts import TableFacts
 from .incoming import (
-    KEY_CHARACTERS,
     ApprovalResponse,
     Cancel,
     Frame,

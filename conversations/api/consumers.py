@@ -23,6 +23,7 @@ from conversations import protocol
 from conversations.following import FollowingConsumer, Gone, after_in, in_thread
 from conversations.joining import Joining
 from conversations.models import Conversation, Event
+from conversations.socketframes import Refused
 from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
 
 from . import incoming, visitors
@@ -86,7 +87,7 @@ class ChatConsumer(FollowingConsumer):
             if not isinstance(frame, incoming.Auth):
                 raise self._nobody(_("Nobody is signed in."))
             await self._enter(visitors.with_secret(frame.token))
-        except incoming.Refused:
+        except Refused:
             await self.refuse(self._nobody(_("Nobody is signed in.")))
         except Gone as gone:
             await self.refuse(gone)
@@ -262,8 +263,8 @@ class ChatConsumer(FollowingConsumer):
         try:
             with translation.override(self._language):
                 frame = incoming.parse(text)
-        except incoming.Refused as refused:
-            return (refused.frame,)
+        except Refused as refused:
+            return (incoming.refusal(refused),)
         key = {} if frame.key is None else {"key": frame.key}
         try:
             return await self._answer(frame)

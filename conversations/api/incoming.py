@@ -9,12 +9,18 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import orjson
-from django.conf import settings
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-KEY_CHARACTERS = 100
-"""Length of `conversations.Event.key`."""
+from conversations.socketframes import (
+    KEY_CHARACTERS,
+    Refused,
+    bounded,
+    check_content,
+    object_in,
+    validated,
+)
+
 REASON_CHARACTERS = 4_000
 
 CLOSED_UNAUTHORISED = 4001
@@ -114,102 +120,45 @@ TYPES: tuple[str, ...] = (
 _ADAPTER: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discriminator="type")])
 
 
-class Refused(Exception):
-    """A frame that cannot be taken. `frame` is what the sender is told."""
-
-    def __init__(self, frame: Frame) -> None:
-        super().__init__(frame["message"])
-        self.frame = frame
-
-
 def error(code: str, message: str, hint: str = "", key: str | None = None) -> Frame:
     """The one shape of an error on this socket: nothing was done, nothing is lost, it stays open."""
     said: Frame = {"type": "error", "code": code, "message": message, "hint": hint}
     return said if key is None else {**said, "key": key}
 
 
+def refusal(refused: Refused) -> Frame:
+    return error(refused.code, refused.message, refused.hint, refused.key)
+
+
 def parse(text: str | None) -> Incoming:
-    """The frame in `text` (None: it was a binary one). Raises `Refused` and nothing else.
+    """The frame in `text` (None: it was a binary one). Raises `socketframes.Refused` and nothing else.
 
     A frame without `type` is a message, and so is text that is no JSON at all.
     """
-    if text is None:
-        raise Refused(
-            error("bad_frame", _("A frame must be text."), _("Send one JSON object as text."))
-        )
-    limit: int = settings.AGENTSITE_SOCKET_FRAME_BYTES
-    if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
-        raise Refused(
-            error(
-                "too_large",
-                _("A frame may hold at most %(limit)d bytes.") % {"limit": limit},
-                _("Send less text, or upload it as a file."),
-            )
-        )
-    data = _object_in(text)
-    key = data.get("key")
-    key = key if isinstance(key, str) and 0 < len(key) <= KEY_CHARACTERS else None
-    if data.setdefault("type", "message") not in TYPES:
-        raise Refused(
-            error(
-                "unknown_frame",
-                _("There is no such type of frame."),
-                _("The types are: %(types)s.") % {"types": ", ".join(TYPES)},
-                key,
-            )
-        )
-    try:
-        frame = _ADAPTER.validate_python(data, strict=True)
-    except ValidationError as problem:
-        raise Refused(_explained(problem, key)) from None
+    data = _said(bounded(text))
+    frame = validated(_ADAPTER, {"type": "message", **data}, TYPES)
     if isinstance(frame, Message) or (isinstance(frame, Interrupt) and frame.content.strip()):
-        _check_content(frame)
+        check_content(frame.content, frame.key)
     return frame
 
 
-def _object_in(text: str) -> dict[str, Any]:
-    try:
-        data = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        # What was meant to be JSON must not become a message because it was cut off.
-        if text.strip() and text.lstrip()[0] not in '{["':
-            return {"type": "message", "content": text}
-        data = None
-    if isinstance(data, dict):
+def _said(text: str) -> dict[str, Any]:
+    data = object_in(text)
+    if data is not None:
         return data
+    # What was meant to be JSON must not become a message because it was cut off.
+    if text.strip() and text.lstrip()[0] not in '{["' and not _is_json(text):
+        return {"content": text}
     raise Refused(
-        error(
-            "bad_frame",
-            _("A frame must be one JSON object, or the plain text of a message."),
-            _('For example {"type": "message", "content": "Hello"}.'),
-        )
+        "bad_frame",
+        _("A frame must be one JSON object, or the plain text of a message."),
+        _('For example {"type": "message", "content": "Hello"}.'),
     )
 
 
-def _explained(problem: ValidationError, key: str | None) -> Frame:
-    first = problem.errors(include_url=False, include_input=False)[0]
-    field = ".".join(str(part) for part in first["loc"][1:]) or "type"
-    return error(
-        "invalid",
-        f"{field}: {first['msg']}.",
-        _("Correct the field “%(field)s” and send the frame again.") % {"field": field},
-        key,
-    )
-
-
-def _check_content(frame: Message | Interrupt) -> None:
-    limit: int = settings.AGENTSITE_MESSAGE_CHARACTERS
-    if not frame.content.strip():
-        raise Refused(
-            error("invalid", _("content: A message needs some text."), _("Write it."), frame.key)
-        )
-    if len(frame.content) > limit:
-        raise Refused(
-            error(
-                "too_large",
-                _("content: A message may hold at most %(limit)d characters; this one has %(has)d.")
-                % {"limit": limit, "has": len(frame.content)},
-                _("Shorten it, or upload it as a file and name the file."),
-                frame.key,
-            )
-        )
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        return False
+    return True

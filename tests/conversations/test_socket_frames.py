@@ -6,12 +6,13 @@ import orjson
 import pytest
 
 from conversations import protocol
+from conversations.socketframes import Refused
 
 
 def refused(text: str | None) -> protocol.Error:
-    with pytest.raises(protocol.Refused) as caught:
+    with pytest.raises(Refused) as caught:
         protocol.parse(text)
-    return caught.value.frame
+    return protocol.refusal(caught.value)
 
 
 def frame(**fields: object) -> str:
