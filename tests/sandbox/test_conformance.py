@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.attack.world import World
+from tools_app.sandbox.busy import COMMAND_LIMIT
 from tools_app.sandbox.contract import (
     KilledBy,
     Mounts,
@@ -19,7 +20,6 @@ from tools_app.sandbox.contract import (
 )
 from tools_app.sandbox.egress import Decision
 from tools_app.sandbox.policy import Policy, parse_policy
-from tools_app.sandbox.supervised import COMMAND_LIMIT
 
 
 def alive(mark: str) -> bool:

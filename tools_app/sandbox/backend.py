@@ -11,10 +11,10 @@ import shlex
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
+from tools_app.sandbox.busy import checked
 from tools_app.sandbox.contract import Capabilities, Command, Mounts, OnOutput, Result, Shell
 from tools_app.sandbox.policy import Policy
 from tools_app.sandbox.refusals import missing, refuse
-from tools_app.sandbox.supervised import checked
 
 ShellT = TypeVar("ShellT", bound=Shell)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tools_app.sandbox import cgroups, seccomp
 from tools_app.sandbox.backend import ShellBackend
+from tools_app.sandbox.busy import checked
 from tools_app.sandbox.contract import (
     Capabilities,
     Command,
@@ -41,7 +42,6 @@ from tools_app.sandbox.refusals import refuse_rule
 from tools_app.sandbox.supervised import (
     Start,
     SupervisedShell,
-    checked,
     open_supervised,
 )
 from tools_app.sandbox.traffic import Traffic

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tools_app.sandbox.backend import ShellBackend
+from tools_app.sandbox.busy import OneCommand
 from tools_app.sandbox.capture import Collector
 from tools_app.sandbox.contract import (
     DEFAULT_TIMEOUT,
@@ -31,7 +32,6 @@ from tools_app.sandbox.contract import (
     OnOutput,
     Result,
     SandboxFailed,
-    ShellBusy,
 )
 from tools_app.sandbox.descriptions import describe
 from tools_app.sandbox.environment import environment
@@ -39,7 +39,6 @@ from tools_app.sandbox.guarantees import Guarantee
 from tools_app.sandbox.limits import as_ulimits, limits_of
 from tools_app.sandbox.policy import Policy
 from tools_app.sandbox.remote import KEPT, SCRIPT
-from tools_app.sandbox.supervised import checked
 
 NAME = "openshell"
 WORKSPACE = "default"
@@ -241,7 +240,7 @@ class OpenShellBackend(ShellBackend["OpenShellShell"]):
             await asyncio.to_thread(self._client.close)
 
 
-class OpenShellShell:
+class OpenShellShell(OneCommand):
     """See `contract.Shell`. Ends with a command that is killed, because only the whole sandbox can be."""
 
     def __init__(self, client: Client, name: str, policy: Policy, mounts: Mounts) -> None:
@@ -250,13 +249,8 @@ class OpenShellShell:
         self._policy = policy
         self._mounts = mounts
         self._sent: dict[Path, bytes] = {}
-        self._command: str | None = None
         self._interrupted = asyncio.Event()
         self._closed = False
-
-    @property
-    def busy(self) -> str | None:
-        return self._command
 
     @property
     def alive(self) -> bool:
@@ -269,22 +263,13 @@ class OpenShellShell:
         timeout: float = DEFAULT_TIMEOUT,  # noqa: ASYNC109
         on_output: OnOutput | None = None,
     ) -> Result:
-        checked(command)
-        if self._command is not None:
-            raise ShellBusy(f"The shell still runs: {self._command[:200]}", hint="Wait for it.")
-        if self._closed:
-            raise SandboxFailed("The shell has ended.", hint="Run the command again for a new one.")
-        text = command if isinstance(command, str) else f"exec {shlex.join(command)}"
-        self._command = text
-        try:
+        with self.taken_by(command) as text:
             await self._carry_in()
             wall = min(timeout, self._policy.resources.wall_seconds)
             result = await self._run(text, wall, on_output)
             if not self._closed:
                 await self._carry_out()
             return result
-        finally:
-            self._command = None
 
     async def _run(self, text: str, timeout: float, on_output: OnOutput | None) -> Result:  # noqa: ASYNC109
         workdir = str(self._mounts.workdir.target)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from harness.errors import AgentError
+from tools_app.sandbox.busy import OneCommand
 from tools_app.sandbox.capture import Collector, PipeReader
 from tools_app.sandbox.contract import (
     DEFAULT_TIMEOUT,
@@ -21,14 +22,12 @@ from tools_app.sandbox.contract import (
     OnOutput,
     Result,
     SandboxFailed,
-    ShellBusy,
     Stream,
 )
 from tools_app.sandbox.diskwatch import DiskWatch
 from tools_app.sandbox.ending import limit_that_killed, wait_for_end
 from tools_app.sandbox.limits import Limits, as_ulimits
 from tools_app.sandbox.policy import Resources
-from tools_app.sandbox.supervised import checked
 
 KEPT = '"$HOME/.agentsite-shell"'
 SCRIPT = """{limits}
@@ -44,7 +43,7 @@ __agentsite_keep
 """
 
 
-class RemoteShell:
+class RemoteShell(OneCommand):
     """See `contract.Shell`. Ends with a command that is killed: its client cannot reach inside."""
 
     def __init__(
@@ -67,13 +66,8 @@ class RemoteShell:
         self._stop = stop
         self._remove = remove
         self._disk = disk
-        self._command: str | None = None
         self._interrupted = asyncio.Event()
         self._closed = False
-
-    @property
-    def busy(self) -> str | None:
-        return self._command
 
     @property
     def alive(self) -> bool:
@@ -86,19 +80,8 @@ class RemoteShell:
         timeout: float = DEFAULT_TIMEOUT,  # noqa: ASYNC109
         on_output: OnOutput | None = None,
     ) -> Result:
-        checked(command)
-        if self._command is not None:
-            raise ShellBusy(
-                f"The shell still runs: {self._command[:200]}", hint="Wait for it, or interrupt it."
-            )
-        if self._closed:
-            raise SandboxFailed("The shell has ended.", hint="Run the command again for a new one.")
-        text = command if isinstance(command, str) else f"exec {shlex.join(command)}"
-        self._command = text
-        try:
+        with self.taken_by(command) as text:
             return await self._run(text, min(timeout, self._resources.wall_seconds), on_output)
-        finally:
-            self._command = None
 
     async def _run(self, text: str, timeout: float, on_output: OnOutput | None) -> Result:  # noqa: ASYNC109
         limit = self._resources.output_kb * 1024

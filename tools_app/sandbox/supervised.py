@@ -20,59 +20,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tools_app.sandbox.busy import OneCommand
 from tools_app.sandbox.capture import Collector, PipeReader
 from tools_app.sandbox.cgroups import Group
 from tools_app.sandbox.contract import (
     DEFAULT_TIMEOUT,
-    Command,
     KilledBy,
     OnOutput,
     Result,
     SandboxFailed,
-    ShellBusy,
     Stream,
 )
 from tools_app.sandbox.diskwatch import DiskWatch
 from tools_app.sandbox.ending import limit_that_killed, wait_for_end
 from tools_app.sandbox.limits import limits_of
 from tools_app.sandbox.policy import Resources
-from tools_app.sandbox.refusals import refuse_rule
 from tools_app.sandbox.traffic import Traffic
 
-COMMAND_LIMIT = 65_536
-"""Bytes of a command; the kernel takes one argument of twice that size."""
 START_SECONDS = 20.0
 KILL_SECONDS = 10.0
 """How long a killed command may take to be gone before the whole sandbox is ended."""
-SHOWN = 200
-"""Characters of a command in the message that the shell is busy."""
-
-
-def checked(command: Command) -> None:
-    """Raises the refusal for what cannot be handed to any program."""
-    parts = [command] if isinstance(command, str) else list(command)
-    if not parts or not parts[0].strip():
-        raise refuse_rule("it is empty", "a command has a text", remedy="Say what to run.")
-    try:
-        size = sum(len(part.encode()) for part in parts)
-    except UnicodeEncodeError as problem:
-        raise refuse_rule(
-            "it holds characters that are no valid text",
-            "a command is Unicode text",
-            remedy="Write such bytes with printf and escapes.",
-        ) from problem
-    if any("\0" in part for part in parts):
-        raise refuse_rule(
-            "it holds a NUL character",
-            "the operating system ends a text there",
-            remedy=r"Write it as printf '\0' inside the command.",
-        )
-    if size > COMMAND_LIMIT:
-        raise refuse_rule(
-            f"it is {size:,} bytes long",
-            f"a command has at most {COMMAND_LIMIT:,} bytes",
-            remedy="Write the text to a file with write_file first and run that.",
-        )
 
 
 @dataclass(slots=True)
@@ -99,7 +66,7 @@ class Start:
     """Called once when the sandbox is gone."""
 
 
-class SupervisedShell:
+class SupervisedShell(OneCommand):
     """See `contract.Shell`. Made by `open_supervised`."""
 
     def __init__(self, start: Start) -> None:
@@ -110,7 +77,6 @@ class SupervisedShell:
         self._ready: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._ended: asyncio.Future[dict[str, Any]] | None = None
         self._interrupted = asyncio.Event()
-        self._command: str | None = None
         self._number = 0
         """Of the latest command, so that news of an earlier one is not taken for its own."""
         self._next: tuple[PipeReader, PipeReader] | None = None
@@ -119,10 +85,6 @@ class SupervisedShell:
         """Pipes that programs in the background still hold."""
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
-
-    @property
-    def busy(self) -> str | None:
-        return self._command
 
     @property
     def alive(self) -> bool:
@@ -251,23 +213,14 @@ class SupervisedShell:
         timeout: float = DEFAULT_TIMEOUT,  # noqa: ASYNC109
         on_output: OnOutput | None = None,
     ) -> Result:
-        checked(command)
-        if self._command is not None:
-            raise ShellBusy(
-                f"The shell still runs: {self._command[:SHOWN]}",
-                hint="Wait for it, or interrupt it.",
-            )
-        if not self.alive:
-            raise SandboxFailed("The shell has ended.", hint="Run the command again for a new one.")
-        self._command = command
-        try:
-            return await self._run(
-                command, min(timeout, self._start.resources.wall_seconds), on_output
-            )
-        finally:
-            self._command = None
-            self._ended = None
-            self._prepare_next()
+        with self.taken_by(command) as text:
+            try:
+                return await self._run(
+                    text, min(timeout, self._start.resources.wall_seconds), on_output
+                )
+            finally:
+                self._ended = None
+                self._prepare_next()
 
     async def _run(self, command: str, timeout: float, on_output: OnOutput | None) -> Result:  # noqa: ASYNC109
         start = self._start
