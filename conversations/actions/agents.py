@@ -11,20 +11,17 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_manager
+from conversations.actions.naming import named
 from conversations.models import Agent, AgentVersion, Conversation
 from conversations.models.agent import AgentQuerySet
 from conversations.permissions import has_staff_permission, require_staff
 from conversations.webhooks import outbox
 from harness.agentconfig import AgentConfig
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, NotFound
 from harness.providers.table import KINDS
 from tools_app.catalogue import find
 from tools_app.sandbox.policy import read_policy
 
-NAME_LIMIT = 100
-"""Characters; the width of the column."""
-DESCRIPTION_LIMIT = 500
-"""Characters; the width of the column."""
 AUTO = "auto"
 
 ADD = "conversations.add_agent"
@@ -170,22 +167,7 @@ def check_agent(
 ) -> tuple[str, str]:
     """Name and description tidied up; Invalid, naming the field, if one or the configuration breaks
     a rule that `AgentConfig` cannot know. `agent` is the one that may keep its own name."""
-    name = " ".join(name.replace("\0", "").split())
-    description = " ".join(description.replace("\0", "").split())
-    if not name:
-        raise Invalid(
-            _("An agent needs a name."), field="name", hint=_("Type at least one character.")
-        )
-    for field, value, limit in (
-        ("name", name, NAME_LIMIT),
-        ("description", description, DESCRIPTION_LIMIT),
-    ):
-        if len(value) > limit:
-            raise TooLarge(
-                _("The text is longer than %(limit)d characters.") % {"limit": limit},
-                field=field,
-                hint=_("Shorten it."),
-            )
+    name, description = named(name, description, missing=_("An agent needs a name."))
     taken = _offered_as(organisation, name)
     if agent is not None:
         taken = taken.none() if agent.archived_at else taken.exclude(pk=agent.pk)

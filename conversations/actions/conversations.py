@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from accounts.models import Organisation, User
 from conversations import removals
 from conversations.actions.agents import check_provider
+from conversations.actions.naming import one_line
 from conversations.background import end_here
 from conversations.log import append
 from conversations.models import (
@@ -251,7 +252,7 @@ def _own(actor: User, conversation: Conversation, *, lock: bool = False) -> Conv
 
 
 def _clean_title(title: str) -> str:
-    title = " ".join(title.replace("\0", "").split())
+    title = one_line(title)
     if len(title) > TITLE_LIMIT:
         raise Invalid(
             _("The title is longer than %(limit)d characters.") % {"limit": TITLE_LIMIT},

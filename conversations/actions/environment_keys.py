@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from accounts.tokens import hash_token, new_token
 from conversations import audit, work
+from conversations.actions.naming import one_line
 from conversations.models import Environment, EnvironmentKey, WorkItem
 from conversations.models.work import MANAGE_KEYS
 from conversations.permissions import require_staff
@@ -36,7 +37,7 @@ def create_key(*, actor: User, environment: Environment, name: str) -> IssuedKey
     """Raises Forbidden for who is not staff with the permission, NotFound, Invalid for a name or for
     an environment without workers, and Conflict when it has too many keys."""
     require_staff(actor, MANAGE_KEYS)
-    name = " ".join(name.replace("\0", "").split())
+    name = one_line(name)
     if not name:
         raise Invalid(
             _("A key needs a name."), field="name", hint=_("Say which worker will use it.")

@@ -12,16 +12,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from conversations.actions.naming import named
 from conversations.models import Conversation, Environment, SandboxRules
 from conversations.permissions import require_staff
 from conversations.webhooks import outbox
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, NotFound
 from tools_app.sandbox.policy import read_policy
 
-NAME_LIMIT = 100
-"""Characters; the width of the column."""
-DESCRIPTION_LIMIT = 500
-"""Characters; the width of the column."""
 MOST_UPLOAD_BYTES = 1024**3
 """Above this one upload would hold a worker and a disk for too long."""
 
@@ -186,22 +183,7 @@ def check_environment(
     *, name: str, description: str, upload_limit: int, backend: str = "", policy: str = ""
 ) -> Checked:
     """The values tidied up; Invalid, naming the field, if one breaks a rule."""
-    name = " ".join(name.replace("\0", "").split())
-    description = " ".join(description.replace("\0", "").split())
-    if not name:
-        raise Invalid(
-            _("An environment needs a name."), field="name", hint=_("Type at least one character.")
-        )
-    for field, value, limit in (
-        ("name", name, NAME_LIMIT),
-        ("description", description, DESCRIPTION_LIMIT),
-    ):
-        if len(value) > limit:
-            raise TooLarge(
-                _("The text is longer than %(limit)d characters.") % {"limit": limit},
-                field=field,
-                hint=_("Shorten it."),
-            )
+    name, description = named(name, description, missing=_("An environment needs a name."))
     if not 1 <= upload_limit <= MOST_UPLOAD_BYTES:
         raise Invalid(
             _("The upload limit is out of range."),

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from conversations.actions.metadata import check_metadata
+from conversations.actions.naming import one_line
 from conversations.audit import Action, about_vault
 from conversations.models import Conversation, SessionVault, Vault
 from conversations.models.vault import NAME_LIMIT
@@ -168,7 +169,7 @@ def require_in_force(vault: Vault) -> None:
 
 
 def clean_name(name: str, *, field: str = "display_name", least: int = 1) -> str:
-    name = " ".join(name.replace("\0", "").split())
+    name = one_line(name)
     if not least <= len(name) <= NAME_LIMIT:
         raise Invalid(
             _("A name has %(least)d to %(most)d characters.")

@@ -18,6 +18,7 @@ from django.views.decorators.debug import sensitive_variables
 from accounts import vault
 from accounts.models import Organisation, User
 from accounts.permissions import require_manager
+from conversations.actions.naming import one_line
 from conversations.models import WebhookDelivery, WebhookEndpoint, WebhookSecret
 from conversations.models.webhook import CHANGE
 from conversations.permissions import has_staff_permission
@@ -222,7 +223,7 @@ def check_endpoint(
     *, url: str, event_types: Sequence[str], description: str
 ) -> tuple[str, list[str], str]:
     """The three values tidied up; Invalid, naming the field, if one breaks its rule."""
-    description = " ".join(description.replace("\0", "").split())
+    description = one_line(description)
     if len(description) > DESCRIPTION_LIMIT:
         raise TooLarge(
             _("The description is longer than %(limit)d characters.")
