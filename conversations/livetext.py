@@ -8,26 +8,24 @@ window's length is `AGENTSITE_DELTA_MILLISECONDS`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 from django.conf import settings
 
 from harness.ports import LiveBlock
 from jobs.engine import engine
-from jobs.prepared import Prepared
 
 from .hub import Hub
-from .models import Event, PartialBlock, Run
+from .models import Run
+from .partials import Partial, save_partials
 
 CHECKPOINT_SECONDS = 1.0
 """How much of a block that is still arriving a killed worker may lose."""
 
-_LEFT = Prepared(
-    lambda given: PartialBlock.objects.filter(conversation=given.conversation).order_by("id")
-)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -105,19 +103,22 @@ class LiveText:
 
     async def keep_checkpoints(self) -> None:
         """Store what is open about once a second, until cancelled."""
-        while True:
-            await asyncio.sleep(CHECKPOINT_SECONDS)
-            await self.checkpoint()
+        await _keeper.keep(self)
 
     async def checkpoint(self) -> None:
         """Store what is open now, if it has grown."""
-        grown = [held for held in self._blocks.values() if len(held.text) > held.saved_pieces]
-        if not grown:
-            return
-        texts = [(held.block, "".join(held.text)) for held in grown]
-        for held in grown:
-            held.saved_pieces = len(held.text)
-        await engine.in_database(save_partials, self._conversation_id, self._run, texts)
+        await _checkpoint((self,))
+
+    def grown(self) -> list[tuple[_Waiting, Partial]]:
+        """What has grown since it was stored, with what to store of it."""
+        return [
+            (
+                held,
+                Partial(self._conversation_id, self._run.pk, held.block, "".join(held.text)),
+            )
+            for held in self._blocks.values()
+            if len(held.text) > held.saved_pieces
+        ]
 
     def _send(self, held: _Waiting) -> None:
         held.is_due = False
@@ -126,37 +127,48 @@ class LiveText:
         self._hub.extend(self._uid, held.block.uid, text)
 
 
-def save_partials(conversation_id: int, run: Run, texts: list[tuple[LiveBlock, str]]) -> None:
-    """Checkpoint text that is still arriving, unless the run lost its claim meanwhile."""
-    if not Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).exists():
+async def _checkpoint(texts: Collection[LiveText]) -> None:
+    grown = [(held, len(held.text), kept) for text in texts for held, kept in text.grown()]
+    if not grown:
         return
-    for block, text in texts:
-        PartialBlock.objects.update_or_create(
-            uid=block.uid,
-            defaults={
-                "conversation_id": conversation_id,
-                "kind": block.kind,
-                "model_request_id": block.model_request_id,
-                "continues": block.continues,
-                "text": text,
-            },
-        )
+    await engine.in_database(save_partials, [kept for _held, _pieces, kept in grown])
+    for held, pieces, _kept in grown:
+        held.saved_pieces = pieces
 
 
-def take_partials(conversation_id: int) -> list[tuple[LiveBlock, str]]:
-    """What a lost run had received and not stored, oldest first; those that made it are dropped."""
-    rows = _LEFT.all(conversation=conversation_id)
-    if not rows:
-        return []
-    known = set(
-        Event.objects.filter(uid__in=[row.uid for row in rows]).values_list("uid", flat=True)
-    )
-    kept: list[tuple[LiveBlock, str]] = []
-    for row in rows:
-        if row.uid in known:
-            row.delete()
-        elif row.text:
-            kind: Literal["text", "thinking"]
-            kind = "thinking" if row.kind == "thinking" else "text"
-            kept.append((LiveBlock(row.uid, kind, row.model_request_id, row.continues), row.text))
-    return kept
+class _Keeper:
+    """Checkpoints all runs of an event loop together: one write a second, however many stream."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._kept: set[LiveText] = set()
+        self._work: asyncio.Task[None] | None = None
+
+    async def keep(self, text: LiveText) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the engine was stopped and started again
+            self._loop, self._kept, self._work = loop, set(), None
+        self._kept.add(text)
+        if self._work is None:
+            self._work = loop.create_task(self._go_on())
+        try:
+            await loop.create_future()
+        finally:
+            self._kept.discard(text)
+            if not self._kept and self._loop is loop:
+                self._work.cancel()
+                self._work = None
+
+    async def _go_on(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            try:
+                await _checkpoint(tuple(self._kept))
+            except Exception:
+                # What was not stored counts as grown the next time.
+                logger.exception("streaming text could not be checkpointed")
+
+
+_keeper = _Keeper()
+"""The process's own."""

@@ -40,8 +40,9 @@ from .interrupts import interrupts
 from .journal import TableJournal
 from .kits import Plan, build_kit, plan_kit, providers
 from .liveoutput import LiveOutput
-from .livetext import LiveText, take_partials
+from .livetext import LiveText
 from .models import Activation, Conversation, Event, Run
+from .partials import take_partials
 from .policyrules import rules_for
 from .traces import save_request, save_response
 from .wakes import wake
