@@ -43,9 +43,20 @@ class TableJournal:
         async with self._one_at_a_time:
             with APPEND_SECONDS.time():
                 news = await self._append(entries)
-            if news:
-                self._last_seq = news[-1].seq
-            return news
+            return self._remember(news)
+
+    async def append_if_unchanged(self, *entries: Entry) -> Sequence[Entry]:
+        async with self._one_at_a_time:
+            with APPEND_SECONDS.time():
+                news = await engine.in_database(
+                    store_if_unchanged, self._conversation_id, self._run, entries, self._last_seq
+                )
+            return self._remember(news)
+
+    def _remember(self, news: Sequence[Entry]) -> Sequence[Entry]:
+        if news:
+            self._last_seq = news[-1].seq
+        return news
 
     async def _append(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         if entries and all(log.is_plain(entry.event) for entry in entries):
@@ -69,6 +80,17 @@ def store(conversation_id: int, run: Run, entries: Sequence[Entry], known_seq: i
             raise
         if rows[0].seq == known_seq + 1:
             return log.Stored(rows[0].seq, rows[0].created_at).of(entries)
+    return log.entries_after(conversation_id, known_seq)
+
+
+def store_if_unchanged(
+    conversation_id: int, run: Run, entries: Sequence[Entry], known_seq: int
+) -> list[Entry]:
+    """`store`, but only while `known_seq` is the log's last number: otherwise only what came behind it
+    is returned. A budget that refuses is told to nobody but the caller."""
+    rows = log.append(conversation_id, entries, run=run, expected_seq=known_seq)
+    if rows:
+        return log.Stored(rows[0].seq, rows[0].created_at).of(entries)
     return log.entries_after(conversation_id, known_seq)
 
 

@@ -121,20 +121,24 @@ def append(
     run: Run | None = None,
     actor: User | None = None,
     key: str | None = None,
+    expected_seq: int | None = None,
 ) -> list[Event]:
     """Store `entries` at the end of the log and return their rows.
 
     With `run`: raises `LeaseLost`, storing nothing, when that run no longer holds the conversation.
     With `key` (the sender's idempotency key, for the first entry): if the log already has it, the
-    stored row is returned and nothing is written. A model call is stored only with what it may cost
-    reserved: raises `budgets.CapReached`, storing nothing, where a budget has no room for it. Raises
-    `Conversation.DoesNotExist`.
+    stored row is returned and nothing is written. With `expected_seq`: nothing is written either, and
+    nothing returned, when that is not the number of the log's last event. A model call is stored only
+    with what it may cost reserved: raises `budgets.CapReached`, storing nothing, where a budget has no
+    room for it. Raises `Conversation.DoesNotExist`.
     """
     with transaction.atomic():
         # The row lock gives each event its number: order of seq is order of commit.
         conversation = logsql.hold(conversation_id)
         if run is not None and not logsql.running([run.pk]):
             raise _lease_lost(run)
+        if expected_seq is not None and conversation.last_seq != expected_seq:
+            return []
         if key is not None:
             known = _SENT_BEFORE.all(conversation=conversation.pk, key=key)
             if known:

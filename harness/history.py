@@ -7,6 +7,7 @@ pure: the same entries give the same answers, whoever appended them. Storing is 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -261,6 +262,16 @@ class History:
         self.entries.append(entry)
         self._fold(entry)
         self._last = entry
+
+    def followed_by(self, entries: Iterable[Entry], *, at: float) -> History:
+        """What this would be with `entries` stored behind it at that time; itself it stays as it is."""
+        ahead = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, list | dict | set | Turn):
+                setattr(ahead, name, copy(value))
+        for entry in entries:
+            ahead.add(replace(entry, at=at))
+        return ahead
 
     def _fold(self, entry: Entry) -> None:
         event = entry.event

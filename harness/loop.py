@@ -40,7 +40,7 @@ from harness.events import (
     StopDetails,
     StopReason,
 )
-from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall
+from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Turn
 from harness.kit import Kit, Signal
 from harness.messages import Message, ModelRequest
 from harness.ports import Journal, LiveBlock
@@ -91,7 +91,7 @@ class Loop:
         self.journal = journal
         self.signal = signal or Signal()
         self._may_go_on = may_go_on
-        self._dialogue = Dialogue(kit.texts, Window(kit.config.limits.context_window))
+        self._dialogue = self._new_dialogue()
         self._began_turn = kit.clock()
         self._compacted_for_error = False
         self._tried = False
@@ -101,11 +101,11 @@ class Loop:
         """Work until the log owes nothing, or a person is needed, or a limit is reached, or, asked
         before each step, `may_go_on` says no: then the log still owes what it owed.
 
+        The history is the log as it was just read; what it gained since comes with the first append.
         `partials` is text that a lost process had received and not stored. Raises `LeaseLost` when
         another worker took over, and whatever the journal raises; provider and tool failures become
         events.
         """
-        await self._append()
         if self.history.interrupt:
             self.signal.interrupt()
         await self._recover(partials)
@@ -133,8 +133,10 @@ class Loop:
         elif history.turn.open and (steered := history.steered()):
             uids = tuple(entry.uid for entry in steered)
             await self._append(Entry.of(InputTaken(event_ids=uids, steered=True)))
-        elif history.turn.reply_owed:
+        elif history.turn.reply_owed and history.running:
             await self._reply()
+        elif history.turn.reply_owed:
+            await self._begin_with_request(Entry.of(SessionStatusRunning()))
         elif history.turn.open or history.running:
             await self._rest(EndTurn())
         else:
@@ -145,10 +147,10 @@ class Loop:
         message = self.history.queued()[0]
         self._began_turn = self.kit.clock()
         self._compacted_for_error = False
-        entries = [Entry.of(InputTaken(event_ids=(message.uid,)))]
+        opening = [Entry.of(InputTaken(event_ids=(message.uid,)))]
         if not self.history.running:
-            entries.insert(0, Entry.of(SessionStatusRunning()))
-        await self._append(*entries)
+            opening.insert(0, Entry.of(SessionStatusRunning()))
+        await self._begin_with_request(*opening)
 
     async def _answer_calls(self) -> None:
         await self._be_running()
@@ -181,23 +183,57 @@ class Loop:
                 await self._append(Entry.of(InputTaken(event_ids=tuple(before))))
         await self._rest(EndTurn(), interrupted=True)
 
+    async def _begin_with_request(self, *opening: Entry) -> None:
+        """Store `opening`, after which a reply is owed, and the start of its request in one commit.
+
+        Where that cannot be, because somebody else has said something, or a limit stands in the way, or
+        more is to be done first, `opening` is stored by itself at most, and the next step sees to it.
+        """
+        ahead = self.history.followed_by(opening, at=self.kit.clock())
+        if self.kit.tracer or self._limit_reached(ahead) or self._is_full(ahead):
+            await self._append(*opening)
+            return
+        request = self._request(ahead)
+        reply = Reply(self.kit, self.history, self._append, self.signal)
+        start = reply.start(request, ahead)
+        try:
+            news = await self.journal.append_if_unchanged(*opening, start)
+        except LimitReached:
+            self._dialogue = self._new_dialogue()
+            await self._append(*opening)
+            return
+        self._take_in(news)
+        if self.history.open_request is None or self.history.open_request.uid != start.uid:
+            self._dialogue = self._new_dialogue()
+            return
+        await self._after(await reply.receive(request, continues=_continued(ahead)))
+
     async def _reply(self) -> None:
         """One model request, unless a limit says otherwise."""
-        await self._be_running()
-        limits, turn = self.kit.config.limits, self.history.turn
+        if limit := self._limit_reached(self.history):
+            reason, details = limit
+            await self._rest(reason, details=details)
+            return
+        if self._is_full(self.history) and not await self._compact():
+            return
+        reply = Reply(self.kit, self.history, self._append, self.signal)
+        continues = _continued(self.history)
+        await self._after(await reply.run(self._request(self.history), continues=continues))
+
+    def _limit_reached(self, history: History) -> tuple[StopReason, StopDetails] | None:
+        """How the turn is to rest instead of asking the model."""
+        limits, turn = self.kit.config.limits, history.turn
         if turn.steps > limits.steps:
-            await self._rest(EndTurn(), details=self._step_limit())
-        elif turn.usage.total_tokens >= self._budget:
-            await self._rest(BudgetReached(), details=self._token_budget())
-        elif self._worked_seconds() > limits.wall_clock_seconds:
-            await self._rest(BudgetReached(), details=self._wall_clock())
-        else:
-            full = self.history.context_tokens > limits.context_window * limits.compact_at
-            if full and not await self._compact():
-                return
-            reply = Reply(self.kit, self.history, self._append, self.signal)
-            continues = turn.last_text if turn.truncations else None
-            await self._after(await reply.run(self._request(), continues=continues))
+            return EndTurn(), self._step_limit()
+        if turn.usage.total_tokens >= self._budget_of(turn):
+            return BudgetReached(), self._token_budget(turn)
+        if self._worked_seconds(turn) > limits.wall_clock_seconds:
+            return BudgetReached(), self._wall_clock()
+        return None
+
+    def _is_full(self, history: History) -> bool:
+        limits = self.kit.config.limits
+        return history.context_tokens > limits.context_window * limits.compact_at
 
     async def _after(self, replied: Replied) -> None:
         """Rest where the way the reply ended says so; otherwise the log tells what comes next."""
@@ -227,16 +263,17 @@ class Loop:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    @property
-    def _model(self) -> str:
-        return self.history.turn.model or self.kit.model
+    def _model_of(self, turn: Turn) -> str:
+        return turn.model or self.kit.model
 
-    @property
-    def _budget(self) -> int:
-        return self.history.turn.token_budget or self.kit.config.limits.token_budget
+    def _budget_of(self, turn: Turn) -> int:
+        return turn.token_budget or self.kit.config.limits.token_budget
 
-    def _request(self) -> ModelRequest:
-        kit, history = self.kit, self.history
+    def _new_dialogue(self) -> Dialogue:
+        return Dialogue(self.kit.texts, Window(self.kit.config.limits.context_window))
+
+    def _request(self, history: History) -> ModelRequest:
+        kit = self.kit
         limits = kit.config.limits
         left = limits.steps - history.turn.steps
         messages = self._dialogue.messages(history.entries)
@@ -245,7 +282,7 @@ class Loop:
         elif left <= HINT_STEPS and limits.steps > HINT_STEPS:
             messages = with_note(messages, kit.texts.wrap_up_hint.format(steps_left=left))
         return ModelRequest(
-            model=self._model,
+            model=self._model_of(history.turn),
             system=kit.system_prompt(history),
             messages=messages,
             tools=kit.offered(history),
@@ -265,7 +302,8 @@ class Loop:
         if cut is None or self.history.turn.compactions >= COMPACTIONS:
             return True
         role = self.kit.config.for_role("compaction")
-        model = role.model if role.model and role.model != self.kit.config.model else self._model
+        own = self._model_of(self.history.turn)
+        model = role.model if role.model and role.model != self.kit.config.model else own
         request = summary_request(
             cut,
             texts=texts,
@@ -367,17 +405,16 @@ class Loop:
             hint="Send another message to go on, or have staff raise the agent's step limit.",
         )
 
-    def _token_budget(self) -> StopDetails:
-        used = self.history.turn.usage.total_tokens
+    def _token_budget(self, turn: Turn) -> StopDetails:
+        used, budget = turn.usage.total_tokens, self._budget_of(turn)
         return StopDetails(
             code="token_budget",
-            message=f"This message has used {used:,} of its {self._budget:,} tokens.",
+            message=f"This message has used {used:,} of its {budget:,} tokens.",
             hint="Go on with “Try again”, which starts a new budget, or have staff raise the agent's.",
         )
 
-    def _worked_seconds(self) -> float:
+    def _worked_seconds(self, turn: Turn) -> float:
         """How long the turn has been worked on, over all its runs, without the wait for people."""
-        turn = self.history.turn
         began = turn.began_at or self._began_turn
         return self.kit.clock() - began - turn.waited
 
@@ -397,7 +434,10 @@ class Loop:
 
     async def _append(self, *entries: Entry) -> None:
         """Store entries and take in everything the log gained, ours and others'."""
-        for entry in await self.journal.append(*entries):
+        self._take_in(await self.journal.append(*entries))
+
+    def _take_in(self, news: Sequence[Entry]) -> None:
+        for entry in news:
             self.history.add(entry)
         if self.history.interrupt and not self.signal.is_set:
             self.signal.interrupt()
@@ -444,6 +484,11 @@ def retry_delay(failures: int, retry_after: float | None, random: float) -> floa
     backoff = min(2.0**failures, MAX_BACKOFF)
     jittered = backoff * (1 + random / 2)
     return round(max(jittered, min(retry_after or 0.0, MAX_RETRY_AFTER)), 3)
+
+
+def _continued(history: History) -> str | None:
+    """The text block that the next reply goes on with."""
+    return history.turn.last_text if history.turn.truncations else None
 
 
 def _details(problem: AgentError) -> StopDetails:

@@ -23,6 +23,15 @@ class Journal(Protocol):
         """
         ...
 
+    async def append_if_unchanged(self, *entries: Entry) -> Sequence[Entry]:
+        """`append` for entries that hold only as long as nobody else says anything: when the log has
+        gained something since the last call, nothing is stored and only that is returned.
+
+        Of a model request that a limit refuses nothing is noted: it is meant to be asked for again by
+        `append`, with what led to it stored.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LiveBlock:

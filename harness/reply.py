@@ -71,7 +71,7 @@ class Replied:
 
 
 class Reply:
-    """One request; make one, `await run()`, throw it away."""
+    """One request; make one, `await run()`, or store its `start` and `await receive()`; throw it away."""
 
     def __init__(self, kit: Kit, history: History, append: Append, signal: Signal) -> None:
         self.kit = kit
@@ -92,25 +92,34 @@ class Reply:
 
     async def run(self, request: ModelRequest, *, continues: str | None = None) -> Replied:
         """Send `request`; `continues` is the text block that a cut-off reply left open."""
-        self._continues = continues
+        start = self.start(request, self.history)
+        if self.kit.tracer:
+            # Traces stand before the events that tell of them, so that whoever reads one finds both.
+            await self.kit.tracer.request(self.uid, request)
+        try:
+            # Storing the start reserves what the request may cost at most.
+            await self.append(start)
+        except LimitReached as limit:
+            return Replied("limit", error=limit)
+        return await self.receive(request, continues=continues)
+
+    def start(self, request: ModelRequest, history: History) -> Entry:
+        """What is to be stored before `request` leaves; `history` is the log in front of it."""
         self._began = self.kit.clock()
         self._prompt_at_most = prompt_tokens_at_most(request)
         start = SpanModelRequestStart(
             purpose=request.purpose,
             provider=self.kit.provider.name,
             model=request.model,
-            step=self.history.turn.steps + 1,
+            step=history.turn.steps + 1,
             prompt_tokens_at_most=self._prompt_at_most,
             output_tokens_at_most=request.max_output_tokens,
         )
-        if self.kit.tracer:
-            # Traces stand before the events that tell of them, so that whoever reads one finds both.
-            await self.kit.tracer.request(self.uid, request)
-        try:
-            # Storing the start reserves what the request may cost at most.
-            await self.append(Entry(self.uid, start))
-        except LimitReached as limit:
-            return Replied("limit", error=limit)
+        return Entry(self.uid, start)
+
+    async def receive(self, request: ModelRequest, *, continues: str | None = None) -> Replied:
+        """`run` for a request whose start is stored."""
+        self._continues = continues
         work = asyncio.ensure_future(self._stream(request))
         if await first_of(work, self.signal):
             work.cancel()

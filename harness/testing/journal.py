@@ -1,5 +1,7 @@
 """A journal in memory, with the durability points of a real one: for tests and evals.
 
+What it is made with is known to the run; what comes later is returned by the run's appends.
+
 `before_append` may add entries of others (a person's message, an interrupt) or raise, at any chosen
 append: that is how tests interrupt, race and kill a run at each commit point.
 """
@@ -25,6 +27,7 @@ class MemoryJournal:
         self.hook = before_append
         for entry in entries:
             self._store(entry)
+        self._given = len(self.entries)
 
     async def append(self, *entries: Entry) -> Sequence[Entry]:
         if entries:
@@ -33,6 +36,18 @@ class MemoryJournal:
                 self.hook(self, entries)
         for entry in entries:
             self._store(entry)
+        return self._news()
+
+    async def append_if_unchanged(self, *entries: Entry) -> Sequence[Entry]:
+        self.appends += 1
+        if self.hook:
+            self.hook(self, entries)
+        if self._given == len(self.entries):
+            for entry in entries:
+                self._store(entry)
+        return self._news()
+
+    def _news(self) -> Sequence[Entry]:
         news = self.entries[self._given :]
         self._given = len(self.entries)
         return news

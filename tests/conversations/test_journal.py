@@ -192,6 +192,27 @@ def test_a_journal_tells_what_others_appended_in_between(converse: Converse):
     assert seen == [[1], [2, 3], []]
 
 
+def test_what_holds_only_unchanged_is_stored_only_behind_what_is_known(converse: Converse):
+    conversation, _ = converse()
+    run = claimed(conversation)
+    seen: list[list[int]] = []
+
+    async def write() -> None:
+        journal = TableJournal(conversation.pk, run, 0)
+        seen.append([entry.seq for entry in await journal.append_if_unchanged(result())])
+        await engine.in_database(log.append, conversation.pk, [result()])
+        own = [result(), result()]
+        news = await journal.append_if_unchanged(*own)
+        seen.append([entry.seq for entry in news])
+        assert not {entry.uid for entry in own} & {entry.uid for entry in news}
+        assert journal.known_seq() == 2
+        seen.append([entry.seq for entry in await journal.append_if_unchanged(*own)])
+
+    on_engine(write)
+    assert seen == [[1], [2], [3, 4]]
+    assert numbers(conversation) == [1, 2, 3, 4]
+
+
 def test_one_that_cannot_be_stored_fails_alone(converse: Converse):
     good, bad = converse()[0], converse()[0]
     runs = {good.pk: claimed(good), bad.pk: claimed(bad)}

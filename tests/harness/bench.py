@@ -122,7 +122,7 @@ class Bench:
         self.journal.post(*posted)
         self.journal = MemoryJournal(self.journal.entries, self.journal.hook)
         self.signal = Signal()
-        history = History(features=self.features)
+        history = History(self.journal.entries, features=self.features)
         await Loop(history, self.kit, self.journal, self.signal).run(partials)
 
     def start(self, *posted: Event) -> asyncio.Task[None]:
