@@ -15,6 +15,7 @@ from functools import partial
 
 from django.conf import settings
 
+from harness.growingtext import GrowingText
 from harness.ports import LiveBlock
 from jobs.engine import engine
 
@@ -32,9 +33,10 @@ logger = logging.getLogger(__name__)
 class _Waiting:
     block: LiveBlock
     unsent: list[str] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
+    text: GrowingText = field(default_factory=GrowingText)
     is_due: bool = False
-    saved_pieces: int = 0
+    saved: int = 0
+    """Characters that the last checkpoint holds."""
 
 
 class _Tick:
@@ -114,10 +116,10 @@ class LiveText:
         return [
             (
                 held,
-                Partial(self._conversation_id, self._run.pk, held.block, "".join(held.text)),
+                Partial(self._conversation_id, self._run.pk, held.block, str(held.text)),
             )
             for held in self._blocks.values()
-            if len(held.text) > held.saved_pieces
+            if len(held.text) > held.saved
         ]
 
     def _send(self, held: _Waiting) -> None:
@@ -131,9 +133,9 @@ async def _checkpoint(texts: Collection[LiveText]) -> None:
     grown = [(held, len(held.text), kept) for text in texts for held, kept in text.grown()]
     if not grown:
         return
-    await engine.in_database(save_partials, [kept for _held, _pieces, kept in grown])
-    for held, pieces, _kept in grown:
-        held.saved_pieces = pieces
+    await engine.in_database(save_partials, [kept for _held, _length, kept in grown])
+    for held, length, _kept in grown:
+        held.saved = length
 
 
 class _Keeper:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Self
 from weakref import WeakValueDictionary
 
+from harness.growingtext import GrowingText
+
 from .hub_items import BlockClosed, Delta, Interrupted, Item, Kind, Lagged, Nudge, OpenText
 
 MAX_WAITING = 1_000
@@ -23,8 +25,7 @@ MAX_WAITING = 1_000
 class _Block:
     kind: Kind
     continues: str | None
-    pieces: list[str] = field(default_factory=list)
-    length: int = 0
+    text: GrowingText = field(default_factory=GrowingText)
 
 
 class _Inbox:
@@ -142,7 +143,7 @@ class LocalHub:
     def open_texts(self, conversation_uid: str) -> tuple[OpenText, ...]:
         with self._lock:
             return tuple(
-                OpenText(uid, block.kind, block.continues, "".join(block.pieces))
+                OpenText(uid, block.kind, block.continues, str(block.text))
                 for uid, block in self._blocks.get(conversation_uid, {}).items()
             )
 
@@ -174,9 +175,8 @@ class LocalHub:
             held = self._blocks.get(conversation_uid, {}).get(block)
             if held is None:
                 return None
-            delta = Delta(block, held.kind, held.length, text, held.continues)
-            held.pieces.append(text)
-            held.length += len(text)
+            delta = Delta(block, held.kind, len(held.text), text, held.continues)
+            held.text.append(text)
             readers = tuple(self._subscribers.get(conversation_uid, ()))
         for reader in readers:
             reader.offer(delta)

@@ -25,6 +25,7 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
 )
+from harness.growingtext import GrowingText
 from harness.history import Entry, History
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
@@ -52,11 +53,7 @@ Append = Callable[..., Awaitable[None]]
 @dataclass(slots=True)
 class _Open:
     block: LiveBlock
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
+    text: GrowingText = field(default_factory=GrowingText)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +183,7 @@ class Reply:
         held = self._open.get(index)
         if held is None:
             held = self._open[index] = self._begin(kind)
-        held.pieces.append(text)
+        held.text.append(text)
         self._output_characters += len(text)
         self.kit.live.delta(held.block, text)
 
@@ -279,7 +276,7 @@ class Reply:
     async def _close_open(self) -> None:
         """Keep, marked, the text of blocks that never ended."""
         for held in self._open.values():
-            if text := held.text:
+            if text := str(held.text):
                 event: Event = (
                     self._message(held.block, text, interrupted=True)
                     if held.block.kind == "text"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from harness.errors import ProviderError
+from harness.growingtext import GrowingText
 from harness.messages import (
     ModelRequest,
     Piece,
@@ -73,7 +74,7 @@ class Anthropic:
         self._client: AsyncAnthropic | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
-        content = request_text(request, provider=self.name, caching=self._config.prompt_caching)
+        body = _Body(request_text(request, provider=self.name, caching=self._config.prompt_caching))
         client = self._connected()
         reply = _Reply()
         begun = False
@@ -81,7 +82,8 @@ class Anthropic:
         stream: AsyncStream[Any] | None = None
         chunks: AsyncIterator[bytes] | None = None
         try:
-            stream = await _post(client, content)
+            stream = await _post(client, body)
+            body.forget()
             chunks = stream.response.aiter_bytes()
             async for event in _events(chunks):
                 if event.get("type") == "error":
@@ -180,7 +182,23 @@ class Anthropic:
         )
 
 
-async def _post(client: AsyncAnthropic, content: bytes) -> AsyncStream[Any]:
+class _Body:
+    """What is sent, for as long as it may have to be sent again. The SDK keeps a request with its
+    response, so that plain bytes would be held while the reply streams."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.length = len(content)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+    def forget(self) -> None:
+        """The service has answered."""
+        self._content = b""
+
+
+async def _post(client: AsyncAnthropic, body: _Body) -> AsyncStream[Any]:
     """`messages.create` without its walks over the whole history, which cost more than all the rest of
     a request; retries, errors and headers are the SDK's all the same."""
     from anthropic import AsyncStream  # noqa: PLC0415 - heavy, imported on first use
@@ -192,7 +210,9 @@ async def _post(client: AsyncAnthropic, content: bytes) -> AsyncStream[Any]:
     return await client.post(
         "/v1/messages",
         cast_to=Message,
-        content=content,
+        content=body,
+        # Its length is known: without this it would be sent in chunks.
+        options={"headers": {"content-length": str(body.length)}},
         stream=True,
         stream_cls=AsyncStream[RawMessageStreamEvent],
     )
@@ -234,7 +254,8 @@ class _Block:
     input: Any = None
     signature: str = ""
     data: str = ""
-    pieces: list[str] = field(default_factory=list)
+    text: GrowingText = field(default_factory=GrowingText)
+    """So far; of a call, its arguments as JSON."""
     mender: Mender = field(default_factory=Mender)
 
 
@@ -296,12 +317,12 @@ class _Reply:
             case "signature_delta":
                 block.signature += delta["signature"]
             case "input_json_delta":
-                block.pieces.append(delta["partial_json"])
+                block.text.append(delta["partial_json"])
 
     def _show(self, block: _Block, text: str) -> Iterator[Piece]:
         text = block.mender.feed(text)
         if text:
-            block.pieces.append(text)
+            block.text.append(text)
             delta = TextDelta if block.kind == "text" else ThinkingDelta
             yield delta(self._next, text)
 
@@ -315,7 +336,7 @@ class _Reply:
             yield ThinkingDone(self._next, "", redacted_data=block.data)
         elif block.kind in ("text", "thinking"):
             yield from self._show(block, block.mender.rest())
-            text = "".join(block.pieces)
+            text = str(block.text)
             if not text and not block.signature:
                 return
             if block.kind == "text":
@@ -328,7 +349,7 @@ class _Reply:
 
     def _call(self, block: _Block) -> ToolCallDone:
         self._called = True
-        arguments, invalid = parsed_arguments("".join(block.pieces))
+        arguments, invalid = parsed_arguments(str(block.text))
         if not arguments and not invalid and isinstance(block.input, dict):
             # some services send it with the start of the block
             arguments, invalid = whole_arguments(block.input)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -28,10 +29,11 @@ from harness.messages import (
     UsageSeen,
 )
 from harness.modelcards import CARDS, card_for
+from harness.providers import anthropic_request
 from harness.providers.anthropic import ENDS
 from harness.providers.anthropic_request import KEPT_BYTES, request_body, request_text
 from harness.providers.contract import Provider
-from harness.providers.scripted import Script, call, reply, think
+from harness.providers.scripted import Hold, Script, call, reply, say, think
 from harness.providers.table import ProviderConfig, build
 from harness.testing.anthropic_rules import check_request
 from harness.testing.messages_api import MessagesApi
@@ -171,6 +173,29 @@ async def test_one_connection_serves_reply_after_reply():
         for _ in range(3):
             await pieces_of(provider, ask())
         assert api.connections == 1
+
+
+async def test_what_was_sent_is_not_held_while_the_reply_streams():
+    request, hold = ask("Hello " * 200_000), Hold()
+    async with served([say("First ", hold, "second")]) as (provider, api):
+        tracemalloc.start()
+        try:
+            stream = provider.stream(request)
+            while not isinstance(await anext(stream), TextDelta):
+                pass
+            snapshot = tracemalloc.take_snapshot()
+        finally:
+            tracemalloc.stop()
+        made = tracemalloc.Filter(inclusive=True, filename_pattern=anthropic_request.__file__)
+        held = sum(trace.size for trace in snapshot.filter_traces([made]).traces)
+        hold.release.set()
+        assert isinstance([piece async for piece in stream][-1], ReplyDone)
+        (headers,) = api.headers
+        (got,) = api.requests
+    assert int(headers["content-length"]) > 1_200_000
+    assert "transfer-encoding" not in headers
+    assert got.messages == request.messages
+    assert held < 10_000
 
 
 # --- errors ----------------------------------------------------------------------------------------
