@@ -343,6 +343,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     AGENTSITE_DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    DATABASES["default"]["ENGINE"] = "agentsite.sqlite3"
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,

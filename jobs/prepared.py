@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.query import get_related_populators
 from django.db.transaction import TransactionManagementError
@@ -39,14 +41,19 @@ class Given:
         return _Value(name)
 
 
+Converter = tuple[int, Any, Callable[[Any, Any, Any], Any]]
+"""The place of a column that is not used as the database gives it, its expression, what makes of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Built:
     sql: str
     parameters: Sequence[Any]
     locks: bool
-    converted: Sequence[tuple[int, Any]]
-    """Places of columns that are not used as the database gives them, with their expressions."""
+    columns: Sequence[Any]
     make: Callable[[Sequence[Any]], Any]
+    converters: WeakKeyDictionary[BaseDatabaseWrapper, Sequence[Converter]]
+    """By connection, to which they belong; each thread has its own."""
 
 
 class Prepared(Generic[Row]):
@@ -63,45 +70,48 @@ class Prepared(Generic[Row]):
         self._built: dict[str, _Built] = {}
 
     def all(self, **given: Any) -> list[Row]:
-        built = self._for_this_database()
-        with connection.cursor() as cursor:
-            cursor.execute(built.sql, _filled(built, given))
+        here = connections[DEFAULT_DB_ALIAS]
+        built = self._for_this_database(here)
+        with here.cursor() as cursor:
+            cursor.execute(built.sql, _filled(built, given, here))
             rows = cursor.fetchall()
-        return _made(built, rows)
+        return _made(built, rows, here)
 
     def first(self, **given: Any) -> Row | None:
         """The first in the order of the queryset."""
-        built = self._for_this_database()
-        with connection.cursor() as cursor:
-            cursor.execute(built.sql, _filled(built, given))
+        here = connections[DEFAULT_DB_ALIAS]
+        built = self._for_this_database(here)
+        with here.cursor() as cursor:
+            cursor.execute(built.sql, _filled(built, given, here))
             row = cursor.fetchone()
-        return _made(built, [row])[0] if row is not None else None
+        return _made(built, [row], here)[0] if row is not None else None
 
     def exists(self, **given: Any) -> bool:
-        built = self._for_this_database()
-        with connection.cursor() as cursor:
-            cursor.execute(built.sql, _filled(built, given))
+        here = connections[DEFAULT_DB_ALIAS]
+        built = self._for_this_database(here)
+        with here.cursor() as cursor:
+            cursor.execute(built.sql, _filled(built, given, here))
             return cursor.fetchone() is not None
 
-    def _for_this_database(self) -> _Built:
-        built = self._built.get(connection.vendor)
+    def _for_this_database(self, here: BaseDatabaseWrapper) -> _Built:
+        built = self._built.get(here.vendor)
         if built is None:
-            built = self._built[connection.vendor] = _built(self._build(Given()))
-        if built.locks and not connection.in_atomic_block:
+            built = self._built[here.vendor] = _built(self._build(Given()), here)
+        if built.locks and not here.in_atomic_block:
             raise TransactionManagementError("A query that locks rows needs a transaction.")
         return built
 
 
-def _built(queryset: QuerySet[Any, Any]) -> _Built:
-    compiler = queryset.query.get_compiler(connection=connection)
+def _built(queryset: QuerySet[Any, Any], here: BaseDatabaseWrapper) -> _Built:
+    compiler = queryset.query.get_compiler(connection=here)
     sql, parameters = compiler.as_sql()
-    columns = [expression for expression, _sql, _alias in compiler.select]
     return _Built(
         sql=sql,
         parameters=parameters,
         locks=queryset.query.select_for_update,
-        converted=[(place, column) for place, column in enumerate(columns) if _converters(column)],
+        columns=[expression for expression, _sql, _alias in compiler.select],
         make=tuple if queryset.query.values_select else _maker(compiler, queryset.db),
+        converters=WeakKeyDictionary(),
     )
 
 
@@ -121,33 +131,37 @@ def _maker(compiler: Any, alias: str) -> Callable[[Sequence[Any]], Any]:
     return make
 
 
-def _made(built: _Built, rows: Sequence[Sequence[Any]]) -> list[Any]:
+def _made(built: _Built, rows: Sequence[Sequence[Any]], here: BaseDatabaseWrapper) -> list[Any]:
     if not rows:
         return []
-    # Asked for each time: they belong to a connection, and this query to all of them.
-    converters = [(place, column, _converters(column)) for place, column in built.converted]
+    converters = built.converters.get(here)
+    if converters is None:
+        converters = built.converters[here] = _converters(built.columns, here)
     made = []
     for row in rows:
         values = list(row)
-        for place, column, functions in converters:
-            for function in functions:
-                values[place] = function(values[place], column, connection)
+        for place, column, function in converters:
+            values[place] = function(values[place], column, here)
         made.append(built.make(values))
     return made
 
 
-def _converters(column: Any) -> list[Callable[[Any, Any, Any], Any]]:
-    return [*connection.ops.get_db_converters(column), *column.get_db_converters(connection)]
-
-
-def _filled(built: _Built, given: dict[str, Any]) -> list[Any]:
+def _converters(columns: Sequence[Any], here: BaseDatabaseWrapper) -> list[Converter]:
     return [
-        _adapted(given[each.name]) if isinstance(each, _Value) else each
+        (place, column, function)
+        for place, column in enumerate(columns)
+        for function in (*here.ops.get_db_converters(column), *column.get_db_converters(here))
+    ]
+
+
+def _filled(built: _Built, given: dict[str, Any], here: BaseDatabaseWrapper) -> list[Any]:
+    return [
+        _adapted(given[each.name], here) if isinstance(each, _Value) else each
         for each in built.parameters
     ]
 
 
-def _adapted(value: Any) -> Any:
+def _adapted(value: Any, here: BaseDatabaseWrapper) -> Any:
     if isinstance(value, datetime):
-        return connection.ops.adapt_datetimefield_value(value)
+        return here.ops.adapt_datetimefield_value(value)
     return value

@@ -1,5 +1,4 @@
-from django.db.backends.sqlite3 import base
-
+from agentsite.sqlite3 import base
 from tests.killing.commits import Counting
 
 
