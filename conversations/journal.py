@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TypeVar
 
 from harness.history import Entry
 from jobs.engine import engine
@@ -21,6 +22,8 @@ from .budgets import CapReached
 from .models import Run
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 AT_ONCE = 200
 """Appends of one commit at most, so that none is kept waiting by a crowd."""
@@ -48,9 +51,7 @@ class TableJournal:
     async def append_if_unchanged(self, *entries: Entry) -> Sequence[Entry]:
         async with self._one_at_a_time:
             with APPEND_SECONDS.time():
-                news = await engine.in_database(
-                    store_if_unchanged, self._conversation_id, self._run, entries, self._last_seq
-                )
+                news = await self._append(entries, if_unchanged=True)
             return self._remember(news)
 
     def _remember(self, news: Sequence[Entry]) -> Sequence[Entry]:
@@ -58,16 +59,34 @@ class TableJournal:
             self._last_seq = news[-1].seq
         return news
 
-    async def _append(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+    async def _append(
+        self, entries: Sequence[Entry], *, if_unchanged: bool = False
+    ) -> Sequence[Entry]:
         if entries and all(log.is_plain(entry.event) for entry in entries):
-            stored = await _together.append(log.Asked(self._run, entries))
+            expected = self._last_seq if if_unchanged else None
+            stored = await _to_its_end(_together.append(log.Asked(self._run, entries, expected)))
             if stored is not None:
                 if stored.first_seq == self._last_seq + 1:
                     return stored.of(entries)
                 entries = ()  # others came in between: read theirs and ours
-        return await engine.in_database(
-            store, self._conversation_id, self._run, entries, self._last_seq
+        work = engine.in_database(
+            store_if_unchanged if if_unchanged else store,
+            self._conversation_id,
+            self._run,
+            entries,
+            self._last_seq,
         )
+        return await _to_its_end(asyncio.ensure_future(work))
+
+
+async def _to_its_end(work: asyncio.Future[T]) -> T:
+    """Its result; who is cancelled meanwhile goes on only when it is over: a thread that writes cannot
+    be stopped, and what comes next must find in the log what it wrote."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
 
 
 def store(conversation_id: int, run: Run, entries: Sequence[Entry], known_seq: int) -> list[Entry]:
@@ -105,11 +124,8 @@ class _Together:
         self._waiting: list[tuple[log.Asked, asyncio.Future[Answer]]] = []
         self._work: asyncio.Task[None] | None = None
 
-    async def append(self, asked: log.Asked) -> Answer:
-        """Where the entries stand; None when they must be stored by themselves. Raises `LeaseLost`.
-
-        Who is cancelled before the commit began stores nothing.
-        """
+    def append(self, asked: log.Asked) -> asyncio.Future[Answer]:
+        """Where the entries stand; None when they must be stored by themselves. Raises `LeaseLost`."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the engine was stopped and started again
             self._loop, self._waiting, self._work = loop, [], None
@@ -117,14 +133,12 @@ class _Together:
         self._waiting.append((asked, answer))
         if self._work is None or self._work.done():
             self._work = asyncio.ensure_future(self._store_all())
-        return await answer
+        return answer
 
     async def _store_all(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-            batch = [each for each in batch if not each[1].done()]
-            if batch:
-                await self._store(batch)
+            await self._store(batch)
 
     async def _store(self, batch: Sequence[tuple[log.Asked, asyncio.Future[Answer]]]) -> None:
         answers: Sequence[log.Stored | Exception | None]
@@ -137,8 +151,6 @@ class _Together:
             logger.warning("%d appends are tried one by one", len(batch), exc_info=True)
             answers = [None] * len(batch)
         for (_asked, waiting), answer in zip(batch, answers, strict=True):
-            if waiting.done():
-                continue
             if isinstance(answer, Exception):
                 waiting.set_exception(answer)
             else:

@@ -13,7 +13,6 @@ from datetime import datetime
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
@@ -111,8 +110,6 @@ _SENT_BEFORE = Prepared(
     lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
 )
 
-_ANSWERS_FROM_OUTSIDE = ("user.custom_tool_result", "user.tool_result")
-
 
 def append(
     conversation_id: int,
@@ -170,6 +167,8 @@ class Asked:
 
     run: Run
     entries: Sequence[Entry]
+    expected_seq: int | None = None
+    """As for `append`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ def append_together(asked: Sequence[Asked]) -> list[Stored | LeaseLost | None]:
 
     Each is answered for itself: a run that no longer holds its conversation gets its `LeaseLost` and
     stores nothing. None: nothing was stored, because somebody else holds the conversation at this
-    moment, or it is gone; `append` waits for the one and tells of the other.
+    moment, or it is gone, or its log has grown; `append` waits for the one and tells of the others.
     """
     with transaction.atomic():
         held = logsql.hold_free([each.run.conversation_id for each in asked])
@@ -210,6 +209,8 @@ def append_together(asked: Sequence[Asked]) -> list[Stored | LeaseLost | None]:
                 answers.append(None)
             elif each.run.pk not in running:
                 answers.append(_lease_lost(each.run))
+            elif each.expected_seq not in {None, found[1]}:
+                answers.append(None)
             else:
                 uid, last_seq = found
                 news += [
@@ -355,17 +356,9 @@ def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:
     match rest.stop_reason:
         case EndTurn():
             return conversation.queued_count > 0 or _has_untold_ends(conversation)
-        case RequiresAction(event_ids=calls):
-            events = Event.objects.filter(conversation=conversation)
-            answered = Q(type__in=_ANSWERS_FROM_OUTSIDE, subject__in=calls)
-            # What was decided about a call that a worker has now, was heeded when it got it.
-            own = [call for call in calls if call not in handouts.open_calls(conversation)]
-            decided = Q(type="user.tool_confirmation", subject__in=own)
-            return (
-                events.filter(answered | decided).exists()
-                or Event.objects.waiting_interrupts(conversation.pk).exists()
-            )
         case _:
+            # Nothing can have come right before a rest for a person, which is stored only if the run
+            # has read all there is.
             return False
 
 

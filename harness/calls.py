@@ -38,6 +38,8 @@ from harness.policy import Verdict
 from harness.tools import Effect, HandedOut, Outcome, Tool, check_input, perform
 
 Append = Callable[..., Awaitable[None]]
+AppendIfUnchanged = Callable[..., Awaitable[bool]]
+"""Whether the entries were stored; either way what the log gained was taken in."""
 
 GRACE = 0.5
 """Seconds that a workspace write gets to finish when a person stops the turn: it is nearly done, and
@@ -107,10 +109,18 @@ def hand_out(call: OpenCall, tool: Tool, told: HandedOut) -> Entry:
 class Calls:
     """The open calls of one step."""
 
-    def __init__(self, kit: Kit, history: History, append: Append, signal: Signal) -> None:
+    def __init__(
+        self,
+        kit: Kit,
+        history: History,
+        append: Append,
+        append_if_unchanged: AppendIfUnchanged,
+        signal: Signal,
+    ) -> None:
         self.kit = kit
         self.history = history
         self.append = append
+        self.append_if_unchanged = append_if_unchanged
         self.signal = signal
         self._in_order = asyncio.Lock()
 
@@ -119,6 +129,11 @@ class Calls:
 
         What changed the workspace is answered as unknown; for what reached outside a person is asked.
         """
+        while settled := self._settled():
+            if await self.append_if_unchanged(*settled):
+                return
+
+    def _settled(self) -> list[Entry]:
         settled: list[Entry] = []
         for call in self.history.unanswered():
             if call.started_effect == Effect.OUTSIDE:
@@ -128,21 +143,31 @@ class Calls:
                 settled.append(Entry.of(event))
             elif call.started_effect not in {None, Effect.READ}:
                 settled.append(refusal_of(call, UNKNOWN, "unknown"))
-        if settled:
-            await self.append(*settled)
+        return settled
 
     async def stop(self) -> None:
         """Answer every open call as stopped."""
-        calls = self.history.unanswered()
-        if calls:
-            await self.append(*(refusal_of(call, STOPPED, "stopped") for call in calls))
+        while calls := self.history.unanswered():
+            stopped = (refusal_of(call, STOPPED, "stopped") for call in calls)
+            if await self.append_if_unchanged(*stopped):
+                return
 
     async def answer(self) -> None:
         """Refuse what may not run, run what may, and leave what a person must decide.
 
-        Returns early when a person interrupts; unfinished calls are then left for `stop`.
+        What was judged is stored only if nobody said anything meanwhile: else it is judged again, with
+        her word. Returns early when a person interrupts; unfinished calls are then left for `stop`.
         """
         await self.kit.refresh_rules()
+        while not self.history.interrupt:
+            refused, asked, allowed = self._judged()
+            if refused or asked:
+                await self.append_if_unchanged(*refused, *asked)
+            elif not allowed or await self._run(allowed):
+                return
+
+    def _judged(self) -> tuple[list[Entry], list[Entry], list[tuple[OpenCall, Tool]]]:
+        """The refusals and questions to store, and the calls that may run."""
         refused: list[Entry] = []
         asked: list[Entry] = []
         allowed: list[tuple[OpenCall, Tool]] = []
@@ -179,14 +204,12 @@ class Calls:
                     tool_use_id=call.uid, reason=judgement.reason, terms=judgement.terms
                 )
                 asked.append(Entry.of(request))
-        if refused or asked:
-            await self.append(*refused, *asked)
-        if allowed:
-            await self._run(allowed)
+        return refused, asked, allowed
 
-    async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> None:
+    async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
+        """False, with nothing run, where somebody has said something since they were judged."""
         # That they are about to run is stored before any of them runs.
-        await self.append(
+        stored = await self.append_if_unchanged(
             *(
                 Entry.of(
                     SpanToolStart(
@@ -198,12 +221,15 @@ class Calls:
                 for call, tool in calls
             )
         )
+        if not stored:
+            return False
         tasks = [asyncio.ensure_future(self._perform(call, tool)) for call, tool in calls]
         if await first_of_all(tasks, self.signal):
             await self._wind_down(calls, tasks)
         for task in tasks:
             if not task.cancelled():
                 task.result()
+        return True
 
     async def _wind_down(
         self, calls: Sequence[tuple[OpenCall, Tool]], tasks: Sequence[asyncio.Task[None]]

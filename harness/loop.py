@@ -92,6 +92,7 @@ class Loop:
         self.signal = signal or Signal()
         self._may_go_on = may_go_on
         self._dialogue = self._new_dialogue()
+        self._calls = Calls(kit, history, self._append, self._append_if_unchanged, self.signal)
         self._began_turn = kit.clock()
         self._compacted_for_error = False
         self._tried = False
@@ -132,7 +133,7 @@ class Loop:
             await self._answer_calls()
         elif history.turn.open and (steered := history.steered()):
             uids = tuple(entry.uid for entry in steered)
-            await self._append(Entry.of(InputTaken(event_ids=uids, steered=True)))
+            await self._append_if_unchanged(Entry.of(InputTaken(event_ids=uids, steered=True)))
         elif history.turn.reply_owed and history.running:
             await self._reply()
         elif history.turn.reply_owed:
@@ -154,18 +155,14 @@ class Loop:
 
     async def _answer_calls(self) -> None:
         await self._be_running()
-        known = self.history.last_seq
-        await Calls(self.kit, self.history, self._append, self.signal).answer()
-        # What was stored last told of all that came before it. Before the rest for a person her word
-        # is looked for once more.
-        if self.history.unanswered() or self.history.last_seq == known:
-            await self._append()
+        await self._calls.answer()
         waiting = self.history.unanswered()
         if waiting and not self.history.interrupt and not any(map(self._is_decided, waiting)):
             handed = all(self.history.is_handed_out(call.uid) for call in waiting)
-            await self._rest(
-                RequiresAction(event_ids=tuple(call.uid for call in waiting)),
-                details=_FOR_WORKERS if handed else None,
+            reason = RequiresAction(event_ids=tuple(call.uid for call in waiting))
+            # Not over a word of hers that came meanwhile.
+            await self._append_if_unchanged(
+                *self._ending(reason, details=_FOR_WORKERS if handed else None)
             )
 
     def _is_decided(self, call: OpenCall) -> bool:
@@ -174,13 +171,14 @@ class Loop:
 
     async def _stop(self) -> None:
         """A person interrupted: what is open is answered as stopped and the turn ends, exactly once."""
-        await Calls(self.kit, self.history, self._append, self.signal).stop()
+        await self._calls.stop()
         interrupt = self.history.interrupt
         if not self.history.turn.open and interrupt is not None:
             # A message that was interrupted before its turn began is not answered any more.
             before = [entry.uid for entry in self.history.queued() if entry.seq < interrupt.seq]
-            if before:
-                await self._append(Entry.of(InputTaken(event_ids=tuple(before))))
+            taken = Entry.of(InputTaken(event_ids=tuple(before)))
+            if before and not await self._append_if_unchanged(taken):
+                return
         await self._rest(EndTurn(), interrupted=True)
 
     async def _begin_with_request(self, *opening: Entry) -> None:
@@ -191,7 +189,7 @@ class Loop:
         """
         ahead = self.history.followed_by(opening, at=self.kit.clock())
         if self.kit.tracer or self._limit_reached(ahead) or self._is_full(ahead):
-            await self._append(*opening)
+            await self._append_if_unchanged(*opening)
             return
         request = self._request(ahead)
         reply = Reply(self.kit, self.history, self._append, self.signal)
@@ -200,7 +198,7 @@ class Loop:
             news = await self.journal.append_if_unchanged(*opening, start)
         except LimitReached:
             self._dialogue = self._new_dialogue()
-            await self._append(*opening)
+            await self._append_if_unchanged(*opening)
             return
         self._take_in(news)
         if self.history.open_request is None or self.history.open_request.uid != start.uid:
@@ -343,11 +341,19 @@ class Loop:
         interrupted: bool = False,
         first: Sequence[Event] = (),
     ) -> None:
-        """End the turn, or its part until a person answers, with its one terminal event."""
+        """End the turn with its one terminal event."""
+        ending = self._ending(reason, details=details, interrupted=interrupted)
+        await self._append(*(Entry.of(event) for event in first), *ending)
+
+    def _ending(
+        self,
+        reason: StopReason,
+        *,
+        details: StopDetails | None = None,
+        interrupted: bool = False,
+    ) -> list[Entry]:
         idle = SessionStatusIdle(stop_reason=reason, stop_details=details, interrupted=interrupted)
-        await self._append(
-            *(Entry.of(event) for event in first), Entry.of(self._usage()), Entry.of(idle)
-        )
+        return [Entry.of(self._usage()), Entry.of(idle)]
 
     async def _fail(self, replied: Replied) -> None:
         """Put the request off when that may help and has not been tried too often; else end the turn."""
@@ -436,6 +442,12 @@ class Loop:
         """Store entries and take in everything the log gained, ours and others'."""
         self._take_in(await self.journal.append(*entries))
 
+    async def _append_if_unchanged(self, *entries: Entry) -> bool:
+        """Whether they were stored: not over what somebody else has said, which is taken in instead."""
+        news = await self.journal.append_if_unchanged(*entries)
+        self._take_in(news)
+        return bool(news) and news[-1].uid == entries[-1].uid
+
     def _take_in(self, news: Sequence[Entry]) -> None:
         for entry in news:
             self.history.add(entry)
@@ -472,7 +484,7 @@ class Loop:
                 estimated=True,
             )
             await self._append(Entry.of(end))
-        await Calls(self.kit, self.history, self._append, self.signal).recover()
+        await self._calls.recover()
 
 
 def retry_delay(failures: int, retry_after: float | None, random: float) -> float:
