@@ -83,6 +83,7 @@ _CALLS_FOR_A_RUN = (
     UserCustomToolResult,
     UserToolResult,
     RetryRequested,
+    WakeDue,
     BackgroundFinished,
 )
 """What must not be forgotten although the wake that announces it may be."""
@@ -109,6 +110,8 @@ _AFTER = Prepared(
 _SENT_BEFORE = Prepared(
     lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
 )
+
+_WAKERS = ("x.background_finished", "x.wake_due")
 
 
 def append(
@@ -355,17 +358,17 @@ def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:
     """Whether something that came right before this rest is left for another run."""
     match rest.stop_reason:
         case EndTurn():
-            return conversation.queued_count > 0 or _has_untold_ends(conversation)
+            return conversation.queued_count > 0 or _something_wakes(conversation)
         case _:
             # Nothing can have come right before a rest for a person, which is stored only if the run
             # has read all there is.
             return False
 
 
-def _has_untold_ends(conversation: Conversation) -> bool:
-    """Whether a background command has ended and no turn has taken that in."""
-    ends = Event.objects.filter(conversation=conversation, type="x.background_finished")
-    return ends.filter(processed_at=None).exists()
+def _something_wakes(conversation: Conversation) -> bool:
+    """Whether a wake has come due, or a background command has ended, and no turn has taken it in."""
+    wakers = Event.objects.filter(conversation=conversation, type__in=_WAKERS)
+    return wakers.filter(processed_at=None).exists()
 
 
 def _mark_processed(conversation: Conversation, uids: Sequence[str]) -> int:

@@ -46,7 +46,14 @@ from harness.errors import (
     RateLimited,
     TooLarge,
 )
-from harness.events import AgentMessage, SessionStatusRunning
+from harness.events import (
+    AgentMessage,
+    EndTurn,
+    InputTaken,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    WakeDue,
+)
 from harness.history import Entry
 from harness.providers.scripted import Hold, call, reply, say
 from jobs.dispatch import dispatch
@@ -628,6 +635,27 @@ def test_a_wake_that_comes_due_between_two_looks_is_not_lost(alice: User, conver
         Wake.objects.filter(reason="second").update(due_at=Now() - timedelta(seconds=1))
     assert [entry.event.reason for entry in taken] == ["first"]
     assert Wake.objects.waiting().get().reason == "second"
+
+
+def test_a_wake_that_came_due_outlives_the_process_that_told_the_log(
+    alice: User, converse: Converse
+):
+    """S-97: the process dies before a turn takes it; the sweep finds that a run is owed."""
+    conversation, _ = converse(lambda _request: "Yes.")
+    first, second = (Entry.of(WakeDue(reason=name)) for name in ("first", "second"))
+    log.append(conversation.pk, [first, second])
+    assert claims.lost_conversations() == [conversation.pk]
+
+    taken = InputTaken(event_ids=(first.uid,))
+    over = SessionStatusIdle(stop_reason=EndTurn())
+    log.append(conversation.pk, [Entry.of(SessionStatusRunning()), Entry.of(taken)])
+    log.append(conversation.pk, [Entry.of(over)])
+    assert claims.lost_conversations() == [conversation.pk], "the other one waits as well"
+
+    wake(conversation.pk)
+    rested(conversation, 2)
+    assert types(conversation).count("x.input_taken") == 2
+    assert claims.lost_conversations() == []
 
 
 def test_slow_tools_hold_up_no_write_to_the_log(alice: User, converse: Converse):
