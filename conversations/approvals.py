@@ -6,7 +6,7 @@ it needless. What people do with one is in `actions.approvals`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +28,7 @@ from harness.patterns import input_hash
 from harness.policy import UNKNOWN
 from harness.rules import AskTerms
 
-from . import audit
+from . import audit, handouts
 from .models import Approval, ApprovalDecision, Conversation, Event
 from .policyrules import root_of
 from .touches import touched_by
@@ -55,8 +55,9 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
         case UserToolConfirmation():
             _settle(conversation, row, event)
         case SessionStatusIdle(stop_reason=RequiresAction(event_ids=calls)):
-            _cancel(conversation, except_for=calls)
-            _reopen(conversation, calls)
+            asking = set(calls) - handouts.open_calls(conversation)
+            _cancel(conversation, except_for=asking)
+            _reopen(conversation, asking)
         case SessionStatusIdle() | SessionStatusTerminated():
             _cancel(conversation)
         case _:
@@ -168,7 +169,9 @@ def _void(conversation: Conversation, call_uid: str) -> None:
         return
     held.round += 1
     held.state = Approval.State.CANCELLED
-    held.save(update_fields=["round", "state"])
+    held.closed_at, held.closed_by = timezone.now(), None
+    held.save(update_fields=["round", "state", "closed_at", "closed_by"])
+    changed.send(Approval, approval=held)
 
 
 def _touches(approval: Approval) -> dict[str, Any]:
@@ -220,7 +223,7 @@ def _settle(conversation: Conversation, row: Event, answer: UserToolConfirmation
     changed.send(Approval, approval=held)
 
 
-def _cancel(conversation: Conversation, except_for: Sequence[str] = ()) -> None:
+def _cancel(conversation: Conversation, except_for: Collection[str] = ()) -> None:
     """Nobody needs an answer any more: the call was answered otherwise or is given up."""
     waiting = Approval.objects.filter(conversation=conversation, state=Approval.State.PENDING)
     for held in waiting.exclude(call_uid__in=except_for).select_related("conversation"):
@@ -232,7 +235,7 @@ def _cancel(conversation: Conversation, except_for: Sequence[str] = ()) -> None:
         changed.send(Approval, approval=held)
 
 
-def _reopen(conversation: Conversation, calls: Sequence[str]) -> None:
+def _reopen(conversation: Conversation, calls: Collection[str]) -> None:
     """A turn that was given up with its calls open goes on: the same questions wait again."""
     given_up = Approval.objects.filter(conversation=conversation, state=Approval.State.CANCELLED)
     for held in given_up.filter(call_uid__in=calls).select_related("conversation"):

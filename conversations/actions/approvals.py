@@ -93,7 +93,7 @@ def decide_approval(
         held = _held(actor, approval)
         if (known := _answered_with(held, answer)) is not None:
             return known
-        if held.is_overdue:
+        if held.is_overdue and not _has_gone_on(held):
             _expire(held)
             late = True
         else:
@@ -260,6 +260,10 @@ def _require_waiting(held: Approval) -> None:
         raise NotWaiting(_("This call has its answer already."))
 
 
+_ANSWERED = {"agent.tool_result", "agent.mcp_tool_result", "user.tool_result"}
+_BEGUN = {"span.tool_start", "x.call_handed_out"}
+
+
 def _has_gone_on(held: Approval) -> bool:
     """Whether the call was answered or began to run without waiting for this answer."""
     about = list(
@@ -267,13 +271,10 @@ def _has_gone_on(held: Approval) -> bool:
         .order_by("seq")
         .values_list("type", flat=True)
     )
-    if {"agent.tool_result", "agent.mcp_tool_result"} & set(about):
+    if _ANSWERED & set(about):
         return True
-    last = about[::-1]
-    if "span.tool_start" not in last:
-        return False
-    unknown = last.index("x.outcome_unknown") if "x.outcome_unknown" in last else len(last)
-    return last.index("span.tool_start") < unknown
+    turns = [kind for kind in about if kind in _BEGUN or kind == "x.outcome_unknown"]
+    return bool(turns) and turns[-1] in _BEGUN
 
 
 def _require_entitled(actor: User, held: Approval) -> None:
@@ -389,7 +390,7 @@ def _confirm(held: Approval, event: UserToolConfirmation, actor: User | None) ->
 @transaction.atomic
 def _expire_if_overdue(pk: int) -> bool:
     held = _locked(Approval.objects.filter(pk=pk).first())
-    if held is None or not held.is_overdue:
+    if held is None or not held.is_overdue or _has_gone_on(held):
         return False
     _expire(held)
     return True

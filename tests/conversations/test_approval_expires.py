@@ -14,13 +14,16 @@ from conversations.actions.approvals import decide_approval, expire_approvals
 from conversations.actions.messages import post_message
 from conversations.approvals import changed
 from conversations.jobs import expire_overdue_approvals
+from conversations.log import append
 from conversations.models import Approval, AuditEntry
-from harness.errors import Expired
+from harness.errors import Expired, NotWaiting
+from harness.events import SpanToolStart
+from harness.history import Entry
 from harness.providers.scripted import call, reply
 from jobs.engine import engine
 
 from .asking import asks
-from .conftest import Converse, rested
+from .conftest import Converse, rested, types
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,6 +80,40 @@ def test_nobody_answers_the_model_is_told_the_turn_goes_on_and_every_page_says_w
         decide_approval(
             actor=alice, approval=asked, verdict="approve", input_hash=asked.effective_sha256
         )
+
+
+def test_what_runs_by_an_answer_to_another_call_does_not_run_out(
+    alice: User, converse: Converse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its question is needless by then, which the next rest says; nobody denied anything."""
+    wrote = call("write_file", path="a.txt", content="one")
+    conversation, _script = converse(
+        [reply(wrote, wrote), reply("Written.")], features={"approval": True}
+    )
+    post_message(actor=alice, conversation=conversation, text="Write twice.")
+    rested(conversation)
+    first, second = Approval.objects.order_by("id")
+    monkeypatch.setattr("conversations.actions.approvals.wake", lambda _pk: None)
+    decide_approval(
+        actor=alice,
+        approval=first,
+        verdict="approve",
+        input_hash=first.effective_sha256,
+        scope="conversation",
+    )
+    began = SpanToolStart(tool_use_id=second.call_uid, effect="workspace")
+    append(conversation.pk, [Entry.of(began)])
+    let_time_pass()
+
+    assert expire_approvals() == 0
+    with pytest.raises(NotWaiting):
+        decide_approval(
+            actor=alice, approval=second, verdict="approve", input_hash=second.effective_sha256
+        )
+
+    second.refresh_from_db()
+    assert second.state == "pending"
+    assert types(conversation).count("user.tool_confirmation") == 1
 
 
 def test_one_that_cannot_be_closed_is_logged_and_holds_up_no_other(

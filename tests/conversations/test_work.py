@@ -148,6 +148,29 @@ def test_a_call_that_asks_is_no_work_until_a_person_allowed_it(alice, begin, key
     assert taken(key).conversation_id == conversation.pk
 
 
+def test_what_a_worker_has_by_an_answer_to_another_call_asks_nobody_any_more(alice, begin, key):
+    conversation = begin(reply(*RUN.parts, *RUN.parts), reply("Made."), tools=ASKS)
+    first, second = Approval.objects.order_by("id")
+    decide_approval(
+        actor=alice,
+        approval=first,
+        verdict="approve",
+        input_hash=first.effective_sha256,
+        scope="conversation",
+    )
+    rested(conversation, 2)
+    assert unanswered(conversation) == 2
+    assert not Approval.objects.waiting().exists()
+    second.refresh_from_db()
+    assert second.state == "cancelled"
+    item = taken(key)
+    for call_uid in work.tell(item):
+        answer(item, call_uid)
+    rested(conversation, 3)
+    assert conversation.stop_reason == "end_turn"
+    assert not Approval.objects.waiting().exists()
+
+
 def test_a_denied_call_is_never_work(alice, begin, key):
     conversation = begin(WRITE, reply("I see."), tools=ASKS)
     decide_call(
