@@ -120,5 +120,6 @@ urlpatterns = [
     ),
     path("models", modellist.Models.as_view(), name="models"),
     path("models/<path:name>", modellist.OneModel.as_view(), name="model"),
-    re_path(r"^.*$", Nothing.as_view(), name="nothing"),
+    # Not `.*`, which ends at a line feed.
+    re_path("", Nothing.as_view(), name="nothing"),
 ]

@@ -72,6 +72,13 @@ def test_a_nul_in_an_address_finds_nothing(program, converse, address):
         assert answer.json()["data"] == []
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["models/one%0Amore", "sessions/%0A/", "no/such%0A", "a%0A%0Ab"])
+def test_an_address_with_a_line_feed_is_answered_by_this_door_and_not_by_a_page(program, address):
+    answer = program.get(f"/v1/{address}")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found_error")
+
+
 def test_a_number_that_is_no_place_in_a_log_is_refused():
     request = HttpRequest()
     request.META["HTTP_LAST_EVENT_ID"] = "9" * 5_000
