@@ -39,6 +39,11 @@ class _Waiting:
     """Characters that the last checkpoint holds."""
 
 
+def _resolve(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
 class _Tick:
     """Sends on what all runs of an event loop have gathered, in one go: a timer for each would wake the
     loop, and that of the sockets, hundreds of times as often."""
@@ -55,6 +60,12 @@ class _Tick:
         if not self._due:
             loop.call_later(settings.AGENTSITE_DELTA_MILLISECONDS / 1000, self._send_all)
         self._due.append(send)
+
+    async def next(self) -> None:
+        """Wait for it."""
+        came = asyncio.get_running_loop().create_future()
+        self.add(partial(_resolve, came))
+        await came
 
     def _send_all(self) -> None:
         due, self._due = self._due, []
@@ -91,7 +102,7 @@ class LiveText:
         held.unsent.append(text)
         if not held.is_due:
             held.is_due = True
-            _tick.add(partial(self._send, held))
+            _tick.add(partial(self._send_due, held))
 
     def end(self, block: LiveBlock) -> None:
         held = self._blocks.pop(block.uid, None)
@@ -102,6 +113,14 @@ class LiveText:
         """Forget what is open, when the run ends in a way that stored nothing of it."""
         for held in list(self._blocks.values()):
             self.end(held.block)
+
+    async def stride(self) -> None:
+        """Send on what was gathered, then wait until others would have: what comes meanwhile is read
+        and sent on in one piece."""
+        for held in self._blocks.values():
+            if held.unsent:
+                self._send(held)
+        await _tick.next()
 
     async def keep_checkpoints(self) -> None:
         """Store what is open about once a second, until cancelled."""
@@ -122,8 +141,12 @@ class LiveText:
             if len(held.text) > held.saved
         ]
 
-    def _send(self, held: _Waiting) -> None:
+    def _send_due(self, held: _Waiting) -> None:
         held.is_due = False
+        if held.unsent:
+            self._send(held)
+
+    def _send(self, held: _Waiting) -> None:
         text = "".join(held.unsent)
         held.unsent.clear()
         self._hub.extend(self._uid, held.block.uid, text)

@@ -532,6 +532,9 @@ class _Collecting:
     def end(self, block: LiveBlock) -> None:
         pass
 
+    async def stride(self) -> None:
+        pass
+
 
 def _spans_only(append: Append) -> Append:
     """Stores a request's span and drops its content, which is no part of the dialogue."""

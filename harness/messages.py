@@ -165,6 +165,12 @@ class UsageSeen:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class Lull:
+    """Text is trickling in, and what had come of it was given. Whoever waits a moment before asking on
+    gets what comes meanwhile in one go, which costs less than piece by piece. Says nothing itself."""
+
+
 ReplyEnd = Literal[
     "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause", "refusal", "context_full"
 ]
@@ -182,4 +188,13 @@ class ReplyDone:
     """Why it refused, when it says so."""
 
 
-Piece = TextDelta | ThinkingDelta | TextDone | ThinkingDone | ToolCallDone | UsageSeen | ReplyDone
+Piece = (
+    TextDelta
+    | ThinkingDelta
+    | TextDone
+    | ThinkingDone
+    | ToolCallDone
+    | UsageSeen
+    | Lull
+    | ReplyDone
+)

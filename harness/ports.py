@@ -44,13 +44,18 @@ class LiveBlock:
 
 
 class Live(Protocol):
-    """Carries deltas to whoever watches. Never blocks and never fails; losing one loses nothing."""
+    """Carries deltas to whoever watches. Never fails; losing one loses nothing."""
 
     def begin(self, block: LiveBlock) -> None: ...
 
     def delta(self, block: LiveBlock, text: str) -> None: ...
 
     def end(self, block: LiveBlock) -> None: ...
+
+    async def stride(self) -> None:
+        """What came of a reply was said. Returns at once, or after as short a while as nobody who
+        reads along would notice; then what came meanwhile is said in one go."""
+        ...
 
 
 class Tracer(Protocol):
@@ -71,6 +76,9 @@ class Silent:
         pass
 
     def end(self, block: LiveBlock) -> None:
+        pass
+
+    async def stride(self) -> None:
         pass
 
     async def request(self, model_request_id: str, request: ModelRequest) -> None:

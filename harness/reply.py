@@ -30,6 +30,7 @@ from harness.history import Entry, History
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
 from harness.messages import (
+    Lull,
     ModelRequest,
     Piece,
     ReplyDone,
@@ -170,6 +171,8 @@ class Reply:
                 self._call_done(piece)
             case UsageSeen():
                 self._seen = piece.usage
+            case Lull():
+                await self.kit.live.stride()
             case ReplyDone():
                 self._done = piece
             case _:

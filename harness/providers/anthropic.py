@@ -19,6 +19,7 @@ import orjson
 from harness.errors import ProviderError
 from harness.growingtext import GrowingText
 from harness.messages import (
+    Lull,
     ModelRequest,
     Piece,
     ReplyDone,
@@ -57,6 +58,9 @@ ENDS: Mapping[str, ReplyEnd] = {
 
 _LOG = logging.getLogger(__name__)
 
+TRICKLE = 16
+"""Deltas that come at once are no trickle if they are more than these: waiting would save nothing."""
+_LULL = Lull()
 _CONNECT_SECONDS = 10.0
 _DRAIN_SECONDS = 1.0
 """How long the end of a finished response is awaited, so that its connection can be used again."""
@@ -85,15 +89,23 @@ class Anthropic:
             stream = await _post(client, body)
             body.forget()
             chunks = stream.response.aiter_bytes()
-            async for event in _events(chunks):
-                if event.get("type") == "error":
-                    failure = self._told(event, request.model)
+            data = EventData()
+            async for chunk in chunks:
+                deltas = 0
+                for event in _events(data, chunk):
+                    if event.get("type") == "error":
+                        failure = self._told(event, request.model)
+                        break
+                    for piece in reply.pieces(event):
+                        begun = begun or not isinstance(piece, UsageSeen)
+                        deltas += isinstance(piece, TextDelta | ThinkingDelta)
+                        yield piece
+                    if reply.ended:
+                        return
+                if failure is not None:
                     break
-                for piece in reply.pieces(event):
-                    begun = begun or not isinstance(piece, UsageSeen)
-                    yield piece
-                if reply.ended:
-                    return
+                if 0 < deltas <= TRICKLE:
+                    yield _LULL
         except Exception as error:
             failure = self._failure(error, request.model, opened=stream is not None)
             if failure is None:
@@ -218,17 +230,16 @@ async def _post(client: AsyncAnthropic, body: _Body) -> AsyncStream[Any]:
     )
 
 
-async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[Event]:
-    """The stream's events, unchecked. What is no JSON raises what `_failure` knows."""
-    data = EventData()
-    async for chunk in chunks:
-        for text in data.feed(chunk):
-            try:
-                event = orjson.loads(text)
-            except orjson.JSONDecodeError:
-                event = parsed_event(text)  # it knows halves of characters, which services send
-            if isinstance(event, dict):
-                yield event
+def _events(data: EventData, chunk: bytes) -> Iterator[Event]:
+    """The events that are complete with this chunk, unchecked. What is no JSON raises what `_failure`
+    knows."""
+    for text in data.feed(chunk):
+        try:
+            event = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            event = parsed_event(text)  # it knows halves of characters, which services send
+        if isinstance(event, dict):
+            yield event
 
 
 async def _finish(stream: AsyncStream[Any], rest: AsyncIterator[bytes] | None) -> None:

@@ -29,6 +29,7 @@ from harness.errors import (
     UnknownModel,
 )
 from harness.messages import (
+    Lull,
     Message,
     ModelRequest,
     Piece,
@@ -131,7 +132,8 @@ def ask(
 
 
 async def pieces_of(provider: Provider, request: ModelRequest) -> list[Piece]:
-    return [piece async for piece in provider.stream(request)]
+    """Without lulls, which depend on how the bytes came."""
+    return [piece async for piece in provider.stream(request) if not isinstance(piece, Lull)]
 
 
 async def pieces_until_error(
@@ -141,7 +143,8 @@ async def pieces_until_error(
     pieces: list[Piece] = []
     try:
         async for piece in provider.stream(request):
-            pieces.append(piece)  # noqa: PERF401 - what came before the error is wanted
+            if not isinstance(piece, Lull):
+                pieces.append(piece)  # noqa: PERF401 - what came before the error is wanted
     except ProviderError as error:
         return pieces, error
     raise AssertionError(f"no error ended {pieces}")
@@ -155,7 +158,7 @@ def check_pieces(pieces: Sequence[Piece]) -> None:
     number, texts, kind = 0, [""], ""
     for piece in pieces[:-1]:
         assert not isinstance(piece, ReplyDone), "only one end"
-        if isinstance(piece, UsageSeen):
+        if isinstance(piece, UsageSeen | Lull):
             continue
         assert piece.index == number, f"{piece} where block {number} is open"
         match piece:
@@ -180,7 +183,7 @@ def whole(pieces: Sequence[Piece], traits: Traits) -> list[Piece]:
     kept: list[Piece] = []
     for piece in pieces:
         match piece:
-            case TextDelta() | ThinkingDelta() | UsageSeen():
+            case TextDelta() | ThinkingDelta() | UsageSeen() | Lull():
                 continue
             case ThinkingDone() if not traits.signatures:
                 kept.append(replace(piece, signature=""))

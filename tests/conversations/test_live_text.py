@@ -65,6 +65,46 @@ async def test_what_several_runs_gathered_goes_out_in_the_same_stride():
         assert await piece(readers[1]) == (1, "c")
 
 
+async def test_what_was_gathered_goes_out_as_soon_as_nothing_more_is_there_to_say():
+    hub = LocalHub()
+    reader = hub.subscribe("one")
+    text, block = live(hub, "one")
+    for word in ("Said ", "at ", "once"):
+        text.delta(block, word)
+    striding = asyncio.ensure_future(text.stride())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    async with asyncio.timeout(0):  # it is there already: nothing is waited for
+        assert await piece(reader) == (0, "Said ")
+        assert await piece(reader) == (5, "at once")
+    assert not striding.done()
+    await striding
+    text.delta(block, "!")
+    assert await piece(reader) == (12, "!")
+
+
+async def test_the_strides_of_several_runs_end_together():
+    hub = LocalHub()
+    runs = [live(hub, uid) for uid in ("one", "two")]
+    first = asyncio.ensure_future(runs[0][0].stride())
+    await asyncio.sleep(WINDOW / 3)
+    second = asyncio.ensure_future(runs[1][0].stride())
+    await first
+    await asyncio.sleep(0)
+    assert second.done()
+
+
+async def test_a_stride_that_is_given_up_keeps_nobody_else_in_theirs():
+    hub = LocalHub()
+    runs = [live(hub, uid) for uid in ("one", "two")]
+    given_up, other = (asyncio.ensure_future(text.stride()) for text, _block in runs)
+    await asyncio.sleep(0)
+    given_up.cancel()
+    async with asyncio.timeout(5):
+        await other
+    assert given_up.cancelled()
+
+
 async def test_a_block_that_has_ended_says_nothing_any_more():
     hub = LocalHub()
     reader = hub.subscribe("one")

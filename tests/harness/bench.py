@@ -83,6 +83,9 @@ class Heard:
     def end(self, block: LiveBlock) -> None:
         self.open.discard(block.uid)
 
+    async def stride(self) -> None:
+        pass
+
     def text_of(self, uid: str) -> str:
         return "".join(text for block, text in self.deltas if block == uid)
 

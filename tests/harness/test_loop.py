@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -43,11 +45,11 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.loop import retry_delay
-from harness.messages import Usage
+from harness.messages import Lull, ModelRequest, Piece, ReplyDone, TextDelta, TextDone, Usage
 from harness.ports import LiveBlock
 from harness.providers.scripted import Fail, Hold, Scripted, call, garbled_call, reply, say, think
 from harness.tools import Effect
-from tests.harness.bench import Bench, make_tool, noting, noting_ids, said, scripted
+from tests.harness.bench import Bench, Heard, make_tool, noting, noting_ids, said, scripted
 from tools_app.builtin import wakes
 
 
@@ -286,6 +288,43 @@ async def test_an_error_that_no_provider_may_raise_ends_the_turn_and_nothing_mor
     await bench.run(said("Go."))
     assert bench.events(SessionError)[0].error.code == "provider_error"
     assert len(idles(bench)) == 1
+
+
+async def test_in_a_lull_a_stride_is_taken_before_the_reply_is_read_on():
+    class Trickling:
+        name = "scripted"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+            for piece in (TextDelta(0, "Half "), Lull(), TextDelta(0, "of it"), Lull()):
+                read.append(piece)
+                yield piece
+            yield TextDone(0, "Half of it")
+            yield ReplyDone("end_turn", Usage())
+
+    @dataclass
+    class Striding(Heard):
+        began: asyncio.Event = field(default_factory=asyncio.Event)
+        may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
+        strides: int = 0
+
+        async def stride(self) -> None:
+            self.strides += 1
+            self.began.set()
+            await self.may_go_on.wait()
+
+    read: list[Piece] = []
+    live = Striding()
+    bench = Bench(Trickling(), live=live)
+    run = bench.start(said("Go."))
+    async with asyncio.timeout(5):
+        await live.began.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert read == [TextDelta(0, "Half "), Lull()]
+        live.may_go_on.set()
+        await run
+    assert live.strides == 2
+    assert texts(bench) == ["Half of it"]
 
 
 async def test_a_refusal_is_a_rest_of_its_own():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import traceback
@@ -16,11 +17,13 @@ import pytest
 from harness.content import Text
 from harness.errors import BadCredentials, BrokenStream, Overloaded, ProviderUnreachable
 from harness.messages import (
+    Lull,
     Message,
     ModelRequest,
     ModelSettings,
     ReplyDone,
     TextDelta,
+    TextDone,
     ThinkingDone,
     ToolAnswer,
     ToolCall,
@@ -30,7 +33,7 @@ from harness.messages import (
 )
 from harness.modelcards import CARDS, card_for
 from harness.providers import anthropic_request
-from harness.providers.anthropic import ENDS
+from harness.providers.anthropic import ENDS, TRICKLE
 from harness.providers.anthropic_request import KEPT_BYTES, request_body, request_text
 from harness.providers.contract import Provider
 from harness.providers.scripted import Hold, Script, call, reply, say, think
@@ -94,6 +97,39 @@ async def test_usage_is_known_before_the_reply_ends():
     assert first.usage == Usage(11, 1, 3, 2)
     assert isinstance(last, ReplyDone)
     assert last.usage == Usage(11, 5, 3, 2)
+
+
+async def test_a_lull_follows_text_that_trickles_in():
+    held = Hold()
+    async with served([reply(say("Half of it", held, " and the rest."))]) as (provider, _):
+        stream = provider.stream(ask())
+        first = [await anext(stream) for _ in range(3)]
+        assert [type(piece) for piece in first] == [UsageSeen, TextDelta, Lull]
+        assert not held.release.is_set()
+        held.release.set()
+        rest = [piece async for piece in stream]
+    assert rest[0] == TextDelta(0, " and the rest.")
+    assert isinstance(rest[-1], ReplyDone)
+
+
+async def test_no_lull_follows_what_comes_all_at_once():
+    held = Hold()
+    many = "x" * (TRICKLE + 1)
+    async with served([reply(say(many, held), chunk=1)]) as (provider, _):
+        stream = provider.stream(ask())
+        first = [await anext(stream) for _ in range(TRICKLE + 2)]
+        following = asyncio.ensure_future(anext(stream))
+        await held.reached.wait()
+        held.release.set()
+        assert isinstance(await following, TextDone)
+        assert not any(isinstance(piece, Lull) for piece in first)
+        assert not [piece async for piece in stream if isinstance(piece, Lull)]
+
+
+async def test_a_call_is_never_waited_for():
+    async with served([reply(call("look", path="a.py"), chunk=3, delay=0.001)]) as (provider, _):
+        pieces = [piece async for piece in provider.stream(ask())]
+    assert [type(piece) for piece in pieces] == [UsageSeen, ToolCallDone, ReplyDone]
 
 
 async def test_redacted_thinking_is_kept_for_the_next_request():
