@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from jobs.metrics import RUNS_LOST
 from jobs.prepared import Prepared
 
-from . import activations, seats
+from . import activations, logsql, seats
 from .models import Activation, Conversation, Run, Wake
 from .models.conversation import ConversationQuerySet
 from .wakes import forget_woken, wake
@@ -77,8 +77,8 @@ def claim(conversation_id: int, cause: str = Activation.Cause.HINT) -> Run | Non
                 return None
             if not seats.take(conversation):
                 return None
-            run = Run.objects.create(
-                conversation_id=conversation_id, worker=worker(), lease_until=_lease_end()
+            run = logsql.begin_run(
+                conversation_id, worker(), seconds=settings.AGENTSITE_LEASE_SECONDS
             )
             activations.lease(run, cause=Activation.Cause(cause))
             return run

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 from django.db.models import Model
+from django.utils import timezone
 from orjson import Fragment
 
 from .models import Budget, Conversation, Event, Run
@@ -95,6 +96,36 @@ def running(run_ids: Collection[int]) -> set[int]:
             [*run_ids, Run.State.RUNNING.value],
         )
         return {pk for (pk,) in cursor.fetchall()}
+
+
+def begin_run(conversation_id: int, worker: str, *, seconds: int) -> Run:
+    """Store a run that holds the conversation for so long, by the database's clock, so that hosts need
+    not agree on the time. Raises `IntegrityError` while another one does."""
+    run = Run(conversation_id=conversation_id, worker=worker, started_at=timezone.now())
+    tells = connection.features.can_return_columns_from_insert
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {_RUNS} (conversation_id, state, worker, lease_until, stop_reason, error,"
+            f" started_at) VALUES (%s, %s, %s, {_FROM_NOW[connection.vendor]}, '', '', %s)"
+            f"{' RETURNING id' if tells else ''}",
+            [
+                conversation_id,
+                run.state,
+                worker,
+                f"{seconds} seconds",
+                connection.ops.adapt_datetimefield_value(run.started_at),
+            ],
+        )
+        run.pk = cursor.fetchone()[0] if tells else cursor.lastrowid
+    run._state.adding, run._state.db = False, connection.alias
+    return run
+
+
+_FROM_NOW = {
+    "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', %s)",
+    "postgresql": "STATEMENT_TIMESTAMP() + %s::interval",
+}
+"""So much later than now, as the ORM's `Now` has it."""
 
 
 def keep(conversation: Conversation) -> None:

@@ -338,6 +338,22 @@ def test_of_many_claimants_exactly_one_wins(converse: Converse):
     assert sum(run is not None for run in won) == 1
 
 
+def test_a_claim_holds_for_its_lease_by_the_databases_clock(converse: Converse, settings):
+    settings.AGENTSITE_LEASE_SECONDS = 90
+    conversation, _ = converse()
+    run = claims.claim(conversation.pk)
+    assert run is not None
+    held = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, ended_at=None)
+    assert held.filter(lease_until__gt=Now() + timedelta(seconds=80)).exists()
+    assert held.filter(lease_until__lt=Now() + timedelta(seconds=91)).exists()
+    assert (run.conversation, run.worker) == (conversation, claims.worker())
+    assert claims.claim(conversation.pk) is None, "nobody else gets it"
+    assert claims.renew(run)
+    assert claims.release(run)
+    run.refresh_from_db()
+    assert run.state == Run.State.RESTED
+
+
 def test_a_run_that_lost_its_lease_can_write_nothing(converse: Converse):
     """S-96 †: fenced by the claim that each append checks."""
     conversation, _ = converse()
