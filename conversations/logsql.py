@@ -1,7 +1,7 @@
 """The statements of an append, written out for both databases: building them is what the ORM costs most.
 
-Only for `log`, `spending`, `budgets` and the journal of claims, inside their transactions, where a
-model call waits for each of them. What an event changes is decided there; everything that is not this
+Only for `log`, `spending`, `budgets`, `partials` and the journal of claims, inside their transactions,
+where a model call waits for each of them. What an event changes is decided there; everything that is not this
 hot stays with the ORM.
 """
 
@@ -18,12 +18,13 @@ from django.db.models import Model
 from django.utils import timezone
 from orjson import Fragment
 
-from .models import Budget, Conversation, Event, Run
+from .models import Budget, Conversation, Event, PartialBlock, Run
 
 _EVENTS = Event._meta.db_table
 _CONVERSATIONS = Conversation._meta.db_table
 _RUNS = Run._meta.db_table
 _BUDGETS = Budget._meta.db_table
+_PARTIALS = PartialBlock._meta.db_table
 
 _HELD = (
     "id",
@@ -75,11 +76,12 @@ def hold_free(conversation_ids: Collection[int]) -> dict[int, tuple[str, int]]:
 
     It waits for no row, so that nobody's slow transaction holds up the other conversations.
     """
+    ids = _padded(list(conversation_ids))
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT id, uid, last_seq FROM {_CONVERSATIONS}"
-            f" WHERE id IN ({_marks(conversation_ids)}) ORDER BY id{_locking(skip=True)}",
-            list(conversation_ids),
+            f" WHERE id IN ({_marks(ids)}) ORDER BY id{_locking(skip=True)}",
+            ids,
         )
         return {pk: (uid, last_seq) for pk, uid, last_seq in cursor.fetchall()}
 
@@ -90,10 +92,11 @@ def running(run_ids: Collection[int]) -> set[int]:
     A statement of its own, after the conversation is locked: one that both locks and looks at another
     table would see that table as it was before it waited for the lock.
     """
+    ids = _padded(list(run_ids))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT id FROM {_RUNS} WHERE id IN ({_marks(run_ids)}) AND state = %s",
-            [*run_ids, Run.State.RUNNING.value],
+            f"SELECT id FROM {_RUNS} WHERE id IN ({_marks(ids)}) AND state = %s",
+            [*ids, Run.State.RUNNING.value],
         )
         return {pk for (pk,) in cursor.fetchall()}
 
@@ -141,7 +144,9 @@ def keep(conversation: Conversation) -> None:
 
 def lengthen(counts: Sequence[tuple[int, int]], *, at: datetime) -> None:
     """Note of each held conversation (by key) that its log has grown by so many events."""
-    values = ", ".join(["(%s, %s)"] * len(counts))
+    # No conversation has the number that fills up.
+    pairs = [*counts, *[(0, 0)] * (_room_for(len(counts)) - len(counts))]
+    values = ", ".join(["(%s, %s)"] * len(pairs))
     with connection.cursor() as cursor:
         # Columns of a list of values have the same names on both databases.
         cursor.execute(
@@ -149,7 +154,7 @@ def lengthen(counts: Sequence[tuple[int, int]], *, at: datetime) -> None:
             f" FROM (VALUES {values}) AS news WHERE {_CONVERSATIONS}.id = news.column1",
             [
                 connection.ops.adapt_datetimefield_value(at),
-                *(value for pair in counts for value in pair),
+                *(value for pair in pairs for value in pair),
             ],
         )
 
@@ -224,6 +229,31 @@ def insert_events(events: Sequence[NewEvent], *, at: datetime) -> None:
             cursor.executemany(_INSERT_EVENT, [(*event, stamp, stamp) for event in events])
 
 
+class NewPartial(NamedTuple):
+    """A row of text that is still arriving, before it has a key."""
+
+    uid: str
+    conversation_id: int
+    kind: str
+    model_request_id: str
+    continues: str | None
+    text: str
+
+
+_KEEP_PARTIAL = (
+    f"INSERT INTO {_PARTIALS} ({', '.join(NewPartial._fields)}, updated_at)"
+    f" VALUES ({', '.join(['%s'] * 7)})"
+    " ON CONFLICT (uid) DO UPDATE SET text = EXCLUDED.text, updated_at = EXCLUDED.updated_at"
+)
+
+
+def keep_partials(partials: Sequence[NewPartial], *, at: datetime) -> None:
+    """Store these texts, each in place of what was stored of it before."""
+    stamp = connection.ops.adapt_datetimefield_value(at)
+    with connection.cursor() as cursor:
+        cursor.executemany(_KEEP_PARTIAL, [(*partial, stamp) for partial in partials])
+
+
 def mark_processed(conversation_id: int, uids: Sequence[str], *, at: datetime) -> list[str]:
     """Have these events wait no more. The types of those that did."""
     if not uids:
@@ -267,6 +297,17 @@ def payload_of(event_uid: str) -> dict[str, Any]:
         raise Event.DoesNotExist(f"There is no event {event_uid}.")
     payload: dict[str, Any] = json.loads(row[0])
     return payload
+
+
+def _room_for(count: int) -> int:
+    """The next power of two, so that statements about many rows are a few, whatever their number: each
+    that SQLite has prepared is kept for its text, as large as it has rows, by every thread."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+def _padded(ids: list[int]) -> list[int]:
+    """Filled up by naming the last one again."""
+    return ids + ids[-1:] * (_room_for(len(ids)) - len(ids))
 
 
 def _marks(values: Iterable[object]) -> str:

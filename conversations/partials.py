@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.db import transaction
+from django.utils import timezone
 
 from harness.ports import LiveBlock
 from jobs.prepared import Prepared
 
-from .models import Event, PartialBlock, Run
+from . import logsql
+from .models import Event, PartialBlock
 
 _LEFT = Prepared(
     lambda given: PartialBlock.objects.filter(conversation=given.conversation).order_by("id")
@@ -34,26 +36,22 @@ class Partial:
 def save_partials(partials: Sequence[Partial]) -> None:
     """Keep these texts in place of what was kept of their blocks before; not those of runs that have
     lost their claim meanwhile."""
-    runs = Run.objects.filter(pk__in={partial.run_id for partial in partials})
     with transaction.atomic():
-        running = set(runs.filter(state=Run.State.RUNNING).values_list("pk", flat=True))
-        PartialBlock.objects.bulk_create(
-            [
-                PartialBlock(
-                    uid=partial.block.uid,
-                    conversation_id=partial.conversation_id,
-                    kind=partial.block.kind,
-                    model_request_id=partial.block.model_request_id,
-                    continues=partial.block.continues,
-                    text=partial.text,
-                )
-                for partial in partials
-                if partial.run_id in running
-            ],
-            update_conflicts=True,
-            unique_fields=["uid"],
-            update_fields=["text", "updated_at"],
-        )
+        running = logsql.running({partial.run_id for partial in partials})
+        kept = [
+            logsql.NewPartial(
+                partial.block.uid,
+                partial.conversation_id,
+                partial.block.kind,
+                partial.block.model_request_id,
+                partial.block.continues,
+                partial.text,
+            )
+            for partial in partials
+            if partial.run_id in running
+        ]
+        if kept:
+            logsql.keep_partials(kept, at=timezone.now())
 
 
 def take_partials(conversation_id: int) -> list[tuple[LiveBlock, str]]:

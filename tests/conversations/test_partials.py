@@ -4,6 +4,7 @@ their conversation."""
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -111,3 +112,22 @@ def test_what_cannot_be_stored_now_is_stored_the_next_time(converse: Converse):
 
     engine.submit(stream).result(10)
     assert left(run.conversation) == ["kept"]
+
+
+def test_however_many_runs_there_are_their_statements_are_a_few(converse: Converse):
+    """Each thread keeps what it has prepared: a statement for every number of runs would be held."""
+    runs = [claimed(converse()[0]) for _ in range(8)]
+    asked: set[str] = set()
+
+    def note(execute: Any, sql: str, *given: Any) -> Any:
+        asked.add(sql)
+        return execute(sql, *given)
+
+    with connection.execute_wrapper(note):
+        save_partials([said(run, "together") for run in runs])
+        of_eight = set(asked)
+        for count in range(5, 8):
+            save_partials([said(run, "together") for run in runs[:count]])
+    assert of_eight
+    assert asked == of_eight
+    assert PartialBlock.objects.count() == 8 + 5 + 6 + 7
