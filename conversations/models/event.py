@@ -32,7 +32,13 @@ class EventQuerySet(models.QuerySet["Event"]):
 
 
 class Event(models.Model):
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="events")
+    conversation = models.ForeignKey(
+        Conversation,
+        on_delete=models.CASCADE,
+        related_name="events",
+        # The unique pair with `seq` finds the same, and each index is a page that every append writes.
+        db_index=False,
+    )
     seq = models.PositiveBigIntegerField()
     """Counts up from 1 in each conversation, without gaps; order of commit."""
     uid = models.CharField(max_length=40, unique=True)
