@@ -77,7 +77,9 @@ class Subscription:
         self._leave = leave
         self._only_interrupts = only_interrupts
         self._inbox = _inbox_of(asyncio.get_running_loop())
-        self._queue: asyncio.Queue[Item] = asyncio.Queue()
+        # An `asyncio.Queue` takes four times the memory; every socket and every run has one of these.
+        self._items: deque[Item] = deque()
+        self._waiting: asyncio.Future[None] | None = None
         self._lagged = False
 
     async def __aenter__(self) -> Self:
@@ -90,7 +92,10 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Item:
-        item = await self._queue.get()
+        while not self._items:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        item = self._items.popleft()
         if isinstance(item, Lagged):
             self._lagged = False
         return item
@@ -110,12 +115,14 @@ class Subscription:
     def take(self, item: Item) -> None:
         """On the reader's loop."""
         is_hint = isinstance(item, Nudge | Interrupted)
-        if not is_hint and (isinstance(item, Lagged) or self._queue.qsize() >= MAX_WAITING):
+        if not is_hint and (isinstance(item, Lagged) or len(self._items) >= MAX_WAITING):
             if self._lagged:
                 return
             self._lagged = True
             item = Lagged()
-        self._queue.put_nowait(item)
+        self._items.append(item)
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 class LocalHub:

@@ -69,7 +69,7 @@ class Kit:
         """What the model is told of, in a stable order (prompt caching depends on it)."""
         policy = self.policy
         return tuple(
-            ToolSpec(tool.name, tool.description, tool.input_schema)
+            tool.spec
             for name, tool in sorted(self.tools.items())
             if policy.offers(tool, history.features)
         )

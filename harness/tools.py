@@ -19,6 +19,7 @@ import jsonschema
 from harness.content import Block, as_blocks
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
 from harness.events import Display, Event, Todo
+from harness.messages import ToolSpec
 
 
 class Effect(StrEnum):
@@ -149,6 +150,12 @@ class Tool:
     external: bool = False
     """Its answer comes from outside this server, from a person's form or an API caller: the handler
     is never called, the run rests until the answer is in the log (`harness.external`)."""
+    spec: ToolSpec = field(init=False, repr=False, compare=False)
+    """What a model is told of it; one for all requests."""
+
+    def __post_init__(self) -> None:
+        spec = ToolSpec(self.name, self.description, self.input_schema)
+        object.__setattr__(self, "spec", spec)
 
 
 @dataclass(frozen=True, slots=True)

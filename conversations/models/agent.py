@@ -6,8 +6,11 @@ version it began with.
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Self
 
+import orjson
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -17,9 +20,27 @@ from accounts.models import Organisation, User
 from harness.agentconfig import AgentConfig
 from harness.ids import new_id
 
+KEPT_CONFIGS = 100
+"""Configurations that are not read again when a run asks for them."""
+
 
 def new_agent_id() -> str:
     return new_id("agent")
+
+
+def read_config(stored: Mapping[str, Any]) -> AgentConfig:
+    """The configuration of these stored fields: for the same ones the same object, because every run
+    holds its own for as long as it streams."""
+    try:
+        text = orjson.dumps(stored)
+    except TypeError:  # halves of characters
+        return AgentConfig.model_validate(stored)
+    return _config_of(text)
+
+
+@lru_cache(maxsize=KEPT_CONFIGS)
+def _config_of(stored: bytes) -> AgentConfig:
+    return AgentConfig.model_validate(orjson.loads(stored))
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -108,4 +129,4 @@ class AgentVersion(models.Model):
 
     @property
     def config(self) -> AgentConfig:
-        return AgentConfig.model_validate(self.stored_config)
+        return read_config(self.stored_config)

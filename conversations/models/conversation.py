@@ -20,7 +20,7 @@ from harness.agentconfig import AgentConfig, Features
 from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_conversation_id
 
-from .agent import AgentVersion
+from .agent import AgentVersion, read_config
 from .environment import Environment
 
 
@@ -127,7 +127,7 @@ class Conversation(models.Model):
     def config(self) -> AgentConfig:
         """The agent as it is in this conversation: its version with this conversation's overrides."""
         stored = self.agent_version.stored_config
-        return AgentConfig.model_validate({**stored, **self.overrides})
+        return read_config({**stored, **self.overrides})
 
     @property
     def is_running(self) -> bool:

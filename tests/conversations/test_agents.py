@@ -14,7 +14,7 @@ from conversations.actions.agents import (
     restore_version,
 )
 from conversations.actions.conversations import create_conversation
-from conversations.models import Agent, AgentVersion
+from conversations.models import Agent, AgentVersion, Conversation
 from conversations.versiondiff import LABELS, changes_between, description_of, label_of
 from harness.agentconfig import AgentConfig, Limits, RoleOverride, ToolRule
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
@@ -218,6 +218,20 @@ def test_a_conversation_keeps_the_version_it_began_with(staff, alice, acme, agen
         actor=alice, organisation=acme, agent=agent, environment=environment
     )
     assert later.agent_version.config == OTHER
+
+
+def test_conversations_share_a_configuration_until_one_of_them_differs(
+    alice, acme, agent, environment
+):
+    made = [
+        create_conversation(actor=alice, organisation=acme, agent=agent, environment=environment).pk
+        for _ in range(3)
+    ]
+    Conversation.objects.filter(pk=made[2]).update(overrides={"model": "another"})
+    one, two, three = (Conversation.objects.get(pk=pk).config for pk in made)
+
+    assert one is two
+    assert three == CONFIG.model_copy(update={"model": "another"})
 
 
 # --- rules ----------------------------------------------------------------------------------------

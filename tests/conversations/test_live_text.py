@@ -139,6 +139,23 @@ async def test_a_reader_gets_all_that_several_threads_say_each_in_its_order():
         assert [word for word in said if word[0] == name] == [f"{name}{n}" for n in range(200)]
 
 
+async def test_a_reader_that_gave_up_waiting_misses_nothing_that_comes_later():
+    hub = LocalHub()
+    hub.open("one", "block", "text")
+    reader = hub.subscribe("one")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(reader), 0.01)
+    for word in ("a", "b"):
+        hub.extend("one", "block", word)
+    assert await piece(reader) == (0, "a")
+    assert await piece(reader) == (1, "b")
+    waiting = asyncio.ensure_future(anext(reader))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    hub.extend("one", "block", "c")
+    assert await piece(reader) == (2, "c")
+
+
 def test_a_reader_whose_loop_has_ended_is_left_out_and_keeps_nobody_else_from_reading():
     hub = LocalHub()
     hub.open("one", "block", "text")

@@ -73,7 +73,9 @@ def test_a_nul_in_an_address_finds_nothing(program, converse, address):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("address", ["models/one%0Amore", "sessions/%0A/", "no/such%0A", "a%0A%0Ab"])
+@pytest.mark.parametrize(
+    "address", ["models/one%0Amore", "sessions/%0A/", "no/such%0A", "a%0A%0Ab"]
+)
 def test_an_address_with_a_line_feed_is_answered_by_this_door_and_not_by_a_page(program, address):
     answer = program.get(f"/v1/{address}")
     assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found_error")
