@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -45,15 +44,17 @@ Converter = tuple[int, Any, Callable[[Any, Any, Any], Any]]
 """The place of a column that is not used as the database gives it, its expression, what makes of it."""
 
 
-@dataclass(frozen=True, slots=True)
+_KEPT = "prepared_converters"
+"""What a connection's converters are kept under, by query: with it, so that they end with it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Built:
     sql: str
     parameters: Sequence[Any]
     locks: bool
     columns: Sequence[Any]
     make: Callable[[Sequence[Any]], Any]
-    converters: WeakKeyDictionary[BaseDatabaseWrapper, Sequence[Converter]]
-    """By connection, to which they belong; each thread has its own."""
 
 
 class Prepared(Generic[Row]):
@@ -111,7 +112,6 @@ def _built(queryset: QuerySet[Any, Any], here: BaseDatabaseWrapper) -> _Built:
         locks=queryset.query.select_for_update,
         columns=[expression for expression, _sql, _alias in compiler.select],
         make=tuple if queryset.query.values_select else _maker(compiler, queryset.db),
-        converters=WeakKeyDictionary(),
     )
 
 
@@ -134,9 +134,10 @@ def _maker(compiler: Any, alias: str) -> Callable[[Sequence[Any]], Any]:
 def _made(built: _Built, rows: Sequence[Sequence[Any]], here: BaseDatabaseWrapper) -> list[Any]:
     if not rows:
         return []
-    converters = built.converters.get(here)
+    kept: dict[_Built, Sequence[Converter]] = here.__dict__.setdefault(_KEPT, {})
+    converters = kept.get(built)
     if converters is None:
-        converters = built.converters[here] = _converters(built.columns, here)
+        converters = kept[built] = _converters(built.columns, here)
     made = []
     for row in rows:
         values = list(row)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
@@ -92,6 +95,21 @@ def test_what_locks_rows_is_refused_outside_of_a_transaction_also_the_second_tim
         assert LOCKED.first(name="bob") == User.objects.get(username="bob")
     with pytest.raises(TransactionManagementError):
         LOCKED.first(name="bob")
+
+
+def test_what_a_thread_asked_with_ends_with_the_thread(team: Organisation):
+    used: list[weakref.ref[object]] = []
+
+    def ask() -> None:
+        NAMES.all(role=Role.MEMBER)
+        used.append(weakref.ref(connections[DEFAULT_DB_ALIAS]))
+        connections.close_all()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    asking.join()
+    gc.collect()
+    assert [connection() for connection in used] == [None]
 
 
 def test_a_value_that_is_not_given_is_an_error(team: Organisation):
