@@ -384,6 +384,17 @@ def test_the_finished_answer_is_announced_once_and_tokens_never(alice: Person, s
     assert alice.log.get_attribute("aria-live") == "off"
 
 
+def test_an_answer_whose_whole_turn_came_at_once_is_announced(alice: Person, site: Site):
+    uid = alice.begin()
+    alice.expected += ["ERR_INTERNET_DISCONNECTED", "htmx"]
+    alice.context.set_offline(True)
+    expect(alice.page.locator("#connection")).to_be_visible()
+    site.append(uid, *long_history(1))
+    alice.context.set_offline(False)
+    expect(alice.log.locator('[data-kind="text"]')).to_have_count(1)
+    expect(alice.page.locator("#announcer")).to_have_text("The agent has finished: Answer 0.")
+
+
 def test_what_came_while_nobody_looked_is_counted_in_the_title(alice: Person, service):
     hold = Hold()
     service.expect("Take your time", reply(say("Slowly", hold, " done.")))

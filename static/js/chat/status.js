@@ -47,7 +47,11 @@ export class Status {
       const label = this.stop.querySelector("[data-label]") ?? this.stop;
       label.textContent = words.say(this.stopping ? "stopping" : "stop");
     }
-    if (status === this.known) return;
+    if (status === this.known) {
+      // A whole turn may come in one frame.
+      if (this.answer && !BUSY.has(status) && status !== "waiting") this.announceEnd();
+      return;
+    }
     const was = this.known;
     this.known = status;
     this.root.dataset.status = status;
