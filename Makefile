@@ -26,7 +26,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate -
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix chaos fuzz contract-api test contract followers check bench types format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers check bench types format lock install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -42,6 +42,9 @@ kill-matrix: $(DEV_STAMP) ## Kill a conversation at every commit point, in every
 	$(BIN)/python -m tests.killing --process worker
 	$(BIN)/python -m tests.killing --database postgresql
 	$(BIN)/python -m tests.killing --database postgresql --process worker
+
+between: $(DEV_STAMP) ## Do everything outsiders may do between any two appends of a run: make between [ARGS="-k worker"]
+	BETWEEN=$${BETWEEN:-all} $(BIN)/python -m pytest tests/conversations/test_between_appends.py $(ARGS)
 
 chaos: $(DEV_STAMP) ## Fifty conversations while processes are killed and Redis restarts.
 	CHAOS=1 $(BIN)/python -m pytest tests/scale/test_chaos.py -s
