@@ -2,7 +2,8 @@
 
 The first piece of a block goes out at once, what follows within a short window in one piece: below
 two token gaps a window merges nothing and only costs timers, far above it text looks jerky. The
-window's length is `AGENTSITE_DELTA_MILLISECONDS`.
+window's length is `AGENTSITE_DELTA_MILLISECONDS`. A reply that says when it trickles is read no more
+often than that either.
 """
 
 from __future__ import annotations
@@ -70,7 +71,11 @@ class _Tick:
     def _send_all(self) -> None:
         due, self._due = self._due, []
         for send in due:
-            send()
+            try:
+                send()
+            except Exception:
+                # Others wait for the same tick.
+                logger.exception("streaming text could not be sent on")
 
 
 _tick = _Tick()

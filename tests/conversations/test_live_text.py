@@ -94,6 +94,22 @@ async def test_the_strides_of_several_runs_end_together():
     assert second.done()
 
 
+async def test_text_that_cannot_be_sent_on_keeps_nobody_else_in_their_stride(caplog):
+    class Failing(LocalHub):
+        def extend(self, conversation_uid: str, block: str, text: str) -> Delta | None:
+            if text == "lost":
+                raise ValueError("no way out")
+            return super().extend(conversation_uid, block, text)
+
+    hub = Failing()
+    (failing, block), (other, _) = live(hub, "one"), live(hub, "two")
+    failing.delta(block, "a")
+    failing.delta(block, "lost")
+    async with asyncio.timeout(5):
+        await other.stride()
+    assert "could not be sent on" in caplog.text
+
+
 async def test_a_stride_that_is_given_up_keeps_nobody_else_in_theirs():
     hub = LocalHub()
     runs = [live(hub, uid) for uid in ("one", "two")]
