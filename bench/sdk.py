@@ -36,7 +36,8 @@ class Reference:
             case "load":
                 return await self._load(Load(**task["load"]))
             case "first":
-                return {"ms": [await self._first_delta() * 1000 for _ in range(task["times"])]}
+                pause = task["pause"]
+                return {"ms": [await self._first_delta(pause) * 1000 for _ in range(task["times"])]}
             case "calls":
                 return await self._calls(task["body"], task["times"])
             case "input":
@@ -62,7 +63,8 @@ class Reference:
         answer["watched_cores"], answer["client_cores"] = sessions.client_cores, 0.0
         return answer | {"seconds": time.process_time() - own}
 
-    async def _first_delta(self) -> float:
+    async def _first_delta(self, pause: float) -> float:
+        await asyncio.sleep(pause)
         began, first = time.monotonic(), 0.0
         async for _text in self._texts(_asked("bench stream 5 0")):
             first = first or time.monotonic()
