@@ -19,7 +19,12 @@ from bench.plan import Load, run_load
 from bench.sockets import Socket, open_socket
 
 PATIENCE = 60.0
-_AT_WORK = ('data-status="running"', 'data-status="rescheduling"', "status-queued")
+_AT_WORK = (
+    'data-status="starting"',
+    'data-status="running"',
+    'data-status="rescheduling"',
+    "status-queued",
+)
 
 
 class Browsers:
