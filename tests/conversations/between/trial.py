@@ -55,9 +55,16 @@ def play(scenario: Scenario, world: World) -> list[str]:
         step = _next_step(world)
         if step is None:
             return list(at_end(world))
-        if not _take(step, scenario, world):
+        known_seq = world.conversation.last_seq
+        if not _take(step, scenario, world) and _last_seq(world) == known_seq:
             return [f"nobody may {step.__name__}: {world.declined}"]
     return ["people are asked for ever"]
+
+
+def _last_seq(world: World) -> int:
+    """Where others were faster, declining somebody is no fault."""
+    world.conversation.refresh_from_db()
+    return world.conversation.last_seq
 
 
 def _settle() -> None:
