@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from conversations import claims
 from conversations.models import HandedCall, Wake
@@ -18,7 +19,7 @@ from .verdict import at_end, at_rest, rows_of
 
 STEPS = 14
 """What people do at most before a conversation counts as endless."""
-
+PATIENCE = 30.0
 
 ALLOWING = (people.allow, people.allow_edited, people.allow_for_longer)
 OTHERS = (people.allow, people.allow_as_reviewer, people.allow_as_another_reviewer)
@@ -43,7 +44,8 @@ def play(scenario: Scenario, world: World) -> list[str]:
     for text in scenario.messages:
         people.say(world, text)
     for _ in range(STEPS):
-        _settle()
+        if not _settles():
+            return [f"after {PATIENCE:.0f} s something is still under way"]
         if world.has_died:
             # As the sweep does, which finds what a process left.
             world.has_died = False
@@ -67,9 +69,13 @@ def _last_seq(world: World) -> int:
     return world.conversation.last_seq
 
 
-def _settle() -> None:
-    """Until nothing is under way in this process."""
-    engine.submit(engine.settle).result(15)
+def _settles() -> bool:
+    """Wait until nothing is under way in this process."""
+    try:
+        engine.submit(partial(engine.settle, PATIENCE)).result()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _take(step: Act, scenario: Scenario, world: World) -> bool:
