@@ -12,9 +12,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
+from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -182,10 +184,13 @@ class Engine:
             tools.shutdown(wait=False, cancel_futures=True)
 
     async def settle(self, seconds: float = 10.0) -> None:
-        """Wait until nothing is under way. For tests; raises `TimeoutError`."""
-        async with asyncio.timeout(seconds):
-            while tasks := {task for task in self._tasks if task is not asyncio.current_task()}:
-                await asyncio.wait(tasks)
+        """Wait until nothing is under way. For tests; raises `TimeoutError`, which says what still is."""
+        try:
+            async with asyncio.timeout(seconds):
+                while others := self._others():
+                    await asyncio.wait(others)
+        except TimeoutError:
+            raise TimeoutError(_where(self._others())) from None
 
     # --- on the loop ------------------------------------------------------------------------------
 
@@ -294,6 +299,18 @@ class Engine:
                     settings.AGENTSITE_DATABASE_THREADS, thread_name_prefix="agentsite-db"
                 )
             return self._threads
+
+
+def _where(tasks: Iterable[asyncio.Task[Any]]) -> str:
+    """At which lines these tasks wait, outermost first."""
+    return "; ".join(" > ".join(_lines_of(task.get_coro())) for task in tasks)
+
+
+def _lines_of(waiting: object) -> Iterator[str]:
+    while isinstance(waiting, CoroutineType) and waiting.cr_frame is not None:
+        frame = waiting.cr_frame
+        yield f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}"
+        waiting = waiting.cr_await
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -139,6 +140,32 @@ def test_what_unwinds_starts_no_second_loop_and_a_stopped_engine_can_be_used_aga
     work.gate.set()
     wait_for([engine.submit(work.one())])
     assert work.done == 1
+
+
+def test_what_an_ended_loop_left_behind_is_waited_for_by_nobody(engine: Engine):
+    begun, asked = threading.Event(), threading.Event()
+
+    async def stubborn() -> None:
+        while not asked.is_set():
+            begun.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(600)
+
+    engine.submit(stubborn)
+    assert begun.wait(10)
+    engine.stop(grace=0.1)
+    engine.submit(engine.settle).result(5)
+    asked.set()
+
+
+def test_who_waits_in_vain_for_work_to_end_is_told_where_it_is(engine: Engine):
+    work = Work()
+    wait_for([engine.begin("long", work.one())])
+    with pytest.raises(
+        TimeoutError, match=r"engine\.py:\d+ _take_turn > test_engine\.py:\d+ work > "
+    ):
+        engine.submit(lambda: engine.settle(0.05)).result(5)
+    work.gate.set()
 
 
 def test_one_that_fails_gives_its_turn_to_the_next(engine: Engine):

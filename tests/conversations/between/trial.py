@@ -44,8 +44,8 @@ def play(scenario: Scenario, world: World) -> list[str]:
     for text in scenario.messages:
         people.say(world, text)
     for _ in range(STEPS):
-        if not _settles():
-            return [f"after {PATIENCE:.0f} s something is still under way"]
+        if unsettled := _unsettled():
+            return [f"after {PATIENCE:.0f} s something is still under way: {unsettled}"]
         if world.has_died:
             # As the sweep does, which finds what a process left.
             world.has_died = False
@@ -69,13 +69,13 @@ def _last_seq(world: World) -> int:
     return world.conversation.last_seq
 
 
-def _settles() -> bool:
-    """Wait until nothing is under way in this process."""
+def _unsettled() -> str:
+    """Wait until nothing is under way in this process; what still is."""
     try:
         engine.submit(partial(engine.settle, PATIENCE)).result()
-    except TimeoutError:
-        return False
-    return True
+    except TimeoutError as problem:
+        return str(problem) or "its loop does not answer"
+    return ""
 
 
 def _take(step: Act, scenario: Scenario, world: World) -> bool:
