@@ -299,7 +299,7 @@ def test_old_messages_load_while_scrolling_up_and_the_place_is_kept(
     alice: Person, service, site: Site
 ):
     uid = alice.begin()
-    site.append(uid, *long_history(150))
+    site.append(uid, *history_of(uid, turns=150))
     alice.page.reload()
     expect(alice.log).to_contain_text("Answer 149")
     expect(alice.log).not_to_contain_text("Answer 20.")
@@ -327,23 +327,24 @@ def test_old_messages_load_while_scrolling_up_and_the_place_is_kept(
     assert len(set(orders)) == 300
 
 
-def long_history(turns: int) -> list[tuple[str, dict[str, object]]]:
+def history_of(conversation: str, *, turns: int) -> list[tuple[str, dict[str, object]]]:
     """Messages and answers, each turn taken and ended."""
+    own = conversation[-12:]
     events: list[tuple[str, dict[str, object]]] = []
     for turn in range(turns):
-        asked = f"sevt_asked{turn:020d}"
+        asked = f"sevt_asked{own}{turn:08d}"
         events += [
             (asked, {"type": "user.message", "content": [{"type": "text", "text": f"Q {turn}"}]}),
-            (f"sevt_taken{turn:020d}", {"type": "x.input_taken", "event_ids": [asked]}),
+            (f"sevt_taken{own}{turn:08d}", {"type": "x.input_taken", "event_ids": [asked]}),
             (
-                f"sevt_answer{turn:019d}",
+                f"sevt_answer{own}{turn:07d}",
                 {
                     "type": "agent.message",
                     "content": [{"type": "text", "text": f"Answer {turn}."}],
                 },
             ),
             (
-                f"sevt_rest{turn:021d}",
+                f"sevt_rest{own}{turn:09d}",
                 {"type": "session.status_idle", "stop_reason": {"type": "end_turn"}},
             ),
         ]
@@ -389,7 +390,7 @@ def test_an_answer_whose_whole_turn_came_at_once_is_announced(alice: Person, sit
     alice.expected += ["ERR_INTERNET_DISCONNECTED", "htmx"]
     alice.context.set_offline(True)
     expect(alice.page.locator("#connection")).to_be_visible()
-    site.append(uid, *long_history(1))
+    site.append(uid, *history_of(uid, turns=1))
     alice.context.set_offline(False)
     expect(alice.log.locator('[data-kind="text"]')).to_have_count(1)
     expect(alice.page.locator("#announcer")).to_have_text("The agent has finished: Answer 0.")

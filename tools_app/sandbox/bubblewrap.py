@@ -94,8 +94,12 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
             )
         # What the probe's own command asks its way out for is no news to operators.
         unheard = BubblewrapBackend(program=self._program)
-        with ProbeGround() as ground:
-            return await judge(unheard, ground, own_view=True, python=self._python() is not None)
+        try:
+            with ProbeGround() as ground:
+                python = self._python() is not None
+                return await judge(unheard, ground, own_view=True, python=python)
+        finally:
+            await unheard.close()
 
     async def describe(self, policy: Policy, mounts: Mounts) -> Description:
         return describe(
