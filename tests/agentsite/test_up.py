@@ -60,6 +60,12 @@ class Installation:
                 return found.group()
         raise AssertionError(f"The start ended without a link:\n{said}")
 
+    def stop(self, process: subprocess.Popen[str], by: signal.Signals) -> None:
+        """It ends by itself, and in order; where it had to end itself by force, it said why."""
+        process.send_signal(by)
+        said, _ = process.communicate(timeout=90)
+        assert process.returncode == 0, said
+
     def status_of(self, address: str) -> int:
         try:
             with urllib.request.urlopen(address, timeout=20) as answer:
@@ -78,8 +84,7 @@ def test_it_prepares_serves_stops_and_starts_again_without_changing_anything(tmp
             before = installation.env_file.read_bytes()
             assert installation.status_of(f"http://127.0.0.1:{installation.port}/") == 200
             assert installation.status_of(first_link) == 200
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
+            installation.stop(process, signal.SIGTERM)
         finally:
             process.kill()
 
@@ -89,8 +94,7 @@ def test_it_prepares_serves_stops_and_starts_again_without_changing_anything(tmp
             assert installation.env_file.read_bytes() == before
             assert installation.status_of(second_link) == 200
             assert installation.status_of(first_link) == 404
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=20) == 0
+            installation.stop(process, signal.SIGINT)
         finally:
             process.kill()
 
