@@ -43,6 +43,8 @@ class Installation:
         }
 
     def start(self) -> subprocess.Popen[str]:
+        # Tests that a shell started in the background ignore Ctrl+C, and so would all they start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         return subprocess.Popen(
             [sys.executable, str(MANAGE), "up", "--port", str(self.port)],
             env=self.environment,

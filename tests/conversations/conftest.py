@@ -24,7 +24,9 @@ Converse = Callable[..., tuple[Conversation, Scripted]]
 
 @pytest.fixture(autouse=True)
 def still_engine() -> Iterator[None]:
-    """Whatever a test started has ended before its database goes away."""
+    """Whatever a test started has ended before its database goes away; and what it did not start, such
+    as the recurring jobs of a server that another test imported, before it begins."""
+    engine.stop()
     yield
     engine.stop()
 

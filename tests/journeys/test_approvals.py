@@ -184,7 +184,7 @@ def test_an_answer_after_a_restart_of_the_server_is_carried_out(
     )
     with Site(tmp_path, settings) as fresh:
         person = visit(at=fresh)
-        person.expected += ["ERR_CONNECTION_REFUSED", "WebSocket", "htmx"]
+        person.expected += ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket", "htmx"]
         set_up(person)
         uid = person.begin("Ask before the restart", switches=("approval",))
         expect(person.page.locator("[data-approval]")).to_be_visible()

@@ -30,7 +30,7 @@ def test_a_killed_server_loses_neither_the_text_so_far_nor_a_message_nor_the_pag
     service.expect("And this", reply("Heard you as well."))
     with Site(tmp_path, settings) as fresh:
         person = visit(at=fresh)
-        person.expected += ["ERR_CONNECTION_REFUSED", "WebSocket", "htmx"]
+        person.expected += ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket", "htmx"]
         set_up(person)
         uid = person.begin("Survive this")
         expect(person.answering).to_have_text("Said before the end. ")
