@@ -71,7 +71,7 @@ def converse(
         yield begin
 
 
-def until(holds: Callable[[], Any], seconds: float = 10.0) -> Any:
+def until(holds: Callable[[], Any], seconds: float = 40.0) -> Any:
     """Wait for something that another thread brings about; its value, or an assertion error."""
     end = time.monotonic() + seconds
     while not (value := holds()):
