@@ -37,6 +37,11 @@ _AFTER = Prepared(
 _CURRENT = Prepared(
     lambda given: Conversation.objects.select_related("agent_version").filter(pk=given.pk)
 )
+_WHOLE = Prepared(
+    lambda given: Conversation.objects.select_related(
+        "agent_version__agent", "environment", "organisation", "owner", "parent"
+    ).filter(pk=given.pk)
+)
 
 
 class UnitFrame(TypedDict):
@@ -68,6 +73,9 @@ class Changes:
 class Page:
     """A stretch of the transcript. An older one has no queue and no panels."""
 
+    conversation: Conversation
+    """As it was when the log had at least `seq` events, so that whatever else a page shows of it is
+    not older than its panels: nothing that comes later would mend that."""
     units: list[SafeString]
     queue: list[SafeString]
     first_seq: int
@@ -109,7 +117,6 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
     A unit belongs to where it stands, however late its last event came; so pages neither overlap nor
     leave anything out.
     """
-    current = Conversation.objects.select_related("agent_version").get(pk=conversation.pk)
     window = _rows(conversation).order_by("-seq")
     if before is not None:
         window = window.filter(seq__lt=before)
@@ -133,7 +140,10 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
         for unit in units_of(_about(conversation, subjects), taken=taken)
         if unit.place == "queue" or first_seq <= unit.order <= end
     ]
+    # Last: an event behind `end` is sent to the page, one before it is not sent again.
+    current = _WHOLE.first(pk=conversation.pk) or conversation
     return Page(
+        conversation=current,
         units=[render_unit(unit) for unit in units if unit.place == "log"],
         queue=[render_unit(unit) for unit in units if unit.place == "queue"],
         first_seq=first_seq,

@@ -67,9 +67,11 @@ def render_conversation(
     refusal: Declined | None = None,
 ) -> HttpResponse:
     """The page; with `refusal`, why the draft was not taken."""
+    shown = page(conversation, before=before)
+    conversation = shown.conversation
     context = {
         "conversation": conversation,
-        "page": page(conversation, before=before),
+        "page": shown,
         "before": before,
         "draft": draft,
         "refusal": refusal,

@@ -3,9 +3,13 @@ rules of placing units, as `static/js/chat/transcript.js` has them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from accounts.models import Organisation, User
 from conversations import log
@@ -39,6 +43,25 @@ def record(
     """Append `events` in one go."""
     entries = [event if isinstance(event, Entry) else Entry.of(event) for event in events]
     return log.append(conversation.pk, entries, actor=actor)
+
+
+@contextmanager
+def before_query(number: int, happens: Callable[[], object]) -> Iterator[None]:
+    """Have something happen right before the query of that number (0: the first) in the block; what
+    it asks itself does not count. After the block, when there were not so many."""
+    asked = 0
+
+    def ask(execute: Callable[..., Any], *args: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == number + 1:
+            happens()
+        return execute(*args)
+
+    with connection.execute_wrapper(ask):
+        yield
+    if asked <= number:
+        happens()
 
 
 @dataclass

@@ -13,10 +13,17 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation, Environment, Event
 from conversations.urls import of_conversation
 from harness.content import Text
-from harness.events import UserMessage
+from harness.events import (
+    EndTurn,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SessionUpdated,
+    UserMessage,
+)
 from tests.cast import ClientOf
 
 from .conftest import MakeAgent
+from .drawing import before_query, record
 from .scenes import begin, fill, talk
 
 GET_ONLY = {
@@ -91,6 +98,27 @@ def test_the_page_shows_what_was_said_and_where_to_go_on(
     for part in ("log", "queue", "composer", "panel-status", "panel-todos", "panel-meter", "jump"):
         assert f'id="{part}"' in html
     assert html.count("<h1") == 1
+
+
+@pytest.mark.parametrize("query", range(30))
+def test_a_page_is_nowhere_older_than_the_place_its_socket_follows_from(
+    query: int, alice: User, conversation: Conversation, client_of: ClientOf
+):
+    post_message(actor=alice, conversation=conversation, text="Where do ships sleep?")
+    record(conversation, SessionStatusRunning())
+
+    def end() -> None:
+        changed = SessionUpdated(title="The quay", features={"plan_mode": True})
+        record(conversation, changed, SessionStatusIdle(stop_reason=EndTurn()))
+
+    with before_query(query, end):
+        html = client_of(alice).get(conversation.get_absolute_url()).content.decode()
+
+    conversation.refresh_from_db()
+    if f'data-seq="{conversation.last_seq}"' in html:
+        assert 'data-status="running"' not in html
+        assert "Harbour plans</h1>" not in html
+        assert re.search(r'data-feature="plan_mode"[^>]* checked', html)
 
 
 def test_queued_messages_stand_in_the_queue(

@@ -72,6 +72,7 @@ from harness.history import Entry
 from harness.rules import AskTerms
 from tests.conversations.drawing import (
     Browser,
+    before_query,
     conversation,
     key_of,
     make_conversation,
@@ -242,7 +243,7 @@ class Story:
 
     def _hand_out(self) -> None:
         call = next(iter(self.calls))
-        if isinstance(self.calls[call], AgentToolUse):
+        if isinstance(self.calls[call], AgentToolUse) and call not in self.handed_out:
             self.handed_out.add(call)
             self._add(CallHandedOut(tool_use_id=call, effect="outside", name="bash", input={}))
 
@@ -332,6 +333,59 @@ def test_live_equals_reload_whatever_happens_and_however_it_is_cut(
     alice: User, acme: Organisation, choices: list[int], cuts: list[int]
 ) -> None:
     follow(make_conversation(alice, acme), story_of(choices), cuts)
+
+
+def as_it_is_now(browser: Browser, conversation: Conversation) -> None:
+    """What a browser shows that has heard everything."""
+    browser.apply(frames.changes(conversation, browser.seq))
+    units, panels = shown(conversation)
+    drawn = {place: [html for _key, _order, html in home] for place, home in browser.places.items()}
+    assert drawn == units
+    assert browser.panels == panels
+
+
+@pytest.mark.parametrize("query", range(9))
+def test_a_turn_that_ends_while_its_page_is_drawn_is_shown_as_ended(
+    conversation: Conversation, query: int
+) -> None:
+    message = Entry.of(UserMessage(content=words("Hello")))
+    record(conversation, message, SessionStatusRunning(), InputTaken(event_ids=(message.uid,)))
+
+    def end() -> None:
+        rest = SessionStatusIdle(stop_reason=EndTurn())
+        title = SessionUpdated(title="A greeting", features={"plan_mode": True})
+        record(conversation, AgentMessage(content=words("Hello!")), title, rest)
+
+    with before_query(query, end):
+        browser = Browser.loaded(frames.page(conversation))
+
+    as_it_is_now(browser, conversation)
+
+
+@given(
+    choices=st.lists(st.integers(0, 200), min_size=1, max_size=40),
+    cut=st.integers(0, 200),
+    query=st.integers(0, 9),
+    again=st.integers(0, 6),
+)
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_live_equals_reload_whatever_happens_while_the_log_is_read(
+    alice: User, acme: Organisation, choices: list[int], cut: int, query: int, again: int
+) -> None:
+    conversation = make_conversation(alice, acme)
+    entries = story_of(choices)
+    first = cut % (len(entries) + 1)
+    second = (first + len(entries)) // 2
+    record(conversation, *entries[:first])
+
+    with before_query(query, lambda: record(conversation, *entries[first:second])):
+        browser = Browser.loaded(frames.page(conversation, limit=10_000))
+    with before_query(again, lambda: record(conversation, *entries[second:])):
+        browser.apply(frames.changes(conversation, browser.seq))
+
+    as_it_is_now(browser, conversation)
 
 
 @given(choices=st.lists(st.integers(0, 200), min_size=1, max_size=40), limit=st.integers(1, 9))
