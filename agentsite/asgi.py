@@ -6,7 +6,6 @@ daphne has no lifespan, so nothing may begin there; what ends there, `agentsite.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 from typing import Any
@@ -21,6 +20,7 @@ pages = get_asgi_application()
 
 # All need the apps that the line above made ready.
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
+from agentsite.loaded import keep_loaded  # noqa: E402
 from agentsite.logs import RequestIds  # noqa: E402
 from agentsite.origins import OriginGuard  # noqa: E402
 from agentsite.probes import Probes  # noqa: E402
@@ -42,9 +42,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            # What is loaded now stays; without it, a full collection is ten thousand times shorter.
-            gc.collect()
-            gc.freeze()
+            keep_loaded()
         else:
             promise_end()
             await asyncio.to_thread(stop_working)

@@ -14,6 +14,7 @@ django.setup()
 
 # All need the apps that the line above made ready.
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
+from agentsite.loaded import keep_loaded  # noqa: E402
 from agentsite.probes import serve_in_thread  # noqa: E402
 from agentsite.stopping import promise_end, stop_working  # noqa: E402
 from jobs import here  # noqa: E402
@@ -36,6 +37,7 @@ def _come_up(**_kwargs: Any) -> None:
     if settings.AGENTSITE_METRICS_PORT:
         serve_in_thread(settings.AGENTSITE_METRICS_PORT)
     here.start_recurring_once()
+    keep_loaded()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

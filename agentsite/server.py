@@ -18,6 +18,7 @@ from django.conf import settings
 from twisted.internet import reactor
 
 from agentsite import metrics
+from agentsite.loaded import keep_loaded
 from agentsite.stopping import leave_soon, promise_end, stop_working
 
 
@@ -56,6 +57,10 @@ def serve(host: str, port: int, on_ready: Callable[[], None]) -> bool:
     # Imported here and not above: it needs the migrated, seeded installation.
     from agentsite.asgi import application  # noqa: PLC0415 - heavy, imported on first use
 
+    def ready() -> None:
+        on_ready()
+        keep_loaded()
+
     forwarded = settings.AGENTSITE_BEHIND_PROXY
     server = Server(
         application=application,
@@ -63,7 +68,7 @@ def serve(host: str, port: int, on_ready: Callable[[], None]) -> bool:
             f"{endpoint}:backlog={BACKLOG}"
             for endpoint in build_endpoint_description_strings(host=host, port=port)
         ],
-        ready_callable=on_ready,
+        ready_callable=ready,
         proxy_forwarded_address_header="X-Forwarded-For" if forwarded else None,
         proxy_forwarded_proto_header="X-Forwarded-Proto" if forwarded else None,
         server_name="agentsite",
