@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +27,9 @@ from .partials import Partial, save_partials
 
 CHECKPOINT_SECONDS = 1.0
 """How much of a block that is still arriving a killed worker may lose."""
+
+AT_ONCE = 32
+"""Runs whose text is sent on in one go although not all of it is due yet: a few milliseconds' work."""
 
 logger = logging.getLogger(__name__)
 
@@ -45,22 +49,26 @@ def _resolve(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
-class _Tick:
-    """Sends on what all runs of an event loop have gathered, in one go: a timer for each would wake the
-    loop, and that of the sockets, hundreds of times as often."""
+class _Ticks:
+    """Sends on what the runs of an event loop have gathered, that of some runs in one go: a timer for each
+    would wake the loop, and that of the sockets, hundreds of times as often, and of all runs in one go
+    the last one would wait for all others."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._due: list[Callable[[], None]] = []
+        self._due: deque[tuple[float, Callable[[], None]]] = deque()
+        self._ticks = False
 
     def add(self, send: Callable[[], None]) -> None:
-        """Have `send` called at the next tick, within the window from now."""
+        """Have `send` called within the window from now."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the engine was stopped and started again
-            self._loop, self._due = loop, []
-        if not self._due:
-            loop.call_later(settings.AGENTSITE_DELTA_MILLISECONDS / 1000, self._send_all)
-        self._due.append(send)
+            self._loop, self._due, self._ticks = loop, deque(), False
+        at = loop.time() + settings.AGENTSITE_DELTA_MILLISECONDS / 1000
+        self._due.append((at, send))
+        if not self._ticks:
+            self._ticks = True
+            loop.call_at(at, self._tick, loop)
 
     async def next(self) -> None:
         """Wait for it."""
@@ -68,17 +76,23 @@ class _Tick:
         self.add(partial(_resolve, came))
         await came
 
-    def _send_all(self) -> None:
-        due, self._due = self._due, []
-        for send in due:
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        now, due = loop.time(), self._due
+        sent = 0
+        while due and (sent < AT_ONCE or due[0][0] <= now):
+            _at, send = due.popleft()
+            sent += 1
             try:
                 send()
             except Exception:
                 # Others wait for the same tick.
                 logger.exception("streaming text could not be sent on")
+        self._ticks = bool(due)
+        if due:
+            loop.call_at(due[0][0], self._tick, loop)
 
 
-_tick = _Tick()
+_ticks = _Ticks()
 """The process's own."""
 
 
@@ -107,7 +121,7 @@ class LiveText:
         held.unsent.append(text)
         if not held.is_due:
             held.is_due = True
-            _tick.add(partial(self._send_due, held))
+            _ticks.add(partial(self._send_due, held))
 
     def end(self, block: LiveBlock) -> None:
         held = self._blocks.pop(block.uid, None)
@@ -125,7 +139,7 @@ class LiveText:
         for held in self._blocks.values():
             if held.unsent:
                 self._send(held)
-        await _tick.next()
+        await _ticks.next()
 
     async def keep_checkpoints(self) -> None:
         """Store what is open about once a second, until cancelled."""

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from conversations.hub import BlockClosed, Delta, Subscription
-from conversations.livetext import LiveText
+from conversations.livetext import AT_ONCE, LiveText
 from conversations.local_hub import LocalHub
 from conversations.models import Run
 from harness.ports import LiveBlock
@@ -108,6 +108,33 @@ async def test_text_that_cannot_be_sent_on_keeps_nobody_else_in_their_stride(cap
     async with asyncio.timeout(5):
         await other.stride()
     assert "could not be sent on" in caplog.text
+
+
+async def test_a_crowd_of_strides_ends_in_groups_none_of_them_late(monkeypatch):
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now)
+    ended: list[tuple[int, float]] = []
+
+    async def stride(number: int) -> None:
+        await live(LocalHub(), f"{number}")[0].stride()
+        ended.append((number, now))
+
+    begun = now
+    strides = []
+    for number in range(AT_ONCE + 8):
+        strides.append(asyncio.ensure_future(stride(number)))
+        await asyncio.sleep(0)
+        now += WINDOW / 100
+    for _ in range(300):
+        now += WINDOW / 100
+        await asyncio.sleep(0)
+
+    assert [number for number, _at in ended] == list(range(len(strides)))
+    times = [at - begun for _number, at in ended]
+    assert times[0] == times[AT_ONCE - 1] < times[AT_ONCE]
+    late = [at - WINDOW - number * WINDOW / 100 for number, at in enumerate(times)]
+    assert max(late) < WINDOW / 10
 
 
 async def test_a_stride_that_is_given_up_keeps_nobody_else_in_theirs():
