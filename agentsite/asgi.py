@@ -20,13 +20,13 @@ pages = get_asgi_application()
 
 # All need the apps that the line above made ready.
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
-from agentsite.loaded import keep_loaded  # noqa: E402
 from agentsite.logs import RequestIds  # noqa: E402
 from agentsite.origins import OriginGuard  # noqa: E402
 from agentsite.probes import Probes  # noqa: E402
 from agentsite.stopping import promise_end, stop_working  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 from jobs import here  # noqa: E402
+from jobs.garbage import collect_seldom  # noqa: E402
 
 SWITCH_SECONDS = 0.001
 """How long a thread that computes keeps another one waiting. What a person waits for crosses some
@@ -42,7 +42,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            keep_loaded()
+            collect_seldom()
         else:
             promise_end()
             await asyncio.to_thread(stop_working)

@@ -14,12 +14,12 @@ django.setup()
 
 # All need the apps that the line above made ready.
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
-from agentsite.loaded import keep_loaded  # noqa: E402
 from agentsite.probes import serve_in_thread  # noqa: E402
 from agentsite.stopping import promise_end, stop_working  # noqa: E402
 from jobs import here  # noqa: E402
 from jobs.broker import app, schedule_recurring  # noqa: E402
 from jobs.engine import engine  # noqa: E402
+from jobs.garbage import collect_seldom  # noqa: E402
 
 __all__ = ["app"]
 
@@ -37,7 +37,7 @@ def _come_up(**_kwargs: Any) -> None:
     if settings.AGENTSITE_METRICS_PORT:
         serve_in_thread(settings.AGENTSITE_METRICS_PORT)
     here.start_recurring_once()
-    keep_loaded()
+    collect_seldom()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

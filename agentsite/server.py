@@ -18,8 +18,8 @@ from django.conf import settings
 from twisted.internet import reactor
 
 from agentsite import metrics
-from agentsite.loaded import keep_loaded
 from agentsite.stopping import leave_soon, promise_end, stop_working
+from jobs.garbage import collect_seldom
 
 
 class PortTaken(Exception):
@@ -59,7 +59,7 @@ def serve(host: str, port: int, on_ready: Callable[[], None]) -> bool:
 
     def ready() -> None:
         on_ready()
-        keep_loaded()
+        collect_seldom()
 
     forwarded = settings.AGENTSITE_BEHIND_PROXY
     server = Server(

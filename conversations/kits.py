@@ -31,6 +31,7 @@ from harness.rules import LevelledRule
 from harness.texts import Texts
 from harness.tools import Tool
 from jobs.engine import engine
+from jobs.garbage import keeping_what_is_imported
 from jobs.prepared import Prepared
 from tools_app.builtin.background import EXTRA as BACKGROUND
 from tools_app.builtin.shared import EXTRA as SHARED
@@ -231,16 +232,18 @@ def preload_services() -> None:
     given = settings.AGENTSITE_PROVIDER_KEYS.items()
     named = {name for name, where in given if where.get("key") or where.get("base_url")}
     named.update(ProviderKey.objects.order_by().values_list("provider", flat=True).distinct())
-    for name in sorted(named):
-        with suppress(NotConfigured):
-            preload(ProviderConfig(name, api_key="some"))
+    with keeping_what_is_imported():
+        for name in sorted(named):
+            with suppress(NotConfigured):
+                preload(ProviderConfig(name, api_key="some"))
 
 
 def plan_kit(conversation: Conversation) -> Plan:
     config = conversation.config
     choice = choose_provider(config, conversation.owner, conversation.organisation)
     if choice.config is not None:
-        preload(choice.config)
+        with keeping_what_is_imported():
+            preload(choice.config)
     workspace = workspace_for(conversation.uid)
     return Plan(
         config=config,

@@ -1,0 +1,59 @@
+"""What a process has loaded is not looked at by every collection, and garbage still goes."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from weakref import ref
+
+import pytest
+
+from jobs import garbage
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+class Knot:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_is_loaded_at_the_start_is_not_looked_at_again():
+    loaded = [Knot()]
+
+    garbage.collect_seldom()
+
+    assert gc.get_threshold() == garbage.THRESHOLDS
+    assert gc.get_freeze_count() > 0
+    assert not any(seen is loaded[0] for seen in gc.get_objects())
+
+
+def test_what_is_made_later_and_points_at_itself_still_goes():
+    garbage.collect_seldom()
+    gone = ref(Knot())
+
+    gc.collect()
+
+    assert gone() is None
+
+
+@pytest.mark.parametrize(("modules", "kept"), [(garbage.MANY, True), (garbage.MANY - 1, False)])
+def test_only_much_that_is_imported_is_kept(
+    modules: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+):
+    gc.unfreeze()
+    before = gc.get_freeze_count()
+
+    with garbage.keeping_what_is_imported():
+        for number in range(modules):
+            monkeypatch.setitem(sys.modules, f"imported_{number}", ModuleType("imported"))
+
+    assert (gc.get_freeze_count() > before) is kept
