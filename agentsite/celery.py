@@ -36,8 +36,8 @@ def _leave_logging_alone(**_kwargs: Any) -> None:
 def _come_up(**_kwargs: Any) -> None:
     if settings.AGENTSITE_METRICS_PORT:
         serve_in_thread(settings.AGENTSITE_METRICS_PORT)
-    here.start_recurring_once()
     collect_seldom()
+    here.start_recurring_once()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

@@ -29,7 +29,9 @@ CHECKPOINT_SECONDS = 1.0
 """How much of a block that is still arriving a killed worker may lose."""
 
 AT_ONCE = 32
-"""Runs whose text is sent on in one go although not all of it is due yet: a few milliseconds' work."""
+"""Turns of a tick: a few milliseconds' work."""
+EARLY = 0.25
+"""The part of the window by which a turn may come early, to be taken with one that is due."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +52,9 @@ def _resolve(waiting: asyncio.Future[None]) -> None:
 
 
 class _Ticks:
-    """Sends on what the runs of an event loop have gathered, that of some runs in one go: a timer for each
-    would wake the loop, and that of the sockets, hundreds of times as often, and of all runs in one go
-    the last one would wait for all others."""
+    """Sends on what the runs of an event loop have gathered, a group of runs at a time. A timer for each
+    run would wake the loop, and that of the sockets, hundreds of times as often; all runs at once would
+    make the last wait for all the others."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,25 +73,30 @@ class _Ticks:
             loop.call_at(at, self._tick, loop)
 
     async def next(self) -> None:
-        """Wait for it."""
+        """Wait until one's turn comes, within the window."""
         came = asyncio.get_running_loop().create_future()
         self.add(partial(_resolve, came))
         await came
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        now, due = loop.time(), self._due
-        sent = 0
-        while due and (sent < AT_ONCE or due[0][0] <= now):
-            _at, send = due.popleft()
-            sent += 1
-            try:
-                send()
-            except Exception:
-                # Others wait for the same tick.
-                logger.exception("streaming text could not be sent on")
-        self._ticks = bool(due)
-        if due:
-            loop.call_at(due[0][0], self._tick, loop)
+        if loop is not self._loop:
+            return
+        due, sent = self._due, 0
+        soon = loop.time() + settings.AGENTSITE_DELTA_MILLISECONDS / 1000 * EARLY
+        try:
+            while due and due[0][0] <= soon and sent < AT_ONCE:
+                _at, send = due.popleft()
+                sent += 1
+                try:
+                    send()
+                except Exception:
+                    # Others wait for the same tick.
+                    logger.exception("streaming text could not be sent on")
+        finally:
+            self._ticks = bool(due)
+            if due:
+                # A moment that has passed comes next, after what else the loop has to do.
+                loop.call_at(due[0][0], self._tick, loop)
 
 
 _ticks = _Ticks()

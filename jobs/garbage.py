@@ -1,7 +1,8 @@
 """Garbage collection in processes that serve and work for days.
 
-A collection holds up every answer under way for as long as it looks at what is alive: at all that was
-imported a hundred milliseconds and more, at what a hundred streaming conversations hold as much again.
+A collection holds up every answer under way for as long as it looks at what is alive. Looking at all that
+was imported takes a hundred milliseconds and more; at what a hundred streaming conversations hold, as much
+again.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 THRESHOLDS = 5_000, 4, 25
-"""New objects that make a look at the new ones; such looks that make one at the middle-aged; such looks
-that make one at all. With Python's 700, 10, 10, what a wave of deltas makes for a moment is looked at
-dozens of times a second, and everything every few seconds. Chosen by `make bench` (docs/performance.md)."""
+"""How many new objects lead to a look at the new ones, how many such looks to one at the middle-aged, and
+how many of those to a look at everything. With Python's 700, 10, 10, what a wave of deltas makes for a
+moment is looked at dozens of times a second, and everything every few seconds. What they cost and save
+stands in docs/performance.md."""
 
 MANY = 50
 """Modules: what imports fewer is not worth a collection of its own."""
@@ -27,8 +29,8 @@ def collect_seldom() -> None:
 
 
 def keep_loaded() -> None:
-    """Have no collection look again at what is alive now. What of it is garbage one day stays as well,
-    where it points at itself: so not again and again."""
+    """Have no collection look again at what is alive now. Cycles among it are never freed, even once they
+    are garbage; so call this seldom."""
     gc.collect()
     gc.freeze()
 
@@ -37,6 +39,8 @@ def keep_loaded() -> None:
 def keeping_what_is_imported() -> Iterator[None]:
     """`keep_loaded` after the block if it imported much."""
     before = len(sys.modules)
-    yield
-    if len(sys.modules) - before >= MANY:
-        keep_loaded()
+    try:
+        yield
+    finally:
+        if len(sys.modules) - before >= MANY:
+            keep_loaded()

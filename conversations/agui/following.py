@@ -144,6 +144,8 @@ class Run:
         mine = Conversation.objects.visible_to(caller.user).filter(pk=self._conversation.pk)
         if not mine.exists():
             return News((), after, over=_failure(_("The conversation was deleted."), "not_found"))
+        # Before the rows: what came to rest by then is told by them.
+        is_quiet = self._all_below and self._is_quiet()
         rows = list(Event.objects.filter(conversation=self._conversation).after(after)[:AT_ONCE])
         told: list[Wire] = []
         for row in rows:
@@ -168,7 +170,7 @@ class Run:
             if isinstance(value, SessionStatusTerminated):
                 return News(told, row.seq, over=_failure(_("The conversation has ended.")))
         seq = rows[-1].seq if rows else after
-        if self._all_below and len(rows) < AT_ONCE and self._is_quiet():
+        if is_quiet and len(rows) < AT_ONCE:
             left = open_interrupts(mine.get())
             return News(told, seq, over=self._over(left))
         return News(told, seq, more=len(rows) == AT_ONCE)

@@ -208,7 +208,12 @@ class ChatConsumer(FollowingConsumer):
                 _("Give the largest `seq` you were sent, or leave it out."),
             )
             raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
-        rows = Event.objects.filter(conversation=conversation).after(self._seen)[:EVENTS_A_READ]
+        rows = list(
+            Event.objects.filter(conversation=conversation).after(self._seen)[:EVENTS_A_READ]
+        )
+        if rows:
+            # What is said of the switches beside an event must not be older than it.
+            conversation.refresh_from_db(fields=["stored_features", "overrides"])
         facts = TableFacts(conversation)
         frames: list[Framed] = []
         seq = self._seen

@@ -104,8 +104,10 @@ class ItemEvents(_OfItem):
     def get(self, request: Request, uid: str) -> Response:
         item = self.item(uid)
         require_lease(item)
+        # Before the calls: a rest that waits for a call which is not among them would look like an end.
+        end = item.conversation.last_seq
         told = work.tell(item)
-        rows = Event.objects.filter(conversation=item.conversation_id).filter(
+        rows = Event.objects.filter(conversation=item.conversation_id, seq__lte=end).filter(
             Q(type__in=(*STATUSES, "user.tool_result")) | Q(seq__in=list(told.values()))
         )
         query = request.query_params

@@ -28,7 +28,6 @@ from .lookup import find_conversation
 def show(request: SignedInRequest, uid: str) -> HttpResponse:
     """The newest units, or with `before` in the query those before that number."""
     conversation = find_conversation(request.user, uid)
-    mark_seen(request.user, conversation)
     return render_conversation(request, conversation, before=_before(request))
 
 
@@ -66,9 +65,10 @@ def render_conversation(
     draft: str = "",
     refusal: Declined | None = None,
 ) -> HttpResponse:
-    """The page; with `refusal`, why the draft was not taken."""
+    """The page, which counts as seen; with `refusal`, why the draft was not taken."""
     shown = page(conversation, before=before)
     conversation = shown.conversation
+    mark_seen(request.user, conversation)
     context = {
         "conversation": conversation,
         "page": shown,

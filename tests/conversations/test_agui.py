@@ -31,12 +31,14 @@ from harness.events import (
     EndTurn,
     RequiresAction,
     SessionStatusIdle,
+    SessionStatusRunning,
     StopDetails,
     Todo,
     TodosUpdated,
     UserCustomToolResult,
 )
 from harness.history import Entry
+from tests.conversations.drawing import before_query
 from tests.conversations.scenes import fill
 from tools_app.questions import TOOL
 
@@ -309,6 +311,26 @@ def test_answers_to_what_waits_below_reach_it_and_the_run_ends_once_all_is_quiet
     over = run.read(run.after).over
     assert over is not None
     assert kinds(entered().waiting(over["interrupts"], over["below"])) == ["RUN_FINISHED"]
+
+
+@pytest.mark.parametrize("query", range(12))
+def test_a_run_that_ends_while_the_log_is_read_tells_its_last_words_first(hers, below, query):
+    parent, child = below
+    run = Run(hers, parent, both_answered(open_interrupts(parent)))
+    append(parent.pk, [Entry.of(SessionStatusRunning())])
+    append(child.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    after = run.read(run.after).seq
+    last = Entry.of(AgentMessage(content=(Text(text="All done."),)))
+
+    with before_query(
+        query,
+        lambda: append(parent.pk, [last, Entry.of(SessionStatusIdle(stop_reason=EndTurn()))]),
+    ):
+        first = run.read(after)
+    news = [first] if first.over else [first, run.read(first.seq)]
+
+    assert news[-1].over is not None
+    assert last.uid in [each["id"] for one in news for each in one.events]
 
 
 def test_a_message_is_refused_while_something_below_is_open(hers, below):

@@ -11,6 +11,7 @@ from django.urls import reverse
 from accounts.models import Organisation, User
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Environment, Event
+from conversations.presentation import frames
 from conversations.urls import of_conversation
 from harness.content import Text
 from harness.events import (
@@ -111,14 +112,20 @@ def test_a_page_is_nowhere_older_than_the_place_its_socket_follows_from(
         changed = SessionUpdated(title="The quay", features={"plan_mode": True})
         record(conversation, changed, SessionStatusIdle(stop_reason=EndTurn()))
 
+    hers = client_of(alice)
     with before_query(query, end):
-        html = client_of(alice).get(conversation.get_absolute_url()).content.decode()
+        html = hers.get(conversation.get_absolute_url()).content.decode()
 
     conversation.refresh_from_db()
-    if f'data-seq="{conversation.last_seq}"' in html:
+    found = re.search(r'data-seq="(\d+)"', html)
+    assert found
+    if int(found[1]) == conversation.last_seq:
         assert 'data-status="running"' not in html
         assert "Harbour plans</h1>" not in html
         assert re.search(r'data-feature="plan_mode"[^>]* checked', html)
+    else:
+        told = frames.changes(conversation, int(found[1])).panels
+        assert {"status", "title", "features"} <= told.keys()
 
 
 def test_queued_messages_stand_in_the_queue(
