@@ -41,7 +41,7 @@ def test_what_is_made_later_and_points_at_itself_still_goes_by_itself():
     gone = ref(Knot())
 
     young, middle, _old = garbage.THRESHOLDS
-    alive = [[] for _ in range(2 * young * (middle + 1))]
+    alive: list[list[int]] = [[] for _ in range(2 * young * (middle + 1))]
 
     assert gone() is None
     assert alive
