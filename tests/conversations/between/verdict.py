@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conversations import log
+from conversations import delays, log
 from conversations.agui.interrupts import open_interrupts
 from conversations.api.commands import open_questions
 from conversations.deciders import may_not_decide
@@ -56,7 +56,9 @@ def at_rest(world: World) -> Iterator[str]:
     conversation = world.conversation
     conversation.refresh_from_db()
     history = History(row.entry() for row in rows_of(world))
-    if conversation.status == "running" or conversation.owes_run:
+    # What is put off goes on when its time comes, whatever was said meanwhile.
+    owes = conversation.owes_run and not delays.is_put_off(conversation.pk)
+    if conversation.status == "running" or owes:
         yield f"it does not come to rest: {conversation.status}, owes_run={conversation.owes_run}"
     if Run.objects.filter(conversation=conversation, state=Run.State.RUNNING).exists():
         yield "a run is left behind"
@@ -148,8 +150,9 @@ def _of_a_call(use: Event, about: Sequence[Event], rows: Sequence[Event]) -> Ite
     if len(did) > len([row for row in begun if isinstance(row.value, SpanToolStart)]):
         yield "it ran without being told of before"
     unknown = sum(isinstance(row.value, OutcomeUnknown) for row in about)
-    if len(begun) > 1 + unknown and getattr(value, "name", "") != "list_files":
-        yield f"it was begun {len(begun)} times"
+    changes = [row for row in begun if row.value.effect != "read"]
+    if len(changes) > 1 + unknown:
+        yield f"it was begun {len(changes)} times"
     if not isinstance(value, AgentToolUse):
         return
     inputs: list[dict[str, Any]] = []
