@@ -45,6 +45,7 @@ from harness.content import as_blocks, text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, WorkLost
 from harness.providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested, until
+from tests.conversations.drawing import before_query
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -207,6 +208,32 @@ def test_a_worker_that_is_there_gets_the_next_call_without_a_new_item(begin, key
     rested(conversation, 2)
     assert list(work.tell(item)) == [only_call(conversation)]
     assert WorkItem.objects.count() == 1
+
+
+@pytest.mark.parametrize("query", range(12))
+def test_a_rest_that_waits_for_the_worker_is_never_told_to_it_as_an_end(begin, key, client, query):
+    conversation = begin(WRITE, READ, reply("Read."))
+    offered = poll_work(key=key, worker="one", reclaim_after=RECLAIM)
+    assert offered is not None
+    item = acknowledge_work(holder=key, item=offered.item)
+    heartbeat_work(holder=item, item=item)
+    work.tell(item)
+
+    def go_on() -> None:
+        if connection.in_atomic_block:
+            return  # nobody else writes meanwhile
+        answer(item, only_call(conversation))
+        rested(conversation, 2)
+
+    with before_query(query, go_on):
+        answered = client.get(
+            f"/v1/sessions/{conversation.uid}/events",
+            headers={"authorization": f"Bearer {offered.secret}"},
+        )
+    told = answered.json()["data"]
+
+    rests = [each["stop_reason"]["type"] for each in told if each["type"] == "session.status_idle"]
+    assert rests[-1] == "requires_action"
 
 
 def test_work_that_comes_while_a_worker_leaves_waits_for_the_next_one(begin, key):
