@@ -104,9 +104,7 @@ class ItemEvents(_OfItem):
     def get(self, request: Request, uid: str) -> Response:
         item = self.item(uid)
         require_lease(item)
-        # Before the calls: a rest that waits for a call which is not among them would look like an end.
-        end = item.conversation.last_seq
-        told = work.tell(item)
+        told, end = _told(item)
         rows = Event.objects.filter(conversation=item.conversation_id, seq__lte=end).filter(
             Q(type__in=(*STATUSES, "user.tool_result")) | Q(seq__in=list(told.values()))
         )
@@ -135,6 +133,18 @@ class ItemEvents(_OfItem):
             row = _answered(item, given, place)
             echoes.append(echo(row.uid, row.value, row.processed_at, row.seq))
         return Response({"data": echoes})
+
+
+def _told(item: WorkItem) -> tuple[Mapping[str, int], int]:
+    """The calls it is to carry out, and the number of the log's last event at that very moment. Beside
+    events of another one, a rest that waits for a call would be told as an end."""
+    ends = Conversation.objects.filter(pk=item.conversation_id).values_list("last_seq", flat=True)
+    end = ends.first() or 0
+    while True:
+        told = work.tell(item)
+        if (now := ends.first() or 0) == end:
+            return told, end
+        end = now
 
 
 def _answered(item: WorkItem, given: Mapping[str, Any], place: int) -> Event:

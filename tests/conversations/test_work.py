@@ -210,7 +210,7 @@ def test_a_worker_that_is_there_gets_the_next_call_without_a_new_item(begin, key
     assert WorkItem.objects.count() == 1
 
 
-@pytest.mark.parametrize("query", range(12))
+@pytest.mark.parametrize("query", range(16))
 def test_a_rest_that_waits_for_the_worker_is_never_told_to_it_as_an_end(begin, key, client, query):
     conversation = begin(WRITE, READ, reply("Read."))
     offered = poll_work(key=key, worker="one", reclaim_after=RECLAIM)
