@@ -2,8 +2,8 @@
 
 The first piece of a block goes out at once, what follows within a short window in one piece: below
 two token gaps a window merges nothing and only costs timers, far above it text looks jerky. The
-window's length is `AGENTSITE_DELTA_MILLISECONDS`. A reply that says when it trickles is read no more
-often than that either.
+window's length is `AGENTSITE_DELTA_MILLISECONDS`. A reply that says when it trickles is read about
+as often.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ class _Ticks:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: deque[tuple[float, Callable[[], None]]] = deque()
-        self._ticks = False
+        self._armed = False
 
     def add(self, send: Callable[[], None]) -> None:
         """Have `send` called within the window from now."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the engine was stopped and started again
-            self._loop, self._due, self._ticks = loop, deque(), False
+            self._loop, self._due, self._armed = loop, deque(), False
         at = loop.time() + settings.AGENTSITE_DELTA_MILLISECONDS / 1000
         self._due.append((at, send))
-        if not self._ticks:
-            self._ticks = True
+        if not self._armed:
+            self._armed = True
             loop.call_at(at, self._tick, loop)
 
     async def next(self) -> None:
@@ -93,7 +93,7 @@ class _Ticks:
                     # Others wait for the same tick.
                     logger.exception("streaming text could not be sent on")
         finally:
-            self._ticks = bool(due)
+            self._armed = bool(due)
             if due:
                 # A moment that has passed comes next, after what else the loop has to do.
                 loop.call_at(due[0][0], self._tick, loop)

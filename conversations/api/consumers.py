@@ -198,9 +198,13 @@ class ChatConsumer(FollowingConsumer):
         return await _joining.read(key, self._read_in_language)
 
     def read(self) -> Batch:
-        conversation = self._conversation(self._visitor())
+        visitor = self._visitor()
         if self._fresh:
-            return self._begin_now(conversation)
+            return self._begin_now(self._conversation(visitor))
+        # Before the conversation: what is said of its switches must not be older than the events.
+        events = Event.objects.filter(conversation__uid=self._uid)
+        rows = list(events.after(self._seen)[:EVENTS_A_READ])
+        conversation = self._conversation(visitor)
         if self._seen > conversation.last_seq:
             said = error(
                 Invalid.code,
@@ -208,12 +212,6 @@ class ChatConsumer(FollowingConsumer):
                 _("Give the largest `seq` you were sent, or leave it out."),
             )
             raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
-        rows = list(
-            Event.objects.filter(conversation=conversation).after(self._seen)[:EVENTS_A_READ]
-        )
-        if rows:
-            # What is said of the switches beside an event must not be older than it.
-            conversation.refresh_from_db(fields=["stored_features", "overrides"])
         facts = TableFacts(conversation)
         frames: list[Framed] = []
         seq = self._seen

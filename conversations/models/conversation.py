@@ -33,6 +33,11 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         """What the organisation's list shows: not the conversations that agents started."""
         return self.filter(organisation=organisation, parent=None, archived_at__isnull=not archived)
 
+    def with_what_a_page_shows(self) -> Self:
+        return self.select_related(
+            "agent_version__agent", "environment", "organisation", "owner", "parent"
+        )
+
     def in_list_order(self) -> Self:
         """Pinned first, then by last activity; `id` makes the order total."""
         return self.order_by(F("pinned_at").desc(nulls_last=True), "-active_at", "-id")

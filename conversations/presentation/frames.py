@@ -37,11 +37,7 @@ _AFTER = Prepared(
 _CURRENT = Prepared(
     lambda given: Conversation.objects.select_related("agent_version").filter(pk=given.pk)
 )
-_WHOLE = Prepared(
-    lambda given: Conversation.objects.select_related(
-        "agent_version__agent", "environment", "organisation", "owner", "parent"
-    ).filter(pk=given.pk)
-)
+_WHOLE = Prepared(lambda given: Conversation.objects.with_what_a_page_shows().filter(pk=given.pk))
 
 
 class UnitFrame(TypedDict):

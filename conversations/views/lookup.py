@@ -11,12 +11,7 @@ from harness.errors import NotFound
 
 def find_conversation(user: User, uid: str) -> Conversation:
     """The person's conversation with what its pages show of it; NotFound for anybody else's."""
-    found = (
-        Conversation.objects.visible_to(user)
-        .select_related("agent_version__agent", "environment", "organisation", "owner", "parent")
-        .filter(uid=uid)
-        .first()
-    )
+    found = Conversation.objects.visible_to(user).with_what_a_page_shows().filter(uid=uid).first()
     if found is None:
         raise NotFound(_("There is no such conversation."))
     return found

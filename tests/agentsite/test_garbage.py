@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
-from agentsite.environment import BASE_DIR
 from jobs.garbage import THRESHOLDS
+from tests.agentsite.processes import run_script
 
 BEGINNINGS = {
     "uvicorn": """
@@ -45,27 +42,27 @@ BEGINNINGS = {
     """,
     "celery": """
         from agentsite import celery
-        from jobs import here
 
-        here.start_recurring_once = lambda: None
         celery._come_up()
         show()
     """,
     "the first answer": """
-        from conversations import kits
-        from harness.providers.table import ProviderConfig
+        from django.conf import settings
+        from django.db import connection
+        from conversations.kits import preload_services
+        from accounts.models import ProviderKey
 
+        connection.settings_dict["NAME"] = ":memory:"
+        with connection.schema_editor() as tables:
+            tables.create_model(ProviderKey)
+        settings.AGENTSITE_PROVIDER_KEYS = {"anthropic": {"key": "some"}}
         assert "anthropic" not in sys.modules
-        with kits.keeping_what_is_imported():
-            kits.preload(ProviderConfig("anthropic", api_key="some"))
+        preload_services()
         assert "anthropic" in sys.modules
         show()
     """,
 }
-
-
-def shown(beginning: str) -> str:
-    script = f"""
+SCRIPT = """
 import gc, os, sys
 import django
 django.setup()
@@ -73,25 +70,19 @@ django.setup()
 def show():
     print(gc.get_threshold(), gc.get_freeze_count() > 10_000, flush=True)
     os._exit(0)
-{textwrap.dedent(beginning)}
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=BASE_DIR,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "agentsite.settings_test"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+
+
+def shown(kind: str) -> str:
+    done = run_script(SCRIPT + textwrap.dedent(BEGINNINGS[kind]), patience=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 @pytest.mark.parametrize("kind", ["uvicorn", "daphne", "celery"])
 def test_a_process_that_begins_keeps_what_it_has_loaded_and_collects_seldom(kind: str):
-    assert shown(BEGINNINGS[kind]) == f"{THRESHOLDS} True"
+    assert shown(kind) == f"{THRESHOLDS} True"
 
 
 def test_what_a_first_answer_imports_is_kept_as_well():
-    assert shown(BEGINNINGS["the first answer"]).endswith(" True")
+    assert shown("the first answer").endswith(" True")

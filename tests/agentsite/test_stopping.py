@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-import textwrap
 
-from agentsite.environment import BASE_DIR
+from tests.agentsite.processes import run_script
 
 STUCK = """
     import threading, time
@@ -38,15 +35,7 @@ STUCK = """
 
 def ends(where: str) -> subprocess.CompletedProcess[str]:
     """Raises TimeoutExpired if it does not."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(STUCK.replace("{where}", where))],
-        cwd=BASE_DIR,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "agentsite.settings_test"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return run_script(STUCK.replace("{where}", where), patience=60)
 
 
 def test_a_tool_that_never_returns_does_not_keep_a_process_that_is_told_to_stop():
