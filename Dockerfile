@@ -1,6 +1,12 @@
 # One image for every process: web, worker, beat, prepare. No compiler, no root.
+#
+# The base is named by its exact version. Pin it by digest where you build, with the digest of the image
+# that you checked: docker buildx imagetools inspect python:3.11.11-slim-bookworm, then
+#   docker build --build-arg BASE=python:3.11.11-slim-bookworm@sha256:…
 
-FROM python:3.11-slim AS build
+ARG BASE=python:3.11.11-slim-bookworm
+
+FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /opt/agentsite
 COPY requirements.txt /tmp/requirements.txt
@@ -12,10 +18,14 @@ RUN AGENTSITE_ENV_FILE= AGENTSITE_STATIC_FROM_FINDERS=false AGENTSITE_DATA_DIR=/
     /opt/agentsite/bin/python manage.py collectstatic --noinput \
     && rm -rf tests
 
-FROM python:3.11-slim
+FROM ${BASE}
 ENV PATH=/opt/agentsite/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
     AGENTSITE_ENV=production AGENTSITE_ENV_FILE= AGENTSITE_DATA_DIR=/var/lib/agentsite \
     AGENTSITE_STATIC_FROM_FINDERS=false AGENTSITE_LOG_FORMAT=json
+# What commands of agents run in. It needs user namespaces, which a container's default profile closes:
+# docs/operations.md, "Commands in containers".
+RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap \
+    && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --home-dir /var/lib/agentsite --create-home agentsite
 COPY --from=build /opt/agentsite /opt/agentsite
 COPY --from=build /srv/agentsite /srv/agentsite

@@ -18,7 +18,7 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 RUN_STAMP := $(VENV)/.run-$(firstword $(shell cksum requirements.txt))
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
-SOURCES := agentsite teams_app conversations skills_app tools_app accounts jobs harness bench tests manage.py
+SOURCES := agentsite teams_app conversations skills_app tools_app accounts jobs net harness bench tests manage.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --generate-hashes \
 	--python-version 3.11
 
@@ -26,7 +26,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate -
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers check bench types format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers attack attack-web check bench types format lock install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -68,6 +68,9 @@ followers: $(DEV_STAMP) ## Hundreds of clients who lose the line: make followers
 attack: $(DEV_STAMP) ## Attack every sandbox: make attack [ARGS="--backend process --verbose"]
 	$(BIN)/python -m tests.sandbox.attack $(ARGS)
 	@if [ "$$(id -u)" -eq 0 ]; then $(BIN)/python -m tests.sandbox.attack --as-user $(ARGS); fi
+
+attack-web: $(DEV_STAMP) ## Attack the site itself: make attack-web [ARGS="--quick --subject addresses --verbose"]
+	$(BIN)/python -m tests.attack_web $(ARGS)
 
 check: $(DEV_STAMP) deploy-check ## Lint, types, import floors, templates, migrations, schema, settings.
 	$(BIN)/ruff check .

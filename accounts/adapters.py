@@ -5,21 +5,29 @@ Sign-up is by invitation. An identity provider opens it wider only where the ope
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from django.conf import settings
+from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
 from accounts import vault
 from accounts.actions.invitations import accept_invitation
 from accounts.current_organisation import choose_organisation
+from accounts.devices import remember_device
 from accounts.invited_signup import forget_invitation, remembered_invitation
+from accounts.lockout import address_of, username_of
 from accounts.models import User
 from harness.errors import Declined
 
@@ -41,9 +49,32 @@ def _join_invited(request: HttpRequest, user: User) -> None:
     forget_invitation(request)
 
 
+@contextmanager
+def _one_of_several(request: HttpRequest) -> Iterator[None]:
+    """Of several who sign up with the same name or address at once, one does. The others had their
+    form judged before that, so they are told here."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError:
+        messages.error(
+            request,
+            _("Somebody has signed up with this user name or address meanwhile. Sign in instead."),
+        )
+        raise ImmediateHttpResponse(redirect("account_login")) from None
+
+
 class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return remembered_invitation(request) is not None
+
+    def clean_username(self, username: str, shallow: bool = False) -> str:
+        if "@" in username:
+            raise ValidationError(
+                _("Choose a user name without @: it could be somebody else's address.")
+            )
+        cleaned: str = super().clean_username(username, shallow)
+        return cleaned
 
     def clean_email(self, email: str) -> str:
         """A visitor who signs up takes the invited address; it cannot be exchanged."""
@@ -59,8 +90,18 @@ class AccountAdapter(DefaultAccountAdapter):
             )
         return email
 
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """With the address: what strangers do elsewhere keeps nobody out of her account."""
+        return f"{username_of(request, credentials)}:{address_of(request)}"
+
+    def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **kwargs)
+        remember_device(request, response, user.pk)
+        return response
+
     def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> User:
-        saved: User = super().save_user(request, user, form, commit)
+        with _one_of_several(request):
+            saved: User = super().save_user(request, user, form, commit)
         if commit and saved.pk is not None:
             _join_invited(request, saved)
         return saved
@@ -71,7 +112,8 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return bool(settings.AGENTSITE_OIDC_SIGNUP) or remembered_invitation(request) is not None
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
-        saved: User = super().save_user(request, sociallogin, form)
+        with _one_of_several(request):
+            saved: User = super().save_user(request, sociallogin, form)
         _join_invited(request, saved)
         return saved
 

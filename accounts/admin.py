@@ -8,21 +8,41 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
-from django.db import transaction
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from accounts.actions.members import change_role, remove_member
-from accounts.actions.provider_keys import check_provider_key, store_provider_key
-from accounts.departures import stop_work_everywhere
+from accounts.actions.invitations import withdraw_invitation
+from accounts.actions.members import add_member, change_role, remove_member
+from accounts.actions.organisations import (
+    create_organisation,
+    delete_organisation,
+    rename_organisation,
+)
+from accounts.actions.people import (
+    POWERS,
+    delete_account,
+    may_change,
+    save_account,
+    take_sign_in_away,
+)
+from accounts.actions.provider_keys import (
+    check_provider_key,
+    remove_provider_key,
+    store_provider_key,
+)
+from accounts.adminwrites import DeletesEach
+from accounts.happenings import Happening, tell
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, Scope, User
 from accounts.requests import actor_of
 from accounts.tokenadmin import ApiTokenAdmin
@@ -30,15 +50,44 @@ from harness.errors import Invalid
 
 __all__ = ["ApiTokenAdmin"]
 
-admin.site.unregister(Group)
+for unused in (Group, SocialApp, SocialToken):
+    admin.site.unregister(unused)
 
 
-_POWERS = ["is_staff", "is_superuser", "groups", "user_permissions"]
-"""What only a superuser hands out: whoever may grant it to others may grant it to themselves."""
+class OperatorsAlone(DeletesEach, ModelAdmin):
+    """What somebody signs in with: whoever may change it for others can be them."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return actor_of(request).is_superuser
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return actor_of(request).is_superuser
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """So that somebody who lost her phone can sign in again."""
+        return actor_of(request).is_superuser
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        take_sign_in_away(actor=actor_of(request), means=obj)
+
+
+for model, listed in (
+    (EmailAddress, ["email", "user", "primary", "verified"]),
+    (Authenticator, ["user", "type", "created_at", "last_used_at"]),
+    (SocialAccount, ["user", "provider", "last_login"]),
+):
+    admin.site.unregister(model)
+    admin.site.register(model, OperatorsAlone, list_display=listed, fields=listed)
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
+class UserAdmin(DeletesEach, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -58,31 +107,65 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)
-        return fields if actor_of(request).is_superuser else [*fields, *_POWERS]
+        if actor_of(request).is_superuser:
+            return fields
+        return [*fields, *POWERS, *(("username", "email") if obj is not None else ())]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        if "is_active" in form.changed_data and not obj.is_active:
-            stop_work_everywhere(user=obj)
+        save_account(actor=actor_of(request), user=obj, changed=form.changed_data)
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        delete_account(actor=actor_of(request), user=obj)
+
+    def user_change_password(
+        self,
+        request: HttpRequest,
+        id: str,  # noqa: A002 - so Django calls it
+        form_url: str = "",
+    ) -> HttpResponse:
+        if not actor_of(request).is_superuser:
+            raise PermissionDenied
+        answer: HttpResponse = super().user_change_password(request, id, form_url)
+        user = User.objects.filter(pk=id).first()
+        if request.method == "POST" and answer.status_code == 302 and user is not None:
+            tell(Happening.PASSWORD_CHANGED, actor=actor_of(request), member=user)
+        return answer
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Asked for the page of the password too."""
-        return _may_touch(request, obj) and super().has_change_permission(request, obj)
+        may = may_change(actor_of(request), obj)
+        return may and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return _may_touch(request, obj) and super().has_delete_permission(request, obj)
+        return actor_of(request).is_superuser and super().has_delete_permission(request, obj)
 
 
 @admin.register(Organisation)
-class OrganisationAdmin(ModelAdmin):
+class OrganisationAdmin(DeletesEach, ModelAdmin):
     list_display = ["name", "slug", "created_at"]
     search_fields = ["name", "slug", "uid"]
-    readonly_fields = ["uid", "personal_of", "created_at"]
+    readonly_fields = ["slug", "uid", "personal_of", "created_at"]
     fields = ["name", "slug", "uid", "personal_of", "created_at"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Organisation | None = None) -> bool:
+        return actor_of(request).is_superuser
+
+    def save_model(self, request: HttpRequest, obj: Organisation, form: Any, change: bool) -> None:
+        if change:
+            rename_organisation(
+                actor=actor_of(request),
+                organisation=Organisation.objects.get(pk=obj.pk),
+                name=obj.name,
+            )
+        else:
+            obj.pk = create_organisation(actor=actor_of(request), name=obj.name).pk
+
+    def delete_model(self, request: HttpRequest, obj: Organisation) -> None:
+        delete_organisation(actor=actor_of(request), organisation=obj)
 
 
 @admin.register(Membership)
-class MembershipAdmin(ModelAdmin):
+class MembershipAdmin(DeletesEach, ModelAdmin):
     list_display = ["user", "organisation", "role", "created_at"]
     list_filter = ["role"]
     list_select_related = ["user", "organisation"]
@@ -94,22 +177,19 @@ class MembershipAdmin(ModelAdmin):
         return ["user", "organisation"] if obj else []
 
     def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
-        if not change:
-            super().save_model(request, obj, form, change)
+        actor = actor_of(request)
+        if change:
+            change_role(actor=actor, membership=obj, role=obj.role)
             return
-        change_role(actor=actor_of(request), membership=obj, role=obj.role)
+        made = add_member(actor=actor, organisation=obj.organisation, user=obj.user, role=obj.role)
+        obj.pk = made.pk
 
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
         remove_member(actor=actor_of(request), membership=obj)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        with transaction.atomic():
-            for membership in queryset:
-                remove_member(actor=actor_of(request), membership=membership)
-
 
 @admin.register(Invitation)
-class InvitationAdmin(ModelAdmin):
+class InvitationAdmin(DeletesEach, ModelAdmin):
     """Read and withdraw; inviting shows a link once, which the organisation page does."""
 
     list_display = ["email", "organisation", "role", "invited_by", "expires_at", "accepted_at"]
@@ -128,6 +208,9 @@ class InvitationAdmin(ModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def delete_model(self, request: HttpRequest, obj: Invitation) -> None:
+        withdraw_invitation(actor=actor_of(request), invitation=obj)
 
 
 class ProviderKeyForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -164,7 +247,7 @@ class ProviderKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(ProviderKey)
-class ProviderKeyAdmin(ModelAdmin):
+class ProviderKeyAdmin(DeletesEach, ModelAdmin):
     """All keys by their last four characters; only those of the whole server are set here."""
 
     form = ProviderKeyForm
@@ -205,7 +288,5 @@ class ProviderKeyAdmin(ModelAdmin):
         )
         obj.pk = stored.pk
 
-
-def _may_touch(request: HttpRequest, obj: User | None) -> bool:
-    """Superusers are changed by superusers alone."""
-    return obj is None or not obj.is_superuser or actor_of(request).is_superuser
+    def delete_model(self, request: HttpRequest, obj: ProviderKey) -> None:
+        remove_provider_key(actor=actor_of(request), provider_key=obj)

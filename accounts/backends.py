@@ -9,8 +9,17 @@ from typing import Any
 
 from allauth.account.auth_backends import AuthenticationBackend
 
+from accounts.lockout import people_at
+
 
 class PeopleBackend(AuthenticationBackend):
+    def _authenticate_by_username(self, username: str, password: str) -> Any:
+        """An address is whose it is: nobody signs in with one that is her user name and another's
+        address, since failures are counted for the other (`accounts.lockout`)."""
+        if people_at(username):
+            return None
+        return super()._authenticate_by_username(username, password)
+
     def user_can_authenticate(self, user: Any) -> bool:
         """Asked at sign-in and again for each request of a session."""
         return bool(super().user_can_authenticate(user)) and not user.is_service

@@ -10,19 +10,23 @@ import os
 import sys
 from typing import Any
 
+import django
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.sessions import CookieMiddleware
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
-pages = get_asgi_application()
+django.setup(set_prefix=False)
 
 # All need the apps that the line above made ready.
+from agentsite.bodies import Bodies  # noqa: E402
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
 from agentsite.logs import RequestIds  # noqa: E402
 from agentsite.origins import OriginGuard  # noqa: E402
+from agentsite.pages import Pages  # noqa: E402
 from agentsite.probes import Probes  # noqa: E402
+from agentsite.proxies import TrueClient  # noqa: E402
+from agentsite.readiness import remember_database_file  # noqa: E402
 from agentsite.stopping import promise_end, stop_working  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 from jobs import here  # noqa: E402
@@ -33,6 +37,7 @@ SWITCH_SECONDS = 0.001
 threads, and each crossing may take this long; Python's own 5 ms are for throughput."""
 
 refuse_unsafe_start()
+remember_database_file()
 sys.setswitchinterval(SWITCH_SECONDS)
 if not settings.AGENTSITE_BROKER_URL:
     here.start_recurring()
@@ -53,9 +58,11 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
 
 application = ProtocolTypeRouter(
     {
-        "http": Probes(RequestIds(pages)),
+        "http": TrueClient(RequestIds(Bodies(Probes(Pages())))),
         # Whose session a cookie names is asked by the sockets themselves, each time anew.
-        "websocket": RequestIds(OriginGuard(CookieMiddleware(URLRouter(websocket_urlpatterns)))),
+        "websocket": TrueClient(
+            RequestIds(OriginGuard(CookieMiddleware(URLRouter(websocket_urlpatterns))))
+        ),
         "lifespan": lifespan,
     }
 )

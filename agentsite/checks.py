@@ -7,6 +7,7 @@ profile lives on loopback and is not held to them; only a misspelt profile is al
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,9 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 
-from agentsite.environment import LOCAL, PRODUCTION
+from accounts.provider_addresses import check_listed_hosts
+from agentsite.cors import is_origin
+from agentsite.environment import LOCAL, PRODUCTION, env_file
 from harness.rules import rules_from
 from tools_app.web.search import PROVIDERS
 
@@ -31,7 +34,8 @@ def check_installation(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
-    problems = [*_processes(), *_tool_rules(), *_search()]
+    problems = [*_processes(), *_tool_rules(), *_search(), *_provider_hosts()]
+    problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
     if profile != LOCAL:
@@ -72,6 +76,22 @@ def _production() -> Iterable[CheckMessage]:
     yield from _vault_keys(settings.AGENTSITE_VAULT_KEYS)
 
 
+def _cors_origins(profile: str) -> Iterable[CheckMessage]:
+    for origin in settings.AGENTSITE_CORS_ORIGINS:
+        if origin == "*" and profile == PRODUCTION:
+            yield Error(
+                "AGENTSITE_CORS_ORIGINS lets in the pages of all sites.",
+                hint="List the sites whose pages shall use this server, by their origins.",
+                id="agentsite.E024",
+            )
+        elif origin != "*" and not is_origin(origin):
+            yield Error(
+                f"AGENTSITE_CORS_ORIGINS holds {origin!r}, which is no origin.",
+                hint="Write scheme, host and port as browsers do: https://app.example.org",
+                id="agentsite.E025",
+            )
+
+
 def _tool_rules() -> Iterable[CheckMessage]:
     try:
         rules_from(settings.AGENTSITE_TOOL_RULES)
@@ -81,6 +101,20 @@ def _tool_rules() -> Iterable[CheckMessage]:
             hint="A JSON list of rules, each with tool, permission, when and options.",
             id="agentsite.E012",
         )
+
+
+def _files() -> Iterable[CheckMessage]:
+    """Whether what must stay private is closed to others on this machine."""
+    for path, name, bits in (
+        (settings.AGENTSITE_DATA_DIR, "The data directory", 0o026),
+        (env_file(), "The file with the settings and secrets", 0o077),
+    ):
+        if path is not None and path.exists() and path.stat().st_mode & bits:
+            yield checks.Warning(
+                f"{name}, {path}, is open to other users of this machine.",
+                hint=f"chmod {'600' if path.is_file() else 'o-rw,g-w'} {path}",
+                id="agentsite.W002",
+            )
 
 
 def _search() -> Iterable[CheckMessage]:
@@ -99,6 +133,15 @@ def _search() -> Iterable[CheckMessage]:
         )
 
 
+def _provider_hosts() -> Iterable[CheckMessage]:
+    for problem in check_listed_hosts(settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS):
+        yield Error(
+            f"AGENTSITE_PRIVATE_PROVIDER_HOSTS: {problem}",
+            hint="Give each host with its port, for example ollama.internal:11434.",
+            id="agentsite.E020",
+        )
+
+
 def _processes() -> Iterable[CheckMessage]:
     """Several processes need what they share, whatever the profile."""
     if settings.AGENTSITE_BROKER_URL and not settings.AGENTSITE_REDIS_URL:
@@ -107,6 +150,24 @@ def _processes() -> Iterable[CheckMessage]:
             "workers stream.",
             hint="Set AGENTSITE_REDIS_URL as well; the same server in another database will do.",
             id="agentsite.E010",
+        )
+
+
+def _proxies() -> Iterable[CheckMessage]:
+    try:
+        for text in settings.AGENTSITE_TRUSTED_PROXIES:
+            ip_network(text, strict=False)
+    except ValueError as problem:
+        yield Error(
+            f"AGENTSITE_TRUSTED_PROXIES: {problem}.",
+            hint="List addresses or networks, separated by commas.",
+            id="agentsite.E022",
+        )
+    if settings.AGENTSITE_PROXY_COUNT < 1:
+        yield Error(
+            "AGENTSITE_PROXY_COUNT is less than one.",
+            hint="Say how many proxies of yours a request passes.",
+            id="agentsite.E023",
         )
 
 

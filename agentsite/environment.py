@@ -96,6 +96,8 @@ def ensure_secrets() -> bool:
     reader = load()
     if file is None or reader.str("AGENTSITE_ENV", default=LOCAL) != LOCAL:
         return False
+    if file.is_file() and file.stat().st_uid == os.geteuid() and file.stat().st_mode & 0o077:
+        file.chmod(0o600)
     missing = {name: make() for name, make in _SECRETS.items() if not reader.str(name, default="")}
     if not missing:
         return False

@@ -23,12 +23,14 @@ JSON = "json"
 _SENSIBLE_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _SECRETS = re.compile(
     r"(?i)\b(sk-[a-z0-9_-]{6})[a-z0-9_-]+|(bearer\s+\S{4})\S+|(://[^/\s:@]*:)[^@\s/]+(?=@)"
+    r"|(/(?:setup|invitations|password/reset/key|confirm-email)/)[^/\s\"']{8,}"
 )
-"""Keys of model services, bearer tokens, passwords in addresses: their beginning is kept."""
+"""Keys of model services, bearer tokens, passwords in addresses, the one-time tokens of links: their
+beginning is kept."""
 
 
 def mask(text: str) -> str:
-    return _SECRETS.sub(lambda found: f"{found[1] or found[2] or found[3]}…", text)
+    return _SECRETS.sub(lambda found: f"{found[1] or found[2] or found[3] or found[4]}…", text)
 
 
 def _masked(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> Any:

@@ -1,13 +1,15 @@
 """/healthz, /readyz and /metrics: answered before Django, so that no host name, session or middleware
 stands between a probe and the process.
 
-`/metrics` needs the bearer token of AGENTSITE_METRICS_TOKEN; to everybody else it does not exist.
+`/metrics` needs the bearer token of AGENTSITE_METRICS_TOKEN; to everybody else it does not exist. With
+it, `/readyz` tells what was looked at; without, one word and its status.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import threading
 from dataclasses import dataclass
@@ -18,8 +20,10 @@ from django.db import close_old_connections
 
 from agentsite.logs import App, Receive, Scope, Send
 from agentsite.metrics import exposition
-from agentsite.readiness import OK, readiness, sandboxes_in_words
+from agentsite.readiness import OK, commands_in_words, readiness, sandboxes_in_words
 from jobs.engine import engine
+
+logger = logging.getLogger(__name__)
 
 HEALTH, READINESS, METRICS = "/healthz", "/readyz", "/metrics"
 PATHS = frozenset({HEALTH, READINESS, METRICS})
@@ -37,31 +41,52 @@ class Answer:
 
 ALIVE = Answer(200, "text/plain; charset=utf-8", b"ok\n")
 ABSENT = Answer(404, "text/plain; charset=utf-8", b"Not found\n")
-SLOW = Answer(
-    503, "application/json", b'{"status": "unavailable", "checks": {"database": "too slow"}}'
-)
+SLOW = Answer(503, "application/json", b'{"status": "unavailable"}')
 
 
-def answer(path: str) -> Answer:
-    """For one of `PATHS`. Reads the database, except for `/healthz`."""
+def answer(path: str, *, in_full: bool = False) -> Answer:
+    """For one of `PATHS`. Reads the database, except for `/healthz`.
+
+    `/readyz` is `ready`, `degraded` (it serves, but runs no commands) or, with 503, `unavailable`.
+    """
     if path == HEALTH:
         return ALIVE
     if path == READINESS:
         checks = readiness()
         ready = all(word == OK for word in checks.values())
-        body: dict[str, object] = {"status": "ready" if ready else "unavailable", "checks": checks}
-        if sandboxes := sandboxes_in_words():
-            body["sandboxes"] = sandboxes
+        commands = commands_in_words()
+        serving = "degraded" if commands not in ("", OK) else "ready"
+        body: dict[str, object] = {"status": serving if ready else "unavailable"}
+        if in_full:
+            body["checks"] = checks
+            if commands:
+                body["commands"] = commands
+            if sandboxes := sandboxes_in_words():
+                body["sandboxes"] = sandboxes
+        _tell_changes(checks)
         return Answer(200 if ready else 503, "application/json", json.dumps(body).encode())
     return Answer(200, "text/plain; version=0.0.4; charset=utf-8", exposition())
 
 
-def may_read(path: str, authorization: str) -> bool:
-    if path != METRICS:
-        return True
+_told: dict[str, str] = {}
+
+
+def _tell_changes(checks: dict[str, str]) -> None:
+    """In the log, where those look who have no token: what is wrong, once each time it becomes so."""
+    for name, word in checks.items():
+        if word != _told.get(name, OK):
+            logger.warning("readiness: %s is %s", name, word)
+        _told[name] = word
+
+
+def is_operator(authorization: str) -> bool:
     token = settings.AGENTSITE_METRICS_TOKEN
     given = authorization.removeprefix("Bearer ")
     return bool(token) and secrets.compare_digest(given.encode(), token.encode())
+
+
+def may_read(path: str, authorization: str) -> bool:
+    return path != METRICS or is_operator(authorization)
 
 
 class Probes:
@@ -92,7 +117,7 @@ class Probes:
             return ALIVE
         try:
             async with asyncio.timeout(PATIENCE):
-                return await engine.in_database(answer, path)
+                return await engine.in_database(answer, path, in_full=is_operator(given))
         except TimeoutError:
             return SLOW
 
@@ -108,9 +133,10 @@ def serve_in_thread(port: int) -> ThreadingHTTPServer:
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path in PATHS and may_read(path, self.headers.get("Authorization", "")):
+        given = self.headers.get("Authorization", "")
+        if path in PATHS and may_read(path, given):
             try:
-                found = answer(path)
+                found = answer(path, in_full=is_operator(given))
             finally:
                 close_old_connections()
         else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 
 from agentsite import startup
+from conversations.commandtrial import last_trial
 from jobs.engine import engine
 from tools_app import sandboxes
 
@@ -38,6 +40,14 @@ def sandboxes_in_words() -> dict[str, str]:
     }
 
 
+def commands_in_words() -> str:
+    """`ok`, why no command can run here and what mends it; empty before this process has tried."""
+    trial = last_trial()
+    if trial is None:
+        return ""
+    return OK if trial.works else f"{trial.problem} Remedy: {trial.remedy}"
+
+
 class _NotReady(Exception):
     """Says why."""
 
@@ -58,7 +68,37 @@ def _process() -> None:
         raise _NotReady("stopping")
 
 
+_files: dict[Path, tuple[int, int]] = {}
+"""The database files this process began with: device and inode."""
+
+
+def remember_database_file() -> None:
+    """To be called at the start: a file that is deleted under a running server goes on answering those
+    who have it open, and is made anew, empty, by who opens it next."""
+    file = _database_file()
+    if file is not None and file.exists():
+        _files.setdefault(file, _identity(file))
+
+
+def _database_file() -> Path | None:
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or not Path(name).is_absolute():
+        return None
+    return Path(name)
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_dev, status.st_ino
+
+
 def _database() -> None:
+    file = _database_file()
+    if file is not None:
+        if not file.exists():
+            raise _NotReady("the database file is gone: restore it and start the server again")
+        if _files.setdefault(file, _identity(file)) != _identity(file):
+            raise _NotReady("the database file is another one: start the server again")
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 

@@ -13,11 +13,11 @@ from ipaddress import ip_address
 from typing import Any, cast
 
 from daphne.endpoints import build_endpoint_description_strings
-from daphne.server import Server
 from django.conf import settings
 from twisted.internet import reactor
 
 from agentsite import metrics
+from agentsite.requestlimits import HANDSHAKE_SECONDS, IDLE_SECONDS
 from agentsite.stopping import leave_soon, promise_end, stop_working
 from jobs.garbage import collect_seldom
 
@@ -47,33 +47,30 @@ def is_loopback(host: str) -> bool:
 BACKLOG = 1024
 """Connections that may wait to be taken. After a restart everybody comes back in the same second, and
 those past the server's own 50 would wait for seconds, or be refused."""
-HANDSHAKE_SECONDS = 30
-"""How long a socket has from its connection to its first frame. The server's own 5 are too few for the
-last of hundreds that come at once."""
 
 
 def serve(host: str, port: int, on_ready: Callable[[], None]) -> bool:
     """Serve until Ctrl+C or SIGTERM; false if the port was taken at the last moment."""
     # Imported here and not above: it needs the migrated, seeded installation.
     from agentsite.asgi import application  # noqa: PLC0415 - heavy, imported on first use
+    from agentsite.guarded_daphne import GuardedServer  # noqa: PLC0415 - only this server needs it
 
     def ready() -> None:
         on_ready()
         collect_seldom()
 
-    forwarded = settings.AGENTSITE_BEHIND_PROXY
-    server = Server(
+    server = GuardedServer(
         application=application,
         endpoints=[
             f"{endpoint}:backlog={BACKLOG}"
             for endpoint in build_endpoint_description_strings(host=host, port=port)
         ],
         ready_callable=ready,
-        proxy_forwarded_address_header="X-Forwarded-For" if forwarded else None,
-        proxy_forwarded_proto_header="X-Forwarded-Proto" if forwarded else None,
         server_name="agentsite",
         verbosity=0,
         websocket_handshake_timeout=HANDSHAKE_SECONDS,
+        websocket_max_message_size=_most_of_a_frame(),
+        websocket_max_frame_size=_most_of_a_frame(),
     )
     # Its reactor waits, without a limit, for every request to unwind.
     cast(Any, reactor).addSystemEventTrigger("before", "shutdown", promise_end)
@@ -81,6 +78,11 @@ def serve(host: str, port: int, on_ready: Callable[[], None]) -> bool:
     stop_working()
     leave_soon()
     return not server.abort_start
+
+
+def _most_of_a_frame() -> int:
+    """What a server takes; what is too long by the settings is told in a frame."""
+    return 2 * int(settings.AGENTSITE_SOCKET_FRAME_BYTES)
 
 
 GOODBYE_SECONDS = 5
@@ -103,11 +105,13 @@ def serve_with_uvicorn(host: str, port: int, workers: int) -> None:
         workers=workers,
         lifespan="on",
         # Compressing every frame costs more processor time and memory than its few bytes are worth.
-        ws="websockets-sansio",
+        http="agentsite.guarded_uvicorn:GuardedHttp",
+        ws="agentsite.guarded_uvicorn:GuardedSocket",
         ws_per_message_deflate=False,
-        ws_max_size=2 * settings.AGENTSITE_SOCKET_FRAME_BYTES,
-        proxy_headers=settings.AGENTSITE_BEHIND_PROXY,
-        forwarded_allow_ips="*" if settings.AGENTSITE_BEHIND_PROXY else None,
+        ws_max_size=_most_of_a_frame(),
+        # Who is believed about whose request it is, `agentsite.proxies` knows.
+        proxy_headers=False,
+        timeout_keep_alive=int(IDLE_SECONDS),
         timeout_graceful_shutdown=GOODBYE_SECONDS,
         timeout_worker_healthcheck=30,
         server_header=False,

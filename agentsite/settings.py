@@ -16,7 +16,7 @@ from csp.constants import NONE, SELF
 from django.templatetags.static import static
 from django.utils.translation import gettext_lazy as _
 
-from agentsite import environment, logs
+from agentsite import cors, environment, logs
 
 env = environment.load()
 
@@ -61,10 +61,17 @@ AGENTSITE_PROVIDER_KEYS: dict[str, dict[str, str]] = {
 """The keys the operator gave in the environment; the widest scope of all."""
 
 AGENTSITE_PRIVATE_PROVIDER_HOSTS: list[str] = env.list(
-    "AGENTSITE_PRIVATE_PROVIDER_HOSTS", default=["localhost", "127.0.0.1", "::1"]
+    "AGENTSITE_PRIVATE_PROVIDER_HOSTS",
+    default=[]
+    if AGENTSITE_ENV == environment.PRODUCTION
+    else [
+        f"{host}:{port}"
+        for host in ("localhost", "127.0.0.1", "[::1]")
+        for port in (11434, 1234)  # where Ollama and LM Studio listen
+    ],
 )
-"""Hosts inside this network that people and organisations may send their requests to: names or
-addresses, without a port. A key for everybody may go anywhere but to metadata services."""
+"""Hosts inside this network that people and organisations may send their requests to, each with its
+port: `ollama.internal:11434`. A key for everybody may go anywhere but to metadata services."""
 
 AGENTSITE_REDIS_URL = env.str("AGENTSITE_REDIS_URL", default="")
 """What several processes share that need not last: live text, hints, cache. Empty: one process."""
@@ -77,6 +84,9 @@ AGENTSITE_SETUP_HOURS = env.int("AGENTSITE_SETUP_HOURS", default=24)
 
 AGENTSITE_DATABASE_THREADS = env.int("AGENTSITE_DATABASE_THREADS", default=8)
 """Threads in which runs read and write tables; each holds one database connection."""
+AGENTSITE_REQUEST_THREADS = env.int("AGENTSITE_REQUEST_THREADS", default=32)
+"""Threads in which requests are answered, begun as they are needed; each holds one database connection.
+More requests at once wait for their turn. Streams hold none."""
 AGENTSITE_TOOL_THREADS = env.int("AGENTSITE_TOOL_THREADS", default=16)
 """Threads in which the plain tools of all runs work, apart from those that write the log."""
 AGENTSITE_LEASE_SECONDS = env.int("AGENTSITE_LEASE_SECONDS", default=60)
@@ -87,6 +97,16 @@ AGENTSITE_DELTA_MILLISECONDS = env.int("AGENTSITE_DELTA_MILLISECONDS", default=4
 """Streaming text is sent on at most this often; the first piece of a block goes out at once."""
 AGENTSITE_MESSAGE_CHARACTERS = env.int("AGENTSITE_MESSAGE_CHARACTERS", default=100_000)
 """Characters of one message; longer text belongs in a file."""
+AGENTSITE_IMAGE_BYTES = env.int("AGENTSITE_IMAGE_BYTES", default=5 * 1024 * 1024)
+"""Bytes of one picture that is shown to a model. The public APIs take no more."""
+AGENTSITE_IMAGE_PIXELS = env.int("AGENTSITE_IMAGE_PIXELS", default=8_000)
+"""Width or height of one, at most."""
+AGENTSITE_PDF_BYTES = env.int("AGENTSITE_PDF_BYTES", default=10 * 1024 * 1024)
+"""Bytes of one PDF that is given to a model to read."""
+AGENTSITE_PDF_PAGES = env.int("AGENTSITE_PDF_PAGES", default=100)
+"""Pages of one."""
+AGENTSITE_MEDIA_SECONDS = env.int("AGENTSITE_MEDIA_SECONDS", default=20)
+"""How long it may take to open the pictures and PDFs of one message."""
 AGENTSITE_SOCKET_FRAME_BYTES = env.int("AGENTSITE_SOCKET_FRAME_BYTES", default=512 * 1024)
 """Bytes of one frame a browser sends: room for the longest message in any script."""
 AGENTSITE_QUEUED_MESSAGES = env.int("AGENTSITE_QUEUED_MESSAGES", default=20)
@@ -145,7 +165,8 @@ AGENTSITE_DRAIN_SECONDS = env.int("AGENTSITE_DRAIN_SECONDS", default=20)
 AGENTSITE_DATABASE_CONNECTIONS = env.int("AGENTSITE_DATABASE_CONNECTIONS", default=20)
 """PostgreSQL connections that one process holds at most; who needs one more waits for it."""
 AGENTSITE_METRICS_TOKEN = env.str("AGENTSITE_METRICS_TOKEN", default="")
-"""Whoever asks for /metrics must present it as a bearer token; empty: there are no metrics."""
+"""Whoever asks for /metrics, or for the details of /readyz, presents it as a bearer token; empty: nobody
+may."""
 AGENTSITE_METRICS_PORT = env.int("AGENTSITE_METRICS_PORT", default=0)
 """Where a worker, which serves no pages, answers probes and metrics; 0: nowhere."""
 AGENTSITE_PROVIDER_TIMEOUT = env.int("AGENTSITE_PROVIDER_TIMEOUT", default=600)
@@ -157,6 +178,13 @@ openshell. A command runs in the first that can hold its policy, or not at all."
 AGENTSITE_SANDBOX_UNCONFINED = env.bool("AGENTSITE_SANDBOX_UNCONFINED", default=False)
 """Whether environments may ask for commands without any sandbox. Whoever may use such an environment
 can do what this server can."""
+AGENTSITE_SANDBOX_UNRESTRICTED = env.bool("AGENTSITE_SANDBOX_UNRESTRICTED", default=False)
+"""Whether environments may open every public host (`unrestricted` on /v1, the host `*` in a policy).
+Addresses inside stay closed. An agent can then send what it read to anybody."""
+AGENTSITE_MOUNT_ROOTS: list[str] = env.list("AGENTSITE_MOUNT_ROOTS", default=[])
+"""Folders of this host below which the policies of environments may open what they name
+(`filesystem_policy`), besides the system's programs. What is the server's own is never opened."""
+AGENTSITE_ENV_FILE_PATH = environment.env_file()
 AGENTSITE_DOCKER_IMAGE = env.str("AGENTSITE_DOCKER_IMAGE", default="debian:12")
 AGENTSITE_OPENSHELL_ENDPOINT = env.str("AGENTSITE_OPENSHELL_ENDPOINT", default="")
 AGENTSITE_SHELLS = env.int("AGENTSITE_SHELLS", default=200)
@@ -222,7 +250,37 @@ X_FRAME_OPTIONS = "DENY"
 
 AGENTSITE_BEHIND_PROXY = env.bool("AGENTSITE_BEHIND_PROXY", default=False)
 """Whether a proxy of ours sets X-Forwarded-Proto and -For; else they are not believed."""
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if AGENTSITE_BEHIND_PROXY else None
+AGENTSITE_PROXY_COUNT = env.int("AGENTSITE_PROXY_COUNT", default=1)
+"""How many proxies of ours a request passes: so many entries of X-Forwarded-For, from the right, are
+theirs."""
+AGENTSITE_TRUSTED_PROXIES: list[str] = env.list(
+    "AGENTSITE_TRUSTED_PROXIES",
+    default=[
+        "127.0.0.0/8",
+        "::1/128",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "fc00::/7",
+        "fe80::/10",
+    ],
+)
+"""From where the innermost of them calls this server: addresses or networks. Nobody else is believed."""
+
+AGENTSITE_ANONYMOUS_BODY_BYTES = env.int("AGENTSITE_ANONYMOUS_BODY_BYTES", default=64 * 1024)
+"""Bytes of a request's body that shows no valid session or token."""
+AGENTSITE_HEAD_SECONDS = env.int("AGENTSITE_HEAD_SECONDS", default=20)
+"""From a request's first byte, or its connection, to the end of its headers."""
+AGENTSITE_BODY_SECONDS = env.int("AGENTSITE_BODY_SECONDS", default=30)
+"""How long a body may take; one that shows a valid session or token, so long and its length at 8 kB
+a second."""
+AGENTSITE_CONNECTIONS_PER_ADDRESS = env.int("AGENTSITE_CONNECTIONS_PER_ADDRESS", default=1000)
+"""Connections that one address may have open to one process; 0: any number. Not counted behind a
+proxy."""
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
+DATA_UPLOAD_MAX_NUMBER_FILES = 100
 
 _oidc_server = env.str("AGENTSITE_OIDC_SERVER_URL", default="")
 AGENTSITE_OIDC_ORIGINS: list[str] = env.list(
@@ -269,6 +327,7 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "channels",
+    "corsheaders",
     "rest_framework",
     "knox",
     "drf_spectacular",
@@ -290,9 +349,23 @@ INSTALLED_APPS = [
     "agentsite",
 ]
 
+# --- programs in the pages of other sites ---------------------------------------------------------
+
+AGENTSITE_CORS_ORIGINS: list[str] = env.list("AGENTSITE_CORS_ORIGINS", default=[])
+"""Sites whose pages may use the doors for programs, with tokens. Empty: none."""
+CORS_ALLOW_ALL_ORIGINS = "*" in AGENTSITE_CORS_ORIGINS
+CORS_ALLOWED_ORIGINS = [origin for origin in AGENTSITE_CORS_ORIGINS if origin != "*"]
+CORS_URLS_REGEX = cors.TOKEN_DOORS if AGENTSITE_CORS_ORIGINS else cors.NO_DOOR
+CORS_ALLOW_CREDENTIALS = False
+CORS_ALLOW_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+CORS_ALLOW_HEADERS = cors.ALLOWED_HEADERS
+CORS_EXPOSE_HEADERS = cors.EXPOSED_HEADERS
+
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "agentsite.csp.ContentSecurityPolicyMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "agentsite.foreignpages.ForeignPagesMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -325,6 +398,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "accounts.context_processors.organisations",
                 "conversations.context_processors.approvals",
+                "conversations.context_processors.commands",
             ],
         },
     },
@@ -441,7 +515,9 @@ ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = False
 ACCOUNT_USER_DISPLAY = "accounts.adapters.display_name"
 ACCOUNT_RATE_LIMITS = {"login_failed": "30/m/ip,10/300s/key"}
-"""Axes locks first; what is left for allauth is guessing from many addresses and TOTP codes."""
+"""Of passwords by address, and of TOTP codes by account too: who gets that far knows the password.
+An account's own count is `accounts.lockout`'s, which nobody else can fill up for her."""
+ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64
 
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Agentsite"
@@ -477,8 +553,9 @@ AXES_COOLOFF_TIME = env.int("AGENTSITE_LOGIN_COOLOFF_MINUTES", default=15) / 60
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_TEMPLATE = "accounts/locked_out.html"
 AXES_USERNAME_CALLABLE = "accounts.lockout.username_of"
+AXES_CLIENT_IP_CALLABLE = "accounts.lockout.address_of"
+AXES_HANDLER = "accounts.lockout.AccountHandler"
 AXES_VERBOSE = False
-AXES_IPWARE_PROXY_COUNT = 1 if AGENTSITE_BEHIND_PROXY else None
 
 # --- Programs -------------------------------------------------------------------------------------
 
@@ -524,6 +601,13 @@ REST_KNOX = {"TOKEN_PREFIX": "ags_", "AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL"
 
 AGENTSITE_TOKENS_PER_PERSON = env.int("AGENTSITE_TOKENS_PER_PERSON", default=50)
 """Valid tokens that one person or service account may have in one organisation."""
+AGENTSITE_SERVICE_ACCOUNTS_PER_ORGANISATION = env.int(
+    "AGENTSITE_SERVICE_ACCOUNTS_PER_ORGANISATION", default=20
+)
+"""Service accounts that one organisation may have; 0: none."""
+AGENTSITE_ORGANISATIONS_PER_PERSON = env.int("AGENTSITE_ORGANISATIONS_PER_PERSON", default=10)
+"""Organisations that one person may make or own, beside her personal one, before she can make no more;
+0: only administrators of the server make any. Those are never held to it."""
 AGENTSITE_API_READS_PER_MINUTE = env.int("AGENTSITE_API_READS_PER_MINUTE", default=1200)
 """Requests with one token that only read; 0: any number."""
 AGENTSITE_API_WRITES_PER_MINUTE = env.int("AGENTSITE_API_WRITES_PER_MINUTE", default=300)

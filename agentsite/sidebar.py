@@ -17,6 +17,7 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
         [
             ("conversations.agent", "smart_toy"),
             ("conversations.environment", "deployed_code"),
+            ("conversations.defaults", "star"),
             ("conversations.sandboxrules", "shield"),
             ("conversations.environmentkey", "key"),
             ("conversations.workitem", "conveyor_belt"),

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import appends, doors, machine, pages, steps, streaming
+from bench import appends, doors, machine, pages, steps, streaming, turns
 from bench.budgets import Budget, NotMeasured, Reading, wanted
 from bench.report import Line, as_json, table
 from bench.rounds import Rounds
@@ -27,6 +27,7 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("B4",), streaming.first_delta),
     (("B2",), streaming.cost_of_a_delta),
     (("B7",), steps.step),
+    (("B16",), turns.short_turn),
     (("B8",), steps.late_steps),
     (("B10",), steps.large_input),
     (("B11",), pages.long_log),

@@ -12,9 +12,8 @@ from typing import Any
 import uvloop
 
 from bench.commands import answer_tasks
-from bench.figures import Session
+from bench.figures import STAMP, Session
 from bench.machine import memory_kb
-from bench.model_service import STAMP
 from bench.plan import Load, run_load
 from bench.sockets import Socket, open_socket
 
@@ -133,7 +132,7 @@ class Page:
             raise RuntimeError(frame["message"])
         status = frame["panels"].get("status") if frame["type"] == "changes" else None
         if status:
-            self.rests = not any(word in status for word in _AT_WORK)
+            self.rests = not at_work(status)
         return frame
 
     def post(self, text: str) -> None:
@@ -146,8 +145,13 @@ class Page:
                 await self.receive()
 
 
+def at_work(html: str) -> bool:
+    """Whether what is shown of a conversation says that it works, or is about to."""
+    return any(word in html for word in _AT_WORK)
+
+
 async def _converse(page: Page, order: str, session: Session, gap: float = 0.0) -> None:
-    """Post, and read deltas until all have come: the last ones with the finished text."""
+    """Post, and read deltas: the last ones may come with the finished text."""
     session.asked = time.monotonic()
     page.post(order)
     seen, first_due = 0, 0.0
@@ -167,10 +171,9 @@ async def _converse(page: Page, order: str, session: Session, gap: float = 0.0) 
             numbers = range(len(session.late), session.wanted)
             session.late += [now - (first_due + number * gap) for number in numbers]
         elif new and not session.first:
-            session.first, first_due = now, float(new[: STAMP - 1])
+            first_due = float(new[: STAMP - 1])
         seen += len(new)
-        for start in range(0, len(new), STAMP):
-            session.late.append(now - float(new[start : start + STAMP - 1]))
+        session.hear(new, now)
     session.ended = time.monotonic()
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B15, API or BASH; several lines may share one."""
+    """B1 … B16, API or BASH; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -31,6 +31,7 @@ class Budget:
 
 BUDGETS: tuple[Budget, ...] = (
     Budget("B1", "", "conversations at 50 deltas/s on one core / SDK", "x", "at least", 1.5, 2.5),
+    Budget("B1", "begun", "the same, each of them begun at /api / SDK", "x", "at least", 1.0, 2.0),
     Budget("B2", "", "server CPU a delta at 100 conversations / SDK", "x", "at most", 0.8, 0.6),
     Budget("B3", "", "the same with Redis, web and worker summed", "x", "at most", 1.0, 0.9),
     Budget("B4", "p50", "time to first delta added over SDK, idle", "ms", "at most", 3, 1),
@@ -51,6 +52,10 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("B13", "streaming", "memory of a streaming conversation", "KB", "at most", 100, 60),
     Budget("B14", "", "first page after `manage.py up`, warm", "s", "at most", 6, 4),
     Budget("B15", "", "two web and two workers / one process", "x", "at least", 1.6, 1.9),
+    *(
+        Budget("B16", part, "CPU of a short turn / one raw SDK call", "x", "at most", 4.0, 2.5)
+        for part in ("at /api", "at a page")
+    ),
     *(
         Budget("API", part, f"{part} at /v1 / an empty signed-in view", "x", "at most", None, None)
         for part in ("create", "send", "list")

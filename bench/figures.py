@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+STAMP = 16
+"""Characters of a delta: when it was due by the monotonic clock, and a space."""
 KEEPS_UP_SECONDS = 0.100
 """A session keeps up when 99 % of its deltas arrive within this after they were due."""
 
-__all__ = ["Session", "Sessions", "median", "quantile"]
+__all__ = ["STAMP", "Session", "Sessions", "median", "quantile"]
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -29,6 +31,13 @@ class Session:
     wanted: int = 0
     late: list[float] = field(default_factory=list)
     failure: str = ""
+
+    def hear(self, text: str, now: float) -> None:
+        """Whole deltas that came `now`: each says when it was due."""
+        if text and not self.first:
+            self.first = now
+        for start in range(0, len(text), STAMP):
+            self.late.append(now - float(text[start : start + STAMP - 1]))
 
     @property
     def is_whole(self) -> bool:

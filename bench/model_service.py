@@ -24,10 +24,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import uvloop
 
+from bench.figures import STAMP
 from bench.machine import family_seconds
 
-STAMP = 16
-"""Characters of a delta: when it was due by the monotonic clock, and a space."""
 _ORDER = re.compile(rb"bench (stream|loop|input) (\d+)(?: (\d+))?")
 
 _HEAD = (

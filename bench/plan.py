@@ -6,12 +6,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from bench.figures import Session, Sessions
 from bench.machine import family_seconds
 
 SETTLE_SECONDS = 0.5
 """After the last start, before processor time is counted."""
+TURN_SECONDS = 60.0
+"""How long a short turn may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,50 @@ class Load:
         return f"bench stream {self.deltas} {self.per_second}"
 
 
-async def run_load(
-    load: Load, converse: Callable[[int, Session], Awaitable[None]], watched: list[int]
-) -> Sessions:
-    """Begin the sessions in their rhythm and watch processor time while all of them stream.
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """`sessions` short answers, one a session, `starts` of them asked for each second."""
 
-    `converse` fills in its session; what it raises is the session's failure.
-    """
+    sessions: int
+    per_second: int = 50
+    starts: float = 20.0
+    deltas: int = 20
+
+    @property
+    def order(self) -> str:
+        return f"bench stream {self.deltas} {self.per_second}"
+
+
+Converse = Callable[[int, Session], Awaitable[None]]
+"""Asks as the session of that number and fills it in; what it raises is the session's failure."""
+
+
+async def run_turns(
+    turns: Turns, converse: Converse, seconds: Callable[[], float]
+) -> dict[str, Any]:
+    """`ms`: by how much `seconds`, a clock of processor time, went on for each turn; and `failures`."""
+    sessions = [Session(wanted=turns.deltas) for _ in range(turns.sessions)]
+    await asyncio.sleep(SETTLE_SECONDS)
+    began, used = time.monotonic(), seconds()
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(max(0.0, began + number / turns.starts - time.monotonic()))
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await converse(number, sessions[number])
+        except Exception as problem:
+            sessions[number].failure = f"{type(problem).__name__}: {problem}"
+
+    await asyncio.gather(*(one(number) for number in range(turns.sessions)))
+    # A run's last words come behind its answer.
+    await asyncio.sleep(SETTLE_SECONDS)
+    spent = seconds() - used
+    failures = {one.failure or "an answer has no end" for one in sessions if not one.ended}
+    return {"ms": spent / turns.sessions * 1000, "failures": sorted(failures)[:5]}
+
+
+async def run_load(load: Load, converse: Converse, watched: list[int]) -> Sessions:
+    """Begin the sessions in their rhythm and watch processor time while all of them stream."""
     sessions = [Session(wanted=load.deltas) for _ in range(load.sessions)]
     began = time.monotonic()
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
+from time import process_time
 from typing import Any
 
 from anthropic import AsyncAnthropic
 
 from bench.commands import answer_tasks
 from bench.figures import Session
-from bench.model_service import STAMP
-from bench.plan import Load, run_load
+from bench.plan import Load, Turns, run_load, run_turns
 
 MODEL = "claude-bench"
 
@@ -35,6 +36,9 @@ class Reference:
         match task["what"]:
             case "load":
                 return await self._load(Load(**task["load"]))
+            case "turns":
+                turns = Turns(**task["turns"])
+                return await run_turns(turns, partial(self._converse, turns.order), process_time)
             case "first":
                 pause = task["pause"]
                 return {"ms": [await self._first_delta(pause) * 1000 for _ in range(task["times"])]}
@@ -45,23 +49,21 @@ class Reference:
         raise ValueError(f"unknown task {task['what']!r}")
 
     async def _load(self, load: Load) -> dict[str, Any]:
-        async def converse(_number: int, session: Session) -> None:
-            session.asked = time.monotonic()
-            async for text in self._texts(_asked(load.order)):
-                now = time.monotonic()
-                session.first = session.first or now
-                session.late.append(now - float(text[: STAMP - 1]))
-            session.ended = time.monotonic()
-
-        own = time.process_time()
-        sessions = await run_load(load, converse, watched=[])
+        own = process_time()
+        sessions = await run_load(load, partial(self._converse, load.order), watched=[])
         answer = sessions.as_dict()
         # Its own client: what it used is both what was measured and what measured.
         answer["microseconds_per_delta"] = (
             sessions.client_cores / (load.sessions * load.per_second) * 1e6
         )
         answer["watched_cores"], answer["client_cores"] = sessions.client_cores, 0.0
-        return answer | {"seconds": time.process_time() - own}
+        return answer | {"seconds": process_time() - own}
+
+    async def _converse(self, order: str, _number: int, session: Session) -> None:
+        session.asked = time.monotonic()
+        async for text in self._texts(_asked(order)):
+            session.hear(text, time.monotonic())
+        session.ended = time.monotonic()
 
     async def _first_delta(self, pause: float) -> float:
         await asyncio.sleep(pause)
@@ -77,11 +79,11 @@ class Reference:
         return {"seconds": used}
 
     async def _cost(self, body: dict[str, Any]) -> float:
-        before = time.process_time()
+        before = process_time()
         stream = await self._client.messages.create(**body | {"stream": True})
         async for _event in stream:
             pass
-        return time.process_time() - before
+        return process_time() - before
 
     async def _texts(self, body: dict[str, Any]) -> Any:
         stream = await self._client.messages.create(**body, stream=True)

@@ -39,6 +39,8 @@ def environment(directory: Path, service: str, **settings: str) -> dict[str, str
         "ANTHROPIC_BASE_URL": service,
         # The bench is one person who talks more than any, in more conversations at once.
         "AGENTSITE_MESSAGES_PER_MINUTE": "0",
+        "AGENTSITE_API_READS_PER_MINUTE": "1000000",
+        "AGENTSITE_API_WRITES_PER_MINUTE": "1000000",
         "AGENTSITE_CONCURRENT_RUNS": "2000",
         "AGENTSITE_RUNS_PER_PERSON": "0",
         "AGENTSITE_LOG_LEVEL": "WARNING",
@@ -57,6 +59,7 @@ class Site:
     cookie: str
     web: list[subprocess.Popen[bytes]] = field(default_factory=list)
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _beginner: dict[str, str] = field(default_factory=dict)
     _spare: list[list[str]] = field(default_factory=list)
     _crowds: dict[int, dict[str, str]] = field(default_factory=dict)
 
@@ -72,6 +75,13 @@ class Site:
         given, self._spare = self._spare[:count], self._spare[count:]
         return given
 
+    @property
+    def beginner(self) -> dict[str, str]:
+        """What `bench.beginners` need to begin conversations here, as a program or as a person."""
+        if not self._beginner:
+            self._beginner = {**self.installation.ask(what="token"), "cookie": self.cookie}
+        return self._beginner
+
     def crowd(self, count: int) -> dict[str, str]:
         """`cookie` of a person with so many conversations, and a `word` that one of them holds."""
         if count not in self._crowds:
@@ -79,10 +89,13 @@ class Site:
         return self._crowds[count]
 
     def get(self, path: str, cookie: str = "") -> bytes:
+        """Raises RuntimeError where another page is shown than was asked for: that of signing in."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}", headers={"Cookie": cookie or self.cookie}
         )
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310
+            if not response.url.endswith(path):
+                raise RuntimeError(f"{path} was answered with {response.url}")
             return bytes(response.read())
 
 
@@ -166,7 +179,7 @@ def _wait_for(site: Site) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            site.get("/accounts/login/")
+            site.get("/new/")
             return
         except OSError:
             if time.monotonic() > deadline:

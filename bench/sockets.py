@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+from collections.abc import Mapping
 from typing import Any, cast
 
 import orjson
@@ -21,12 +22,13 @@ class Closed(Exception):
 class Socket(asyncio.Protocol):
     """`await open_socket(...)`, then `await receive()` for frames and `send()`."""
 
-    def __init__(self, host: str, path: str, cookie: str) -> None:
+    def __init__(self, host: str, path: str, headers: Mapping[str, str]) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         self._request = (
             f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
-            f"Origin: http://{host}\r\nCookie: {cookie}\r\n\r\n"
+            + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            + "\r\n"
         ).encode()
         self._data = bytearray()
         self._frames: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -102,12 +104,20 @@ class Socket(asyncio.Protocol):
         self._transport.abort()
 
 
-async def open_socket(port: int, path: str, cookie: str) -> Socket:
-    """Connected and accepted; raises Closed where the server refuses."""
+async def open_socket(
+    port: int, path: str, cookie: str = "", *, headers: Mapping[str, str] | None = None
+) -> Socket:
+    """Connected and accepted; raises Closed where the server refuses.
+
+    With a cookie a browser's, which says where its page came from; else a program's.
+    """
     host = f"127.0.0.1:{port}"
+    shown = {**(headers or {})}
+    if cookie:
+        shown |= {"Origin": f"http://{host}", "Cookie": cookie}
     loop = asyncio.get_running_loop()
     _transport, socket = await loop.create_connection(
-        lambda: Socket(host, path, cookie), "127.0.0.1", port
+        lambda: Socket(host, path, shown), "127.0.0.1", port
     )
     await socket.opened
     return socket

@@ -80,6 +80,10 @@ class Stage:
         return self._stack.enter_context(Helper("bench.browsers", pinned=machine.load_cores()))
 
     @cached_property
+    def beginners(self) -> Helper:
+        return self._stack.enter_context(Helper("bench.beginners", pinned=machine.load_cores()))
+
+    @cached_property
     def site(self) -> Site:
         """One process on SQLite, pinned to the server's core."""
         return self._stack.enter_context(

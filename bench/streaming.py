@@ -50,6 +50,23 @@ def drive_site(stage: Stage, site: Site) -> Drive:
     return drive
 
 
+def drive_beginners(stage: Stage, site: Site) -> Drive:
+    """Each session is a conversation that a program begins at `/api`."""
+
+    def drive(load: Load) -> dict[str, Any]:
+        stage.reset_service()
+        return stage.beginners.ask(
+            what="load",
+            door="api",
+            port=site.port,
+            given=site.beginner,
+            load=asdict(load),
+            watched=site.pids,
+        )
+
+    return drive
+
+
 def _doubt(stage: Stage, *results: dict[str, Any]) -> str:
     lost = [one for one in results if one["whole"] < one["count"]]
     if lost:
@@ -93,6 +110,8 @@ def sessions_at_once(stage: Stage) -> Iterator[Reading]:
             f"neither load may be lower: the SDK kept up with {reference}, the product with {own}"
         )
     yield Reading("B1", own / reference, own, reference)
+    begun = capacity(stage, drive_beginners(stage, stage.site))
+    yield Reading("B1 begun", begun / reference, begun, reference)
     busy = drive(_load(stage, max(1, round(own * 0.8))))
     yield Reading("B5", busy["first_p99_ms"], doubt=_doubt(stage, busy))
     half = drive(_load(stage, max(1, own // 2)))

@@ -13,6 +13,7 @@ from conversations.administration.approvals import (
 )
 from conversations.administration.budgets import BudgetAdmin
 from conversations.administration.deadletters import ActivationAdmin, DeadLetterAdmin
+from conversations.administration.defaults import DefaultsAdmin
 from conversations.administration.environments import EnvironmentAdmin, SandboxRulesAdmin
 from conversations.administration.log import ConversationAdmin, EventAdmin
 from conversations.administration.prices import ModelPriceAdmin
@@ -26,6 +27,7 @@ from conversations.administration.work import EnvironmentKeyAdmin, WorkItemAdmin
 
 admin.site.register(models.Agent, AgentAdmin)
 admin.site.register(models.Environment, EnvironmentAdmin)
+admin.site.register(models.Defaults, DefaultsAdmin)
 admin.site.register(models.SandboxRules, SandboxRulesAdmin)
 admin.site.register(models.EnvironmentKey, EnvironmentKeyAdmin)
 admin.site.register(models.WorkItem, WorkItemAdmin)

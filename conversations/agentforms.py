@@ -53,7 +53,9 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
         {
             "tool": rule.tool,
             "permission": rule.permission,
-            **rule.model_dump(mode="json", exclude_defaults=True, include={"when", "options"}),
+            **rule.model_dump(
+                mode="json", exclude_defaults=True, include={"when", "options", "apart"}
+            ),
         }
         for rule in config.tools
     ]
@@ -141,4 +143,11 @@ def _words(error: ErrorDetails) -> str:
             return _("Type at least %(least)s characters.") % {"least": context["min_length"]}
         case "literal_error":
             return _("Choose one of: %(choices)s.") % {"choices": context["expected"]}
-    return str(error["msg"])
+        case "value_error":
+            said = str(context["error"]).rstrip(".")
+            return f"{said[:1].upper()}{said[1:]}."
+        case "missing":
+            return _("Type something here.")
+        case "dict_type" | "model_type":
+            return _("Give a JSON object: names and values in braces.")
+    return _("This has not the form that is needed. Correct it, or put back what stood here.")

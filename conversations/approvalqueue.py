@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -19,7 +19,7 @@ from harness.errors import Invalid, NotFound
 
 from .deciders import may_not_decide
 from .models import Approval
-from .models.approval import ApprovalQuerySet
+from .models.approval import REVIEWING, ApprovalQuerySet
 from .rendering.diff import diff_table
 
 PAGE_SIZE = 25
@@ -27,7 +27,8 @@ COUNTED = 1_000
 """Counts end here; more is shown as “1000+”."""
 WAITING, MINE, DECIDED = "waiting", "mine", "decided"
 VIEWS = (WAITING, MINE, DECIDED)
-FILTERS = ("organisation", "tool", "risk")
+FILTERS = ("organisation", "tool", "risk", "assigned")
+FOR_ME, FOR_NOBODY = "me", "nobody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +203,34 @@ def _item(user: User, approval: Approval, alike: int) -> Item:
     )
 
 
+def _handed_to(user: User) -> Q:
+    """To her, or to a role that she has where it was asked."""
+    mine = Q(assignee=user)
+    for place, role in user.memberships.values_list("organisation", "role"):
+        mine |= Q(organisation=place, assignee=None, assignee_role=role)
+    return mine
+
+
+def assignees(approval: Approval) -> list[User]:
+    """The people it may be handed to, those who could answer it."""
+    reviewing = Q(memberships__organisation=approval.organisation_id)
+    reviewing &= Q(memberships__role__in=list(REVIEWING))
+    people = User.objects.filter(kind=User.Kind.PERSON, is_active=True)
+    found = people.filter(reviewing | Q(pk=approval.conversation.owner_id)).distinct()
+    return [
+        one for one in found.order_by("username")[:COUNTED] if not may_not_decide(one, approval)
+    ]
+
+
 def _filtered(user: User, found: ApprovalQuerySet, name: str, value: str) -> ApprovalQuerySet:
     if name == "tool":
         return found.filter(tool=value.replace("\0", ""))
     if name == "risk" and value in Approval.Risk.values:
         return found.filter(risk=value)
+    if name == "assigned" and value == FOR_ME:
+        return found.filter(_handed_to(user))
+    if name == "assigned" and value == FOR_NOBODY:
+        return found.filter(assignee=None, assignee_role="")
     if name == "organisation":
         organisation = Organisation.objects.filter(uid=value.replace("\0", "")).first()
         return found.filter(organisation=organisation) if organisation else found.none()

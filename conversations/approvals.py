@@ -13,6 +13,7 @@ from typing import Any
 from django.dispatch import Signal
 from django.utils import timezone
 
+from accounts.persons import persons_among
 from harness.events import (
     AgentMcpToolUse,
     AgentToolUse,
@@ -191,6 +192,7 @@ def _set_terms(approval: Approval, terms: AskTerms, reason: str) -> None:
     approval.needed = 2 if terms.two_people else 1
     approval.reviewers_only = terms.reviewers_only
     approval.requester_may_not_decide = terms.requester_may_not_decide
+    approval.service_accounts = list(terms.service_accounts)
     approval.may_be_settled = terms.may_be_settled
     approval.turn_uid = terms.turn
     seconds = terms.expires_seconds
@@ -249,6 +251,7 @@ def _reopen(conversation: Conversation, calls: Collection[str]) -> None:
 
 def votes(approval: Approval) -> int:
     """How many people have allowed it, of those it needs."""
-    return ApprovalDecision.objects.filter(
+    consents = ApprovalDecision.objects.filter(
         approval=approval, round=approval.round, verdict=ApprovalDecision.Verdict.APPROVE
-    ).count()
+    ).select_related("by")
+    return persons_among([each.by for each in consents if each.by is not None])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from accounts.happenings import Happening
 from accounts.models import Organisation, User
 
 from .models import (
@@ -125,6 +127,23 @@ def about_key(
             "environment": key.environment.uid,
             **details,
         },
+    )
+
+
+def about_account(
+    happening: Happening,
+    *,
+    actor: User | None,
+    organisation: Organisation | None,
+    details: Mapping[str, Any],
+) -> None:
+    """What the floor below tells of people, organisations and their keys."""
+    AuditEntry.objects.create(
+        action=Action(happening.value),
+        actor=actor,
+        actor_name=_name(actor),
+        organisation=organisation,
+        details=dict(details),
     )
 
 

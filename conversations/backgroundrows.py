@@ -122,10 +122,6 @@ def sign_of_life(pk: int) -> bool:
     return bool(running.filter(cancel_asked_at=None).update(seen_at=timezone.now()))
 
 
-def was_cancelled(pk: int) -> bool:
-    return BackgroundCommand.objects.filter(pk=pk, cancel_asked_at__isnull=False).exists()
-
-
 def end(
     pk: int,
     state: str,

@@ -68,7 +68,7 @@ class BudgetForm(AmountForm):
         self._organisation = organisation
         scopes = [Budget.Scope.ORGANISATION, Budget.Scope.USER]
         if with_deployment:
-            scopes.append(Budget.Scope.DEPLOYMENT)
+            scopes += [Budget.Scope.DEPLOYMENT, Budget.Scope.PERSON]
         fields: Any = self.fields
         fields["scope"].choices = [(scope.value, scope.label) for scope in scopes]
         fields["user"].queryset = User.objects.filter(
@@ -77,6 +77,8 @@ class BudgetForm(AmountForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
+        if cleaned.get("scope") == Budget.Scope.PERSON:
+            return cleaned  # of one, or of each
         chosen = cleaned.get("scope") == Budget.Scope.USER
         if "scope" in cleaned and "user" in cleaned and chosen != (cleaned["user"] is not None):
             self.add_error(
@@ -88,7 +90,7 @@ class BudgetForm(AmountForm):
     def values(self) -> dict[str, Any]:
         """All that `set_budget` takes but the actor."""
         scope = Budget.Scope(self.cleaned_data["scope"])
-        whole = scope == Budget.Scope.DEPLOYMENT
+        whole = scope in {Budget.Scope.DEPLOYMENT, Budget.Scope.PERSON}
         return {
             "scope": scope,
             "organisation": None if whole else self._organisation,

@@ -19,6 +19,7 @@ from django.db.models import F, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts.persons import charged_person
 from harness.errors import LimitReached
 from harness.events import SpanModelRequestStart
 
@@ -61,13 +62,14 @@ def reserve(
     then. For money the dearest rate counts that may apply. A model without a price is
     refused by budgets in money, unless AGENTSITE_BUDGETS_ALLOW_UNPRICED.
     """
-    budgets = _applying_to(conversation)
+    payer, found = _applying_to(conversation, server_keys=begun.server_keys)
+    budgets = _without_replaced(found)
     if not budgets:
         return
     tokens = begun.prompt_tokens_at_most + begun.output_tokens_at_most
     cost = worst_cost(begun) if any(each.unit == MONEY for each in budgets) else None
     by_need: dict[int, list[BudgetPeriod]] = defaultdict(list)
-    for period in _lock_periods(budgets, now):
+    for period in _lock_periods(budgets, now, payer):
         need = units_of(cost) if period.budget.unit == MONEY and cost is not None else tokens
         if period.budget.unit == MONEY and cost is None:
             if not settings.AGENTSITE_BUDGETS_ALLOW_UNPRICED:
@@ -100,19 +102,24 @@ def settle(conversation: Conversation, usage: Usage, *, now: datetime) -> None:
     A budget that came into force while the call was under way counts it too. What a service
     counted beyond the reservation is recorded as it is.
     """
-    budgets = _applying_to(conversation)
-    if not budgets:
+    if not logsql.any_budget():
         return
+    # Those for each person count on beside one that replaces them, for when it is lifted.
+    payer, budgets = _applying_to(
+        conversation, server_keys=usage.server_keys, payer=usage.charged_to_id
+    )
     held = {
         reservation.period_id: reservation
         for reservation in Reservation.objects.select_related("period").filter(
             model_request_id=usage.model_request_id
         )
     }
+    if not (budgets or held):
+        return
     counted = {reservation.period.budget_id for reservation in held.values()}
     others = [budget for budget in budgets if budget.pk not in counted]
     by_change: dict[tuple[int, int], list[BudgetPeriod]] = defaultdict(list)
-    for period in _lock_periods(others, now, and_also=held):
+    for period in _lock_periods(others, now, payer, and_also=held):
         given_back = held[period.pk].amount if period.pk in held else 0
         by_change[given_back, _used(period.budget, usage, given_back)].append(period)
     for (given_back, used), periods in by_change.items():
@@ -131,9 +138,31 @@ def settle(conversation: Conversation, usage: Usage, *, now: datetime) -> None:
         )
 
 
-def _applying_to(conversation: Conversation) -> list[Budget]:
+def _applying_to(
+    conversation: Conversation, *, server_keys: bool, payer: int | None = None
+) -> tuple[int, list[Budget]]:
+    """Who is charged, and all that may cap it."""
     # Most installations have none, and each model call asks twice.
-    return list(Budget.objects.applying_to(conversation)) if logsql.any_budget() else []
+    if not logsql.any_budget():
+        return conversation.owner_id, []
+    if payer is None:
+        payer = charged_person(conversation.owner, conversation.organisation_id)
+    found = Budget.objects.applying_to(conversation, payer, server_keys=server_keys)
+    return payer, list(found)
+
+
+def _without_replaced(budgets: Sequence[Budget]) -> list[Budget]:
+    """Without what caps each person where there is one for just this person."""
+    own = {
+        (budget.unit, budget.period)
+        for budget in budgets
+        if budget.scope == Budget.Scope.PERSON and not budget.is_for_each
+    }
+    return [
+        budget
+        for budget in budgets
+        if not (budget.is_for_each and (budget.unit, budget.period) in own)
+    ]
 
 
 def give_back_orphans(at_most: int = 100) -> None:
@@ -147,28 +176,35 @@ def give_back_orphans(at_most: int = 100) -> None:
             budgetstops.release_for_room({period.pk: period.room + orphan.amount})
 
 
-def begin_period(budget: Budget, *, now: datetime) -> BudgetPeriod:
-    """The current period of a budget that is being made, with what its subject has spent in it.
+def begin_period(budget: Budget, *, now: datetime) -> None:
+    """Begin the current period of a budget that is being made, with what its subject has spent in it.
 
     For a transaction that keeps usage rows from being written meanwhile.
     """
     first = starts_on(budget.period, now)
-    return BudgetPeriod.objects.create(
+    if budget.is_for_each:
+        BudgetPeriod.objects.bulk_create(
+            BudgetPeriod(
+                budget=budget, starts_on=first, user_id=person, limit=budget.limit, spent=spent
+            )
+            for person, spent in _spent_by_each(budget, first)
+        )
+        return
+    BudgetPeriod.objects.create(
         budget=budget, starts_on=first, limit=budget.limit, spent=_spent_since(budget, first)
     )
 
 
-def set_limit(budget: Budget, *, now: datetime) -> BudgetPeriod:
-    """The current period, locked, with the budget's limit as it is now; the caller holds its row."""
+def set_limit(budget: Budget, *, now: datetime) -> None:
+    """Give the current period the budget's limit as it is now; the caller holds its row."""
     first = starts_on(budget.period, now)
-    BudgetPeriod.objects.bulk_create(
-        [BudgetPeriod(budget=budget, starts_on=first, limit=budget.limit)], ignore_conflicts=True
-    )
-    period = _locked(Q(budget=budget, starts_on=first)).get()
-    if period.limit != budget.limit:
-        period.limit = budget.limit
-        period.save(update_fields=["limit"])
-    return period
+    if not budget.is_for_each:
+        BudgetPeriod.objects.bulk_create(
+            [BudgetPeriod(budget=budget, starts_on=first, limit=budget.limit)],
+            ignore_conflicts=True,
+        )
+    rows = [period.pk for period in _locked(Q(budget=budget, starts_on=first))]
+    BudgetPeriod.objects.filter(pk__in=rows).update(limit=budget.limit)
 
 
 # --- for people -----------------------------------------------------------------------------------
@@ -233,10 +269,10 @@ def standing(conversation: Conversation, *, now: datetime | None = None) -> list
     """How every budget stands that calls of this conversation count against, widest first."""
     if not logsql.any_budget():
         return []
-    applying = Budget.objects.applying_to(conversation)
-    return standings(
-        applying.select_related("organisation", "user"), now=now, conversation=conversation
-    )
+    payer = charged_person(conversation.owner, conversation.organisation_id)
+    applying = Budget.objects.applying_to(conversation, payer, server_keys=True)
+    found = _without_replaced(list(applying.select_related("organisation", "user")))
+    return standings(found, now=now, conversation=conversation, person=payer)
 
 
 def standings(
@@ -244,8 +280,10 @@ def standings(
     *,
     now: datetime | None = None,
     conversation: Conversation | None = None,
+    person: int | None = None,
 ) -> list[Standing]:
-    """The same for given budgets, in two queries. `conversation` is the one looked at from."""
+    """The same for given budgets, in two queries. `conversation` is the one looked at from, `person`
+    the key of whose share is told of budgets for each person."""
     now = now or timezone.now()
     found = list(budgets)
     if not found:
@@ -253,7 +291,9 @@ def standings(
     first = {budget.pk: starts_on(budget.period, now) for budget in found}
     rows = {
         (row.budget_id, row.starts_on): row
-        for row in BudgetPeriod.objects.filter(budget__in=found, starts_on__in=set(first.values()))
+        for row in BudgetPeriod.objects.filter(
+            Q(user=None) | Q(user=person), budget__in=found, starts_on__in=set(first.values())
+        )
     }
     return [
         _standing(budget, rows.get((budget.pk, first[budget.pk])), now, conversation)
@@ -288,7 +328,7 @@ def _name(budget: Budget, conversation: Conversation | None) -> str:
 def who_may_raise(budget: Budget) -> str:
     """What a person at the cap can do about it."""
     match budget.scope:
-        case Budget.Scope.DEPLOYMENT:
+        case Budget.Scope.DEPLOYMENT | Budget.Scope.PERSON:
             return _("An administrator of this server can raise it.")
         case Budget.Scope.CONVERSATION:
             return _(
@@ -327,18 +367,21 @@ def ends_on(period: str, now: datetime) -> date | None:
 
 
 def _lock_periods(
-    budgets: Sequence[Budget], now: datetime, and_also: Collection[int] = ()
+    budgets: Sequence[Budget], now: datetime, payer: int, and_also: Collection[int] = ()
 ) -> list[BudgetPeriod]:
-    """The current periods of `budgets` and those with the given keys, locked, widest first."""
+    """The current periods of `budgets`, of those for each person `payer`'s, and those with the given
+    keys, locked, widest first."""
     first = {budget.pk: starts_on(budget.period, now) for budget in budgets}
-    wanted = Q(pk__in=list(and_also)) | Q(budget__in=list(first), starts_on__in=set(first.values()))
+    wanted = Q(pk__in=list(and_also)) | Q(
+        Q(user=None) | Q(user=payer), budget__in=list(first), starts_on__in=set(first.values())
+    )
 
     # A budget's own row is locked before the first period and never after one: who changes a limit
     # holds that row and waits for the periods.
     begun = set(BudgetPeriod.objects.filter(wanted).values_list("budget_id", "starts_on"))
     missing = {pk for pk, start in first.items() if (pk, start) not in begun}
     if missing:
-        _begin_periods(missing, first)
+        _begin_periods(missing, first, payer)
     return [
         row
         for row in _locked(wanted)
@@ -346,13 +389,18 @@ def _lock_periods(
     ]
 
 
-def _begin_periods(missing: Collection[int], first: dict[int, date]) -> None:
+def _begin_periods(missing: Collection[int], first: dict[int, date], payer: int) -> None:
     """A new day or month has come: nothing is spent in it, and its limit is today's."""
     # Under the budget's lock, so that a limit that is being changed is not missed.
     current = Budget.objects.select_for_update(no_key=True).filter(pk__in=missing)
     BudgetPeriod.objects.bulk_create(
         [
-            BudgetPeriod(budget=budget, starts_on=first[budget.pk], limit=budget.limit)
+            BudgetPeriod(
+                budget=budget,
+                starts_on=first[budget.pk],
+                user_id=payer if budget.is_for_each else None,
+                limit=budget.limit,
+            )
             for budget in current.order_by("scope", "pk")
         ],
         ignore_conflicts=True,
@@ -376,18 +424,37 @@ def _used(budget: Budget, usage: Usage, reserved: int) -> int:
     return units_of(usage.cost)
 
 
+def _spent_by_each(budget: Budget, first: date) -> list[tuple[int, int]]:
+    """What each person has spent on the server's keys since, by the person's key."""
+    usage = Usage.objects.order_by().filter(server_keys=True, charged_to__isnull=False)
+    if first != ALWAYS:
+        usage = usage.filter(created_at__gte=_begin_of(first))
+    persons = usage.values_list("charged_to", flat=True).distinct()
+    return [(person, _sum(budget, usage.filter(charged_to=person))) for person in persons]
+
+
 def _spent_since(budget: Budget, first: date) -> int:
     usage = Usage.objects.order_by()
     match budget.scope:
+        case Budget.Scope.PERSON:
+            usage = usage.filter(server_keys=True, charged_to=budget.user_id)
         case Budget.Scope.ORGANISATION:
             usage = usage.filter(organisation=budget.organisation_id)
         case Budget.Scope.USER:
-            usage = usage.filter(organisation=budget.organisation_id, user=budget.user_id)
+            hers = Q(user=budget.user_id) | Q(charged_to=budget.user_id)
+            usage = usage.filter(hers, organisation=budget.organisation_id)
         case Budget.Scope.CONVERSATION:
             usage = usage.filter(conversation__in=_with_descendants(budget.conversation_id))
     if first != ALWAYS:
-        begin = timezone.make_aware(datetime.combine(first, time.min))
-        usage = usage.filter(created_at__gte=begin)
+        usage = usage.filter(created_at__gte=_begin_of(first))
+    return _sum(budget, usage)
+
+
+def _begin_of(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def _sum(budget: Budget, usage: QuerySet[Usage]) -> int:
     if budget.unit == MONEY:
         cost: Decimal = usage.aggregate(all=Sum("cost", default=Decimal(0)))["all"]
         return units_of(cost)

@@ -18,7 +18,8 @@ from accounts.models import User
 from accounts.sessions import user_of_session
 from conversations import protocol
 from conversations.actions import answers, messages
-from conversations.actions.background import cancel_background
+from conversations.actions.background import cancel_all_background, cancel_background
+from conversations.actions.setaside import set_aside
 from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from conversations.presentation import frames
@@ -135,6 +136,8 @@ class ConversationConsumer(FollowingConsumer):
                 return messages.steer_message(
                     actor=actor, conversation=conversation, message_uid=frame.message
                 )
+            case protocol.SetAside():
+                return set_aside(actor=actor, conversation=conversation, event_uid=frame.event)
             case protocol.Retry():
                 return messages.request_retry(actor=actor, conversation=conversation)
             case protocol.Decide():
@@ -186,6 +189,9 @@ class ConversationConsumer(FollowingConsumer):
                 cancel_background(
                     actor=actor, conversation=conversation, background_uid=frame.background
                 )
+                return None
+            case protocol.CancelAllBackground():
+                cancel_all_background(actor=actor, conversation=conversation)
                 return None
             case _:
                 raise TypeError(f"not a command: {frame.type}")

@@ -1,4 +1,4 @@
-"""How many calls wait for the person who looks at a page."""
+"""What every page may show: how many calls wait for its person, and that no command can run here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from .approvalqueue import number_to_decide
+from .commandtrial import Trial, commands_problem
 
 
 def approvals(request: HttpRequest) -> dict[str, Any]:
@@ -16,3 +17,13 @@ def approvals(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {"approvals_to_decide": ""}
     return {"approvals_to_decide": SimpleLazyObject(lambda: number_to_decide(user))}
+
+
+def commands(request: HttpRequest) -> dict[str, Any]:
+    """`commands_trial`: a function, why no command can run on this server, or None. What an operator
+    does about it is for staff."""
+
+    def commands_trial() -> Trial | None:
+        return commands_problem()
+
+    return {"commands_trial": commands_trial}

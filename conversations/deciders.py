@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from accounts.models import Membership, Role, User
+from accounts.persons import persons_among, persons_behind
 from harness.rules import Condition
 
 from .models import Approval
@@ -23,8 +24,10 @@ def may_not_decide(actor: User, approval: Approval) -> str:
     own = approval.conversation.owner_id == actor.pk
     if not (own or for_others):
         return _("You may see this call, but not decide on it.")
-    if approval.requester_may_not_decide and approval.requested_by_id == actor.pk:
-        return _("The rule that asks wants somebody else than the person the agent works for.")
+    if actor.is_service and approval.wants_people and actor.uid not in approval.service_accounts:
+        return _("The rule that asks wants people, and names no such service account.")
+    if approval.requester_may_not_decide and (why := _is_requester(actor, approval)):
+        return why
     if approval.reviewers_only and not for_others:
         return _("The rule that asks wants a reviewer of the organisation.")
     return ""
@@ -41,10 +44,24 @@ def reviews(actor: User, approval: Approval) -> bool:
 
 
 def conditions_met(approval: Approval, people: Sequence[User]) -> tuple[Condition, ...]:
-    """Those that hold for an approval which all of these people have allowed, asked for or not."""
+    """Those that hold for an approval which all of these have allowed, asked for or not."""
     held: dict[Condition, bool] = {
-        "two_people": len({person.pk for person in people}) > 1,
+        "two_people": persons_among(list(people)) > 1,
         "reviewers_only": all(reviews(person, approval) for person in people),
-        "requester_may_not_decide": approval.requested_by_id not in {p.pk for p in people},
+        "requester_may_not_decide": not any(_is_requester(person, approval) for person in people),
     }
     return tuple(name for name, holds in held.items() if holds)
+
+
+def _is_requester(actor: User, approval: Approval) -> str:
+    """In what way she is the person the agent works for; empty when she is not."""
+    if actor.pk == approval.requested_by_id:
+        return _("The rule that asks wants somebody else than the person the agent works for.")
+    if not (actor.is_service or approval.requested_by.is_service):
+        return ""
+    if persons_behind(actor) & persons_behind(approval.requested_by):
+        return _(
+            "The rule that asks wants somebody else than who the agent works for, and a service"
+            " account counts as everybody who manages it or made a token for it."
+        )
+    return ""

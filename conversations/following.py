@@ -70,11 +70,13 @@ class FollowingConsumer(AsyncWebsocketConsumer):
     def prepare(self) -> None:
         """To be called first in `connect`."""
         self._tasks: list[asyncio.Task[None]] = []
-        self._outbox = Outbox(self.write, self._snapshot)
+        self._outbox = Outbox(self.write, self.fresh_snapshot)
         self._closed: list[str] = []
         self._news = asyncio.Event()
         self._ready = False
         self._seen = 0
+        self._nudged = 0
+        """Up to where the log is known to have grown; what streams now comes behind that."""
         self._uid: str = self.scope["url_route"]["kwargs"]["uid"]
         structlog.contextvars.bind_contextvars(conversation=self._uid)
         SOCKETS_OPEN.inc()
@@ -134,11 +136,10 @@ class FollowingConsumer(AsyncWebsocketConsumer):
             async for item in subscription:
                 match item:
                     case Nudge():
+                        self._nudged = max(self._nudged, item.seq)
                         self._news.set()
                     case Delta():
-                        self._outbox.put_text(
-                            Piece(item.block, item.kind, item.offset, item.text, item.continues)
-                        )
+                        self._outbox.put_text(self.piece(item))
                     case BlockClosed():
                         self._closed.append(item.block)
                         self._news.set()
@@ -221,6 +222,14 @@ class FollowingConsumer(AsyncWebsocketConsumer):
     def opening(self, snapshot: Snapshot, first: Any) -> Sequence[Any]:
         """What goes out first."""
         return (snapshot, first)
+
+    def piece(self, delta: Delta) -> Piece:
+        """What the outbox is given of a delta."""
+        return Piece(delta.block, delta.kind, delta.offset, delta.text, delta.continues)
+
+    async def fresh_snapshot(self) -> Snapshot:
+        """What goes out in the place of streaming text that was dropped."""
+        return await self._snapshot()
 
     def has_more(self, news: Any) -> bool:
         """Whether `news` is worth sending although the log did not grow."""

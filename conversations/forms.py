@@ -5,17 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
 
 from .models import Agent, Environment, Vault
+from .namesakes import told_apart
 from .switches import LABELS, help_text
 
 
 class TitleForm(forms.Form):
     # Longer titles are refused by the action, which names the rule.
     title = forms.CharField(label=_("Title"), required=False, strip=True)
+
+
+class NamedChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """Choices by name, with the id beside a name that several of them have."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} · {obj.uid}" if obj.pk in self._namesakes else str(obj.name)
+
+    @cached_property
+    def _namesakes(self) -> frozenset[int]:
+        assert self.queryset is not None  # noqa: S101 - declared with one
+        return frozenset(row.pk for row in told_apart(self.queryset) if row.namesake)
 
 
 class NewConversationForm(forms.Form):
@@ -27,7 +41,7 @@ class NewConversationForm(forms.Form):
         widget=forms.RadioSelect,
         error_messages={"invalid_choice": _("This agent is not on offer. Choose another one.")},
     )
-    environment = forms.ModelChoiceField(
+    environment = NamedChoice(
         label=_("Environment"),
         queryset=Environment.objects.none(),
         to_field_name="uid",
@@ -78,19 +92,19 @@ class NewConversationForm(forms.Form):
 
 
 class PreferenceForm(forms.Form):
-    default_agent = forms.ModelChoiceField(
+    default_agent = NamedChoice(
         label=_("Agent for new conversations"),
         queryset=Agent.objects.none(),
         to_field_name="uid",
         required=False,
-        empty_label=_("The first one on offer"),
+        empty_label=_("The usual one"),
     )
-    default_environment = forms.ModelChoiceField(
+    default_environment = NamedChoice(
         label=_("Environment for new conversations"),
         queryset=Environment.objects.none(),
         to_field_name="uid",
         required=False,
-        empty_label=_("The first one on offer"),
+        empty_label=_("The usual one"),
     )
 
     def __init__(self, *args: Any, user: User, organisation: Organisation, **kwargs: Any) -> None:

@@ -30,14 +30,16 @@ def read_object(
     """The same for one object, which is all that is taken."""
     value = read_given(text, field=field, hint=hint, limit=limit)
     if not isinstance(value, dict):
-        raise Invalid(_("This is not a JSON object."), field=field, hint=hint)
+        raise Invalid(
+            _("This is not a JSON object."), field=field, hint=hint or _("Send one, e.g. {}.")
+        )
     return value
 
 
 def kept_object(value: Any, *, field: str = "", limit: int = TEXT_LIMIT) -> dict[str, Any]:
     """An object that was read elsewhere, as every database keeps it; NUL characters are replaced."""
     if not isinstance(value, Mapping):
-        raise Invalid(_("This is not a JSON object."), field=field)
+        raise Invalid(_("This is not a JSON object."), field=field, hint=_("Send one, e.g. {}."))
     try:
         kept: dict[str, Any] = kept_json(dict(value), limit=limit)
     except Unreadable as problem:
@@ -59,4 +61,8 @@ def refusal_of(problem: Unreadable, *, field: str = "", hint: str = "") -> Inval
                 field=field,
                 hint=_("Send a flatter one."),
             )
-    return Invalid(_("This is no JSON: %(problem)s") % {"problem": problem}, field=field, hint=hint)
+    return Invalid(
+        _("This is no JSON: %(problem)s.") % {"problem": problem},
+        field=field,
+        hint=hint or _("Send one JSON value, in UTF-8, with its strings in double quotes."),
+    )

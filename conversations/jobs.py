@@ -10,8 +10,10 @@ from jobs.registry import job
 from . import activations, claims, notices, removals, request_keys, work
 from .actions.approvals import expire_approvals
 from .actions.budgets import resume_stopped
+from .actions.stored_files import remove_expired
 from .background import end_lost_commands
 from .budgetstops import RESUME
+from .commandtrial import try_a_command
 from .departures import STOP, stop_of_member
 from .kits import preload_services
 from .runner import run_conversation
@@ -46,6 +48,7 @@ async def sweep() -> None:
     await engine.in_database(request_keys.prune)
     # Trees may be large: they hold up no write to the log.
     await engine.in_tool_thread(removals.clear_left)
+    await engine.in_tool_thread(remove_expired)
 
 
 @job(RESUME, every="AGENTSITE_SWEEP_SECONDS")
@@ -84,6 +87,7 @@ async def look_after_sandboxes() -> None:
     can promise, and close shells that nobody needs."""
     await end_lost_commands()
     await probe_sandboxes()
+    await try_a_command()
     await close_ended_shells()
 
 

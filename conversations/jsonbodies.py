@@ -18,6 +18,14 @@ BODY_BYTES = 32 * 1024 * 1024
 """Of one request, as the public API has it."""
 
 
+class Unparsed(ParseError):
+    """The body is no JSON, or none that can be kept; says what to do."""
+
+    def __init__(self, problem: Invalid) -> None:
+        super().__init__(problem.message)
+        self.hint = problem.hint
+
+
 class GivenJsonParser(JSONParser):
     """Of a request's body, for every door that takes JSON."""
 
@@ -33,4 +41,4 @@ class GivenJsonParser(JSONParser):
         except TooLarge:
             raise
         except Invalid as problem:
-            raise ParseError(problem.message) from None
+            raise Unparsed(problem) from None

@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 
 from accounts.models import Organisation, ProviderKey, Scope, User
-from accounts.provider_addresses import why_refused
+from accounts.provider_connections import judged_client
 from accounts.provider_keys import resolve
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, NotConfigured
@@ -39,6 +39,7 @@ from tools_app.builtin.shell import EXTRA as SHELL
 from tools_app.builtin.shell import under
 from tools_app.catalogue import all_tools
 from tools_app.elsewhere import tools_elsewhere
+from tools_app.media import readable
 from tools_app.provenance import EXTRA as PROVENANCE
 from tools_app.provenance import OUTPUT
 from tools_app.sandbox.policy import Policy
@@ -66,7 +67,7 @@ KEPT_PROVIDERS = 50
 """Clients of model services that stay open although no run uses them."""
 COMMANDS = ("bash", "background_run")
 """Tools whose reach is the sandbox's."""
-OUTPUTS = "outputs"
+OUTPUTS = "tool-results"
 """The folder of the workspace in which results are kept that are too long for a prompt."""
 
 _TEXTS = Prepared(lambda given: Prompt.objects.order_by("pk").values_list("name", "text"))
@@ -80,6 +81,8 @@ class Choice:
     model: str
     config: ProviderConfig | None = None
     problem: NotConfigured | None = None
+    server_keys: bool = False
+    """The key is one of the deployment's."""
 
 
 def choose_provider(config: AgentConfig, user: User | None, organisation: Organisation) -> Choice:
@@ -105,10 +108,13 @@ def choose_provider(config: AgentConfig, user: User | None, organisation: Organi
             api_key=key.key if key else "",
             base_url=key.base_url if key else "",
             # Typed into a form by somebody who does not run this server.
-            judge=why_refused if key and key.base_url and key.scope != Scope.DEPLOYMENT else None,
+            connect=judged_client
+            if key and key.base_url and key.scope != Scope.DEPLOYMENT
+            else None,
             timeout=settings.AGENTSITE_PROVIDER_TIMEOUT,
         )
-        return Choice(name, model, config=found)
+        ours = key is not None and key.scope == Scope.DEPLOYMENT
+        return Choice(name, model, config=found, server_keys=ours)
     return Choice(DEMO, DEMO, config=ProviderConfig(name=DEMO))
 
 
@@ -278,6 +284,7 @@ def build_kit(
         config=plan.config,
         provider=providers.get(plan.choice),
         model=plan.choice.model,
+        server_keys=plan.choice.server_keys,
         tools=tools_of(plan.sandbox),
         workspace=plan.workspace,
         system=plan.system,
@@ -285,6 +292,7 @@ def build_kit(
         live=live,
         tracer=tracer,
         offload=offload,
+        admit=partial(offload, readable),
         keep=None if elsewhere else partial(_keep, offload, plan.workspace, marks),
         extras={
             **plan.extras,

@@ -24,6 +24,7 @@ from harness.events import (
     AgentToolResult,
     BackgroundFinished,
     BudgetReached,
+    ContentSetAside,
     EndTurn,
     InputTaken,
     MessageEdited,
@@ -314,6 +315,8 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
         case MessageWithdrawn():
             _mark_processed(conversation, (event.event_id,))
             conversation.queued_count = max(0, conversation.queued_count - 1)
+        case ContentSetAside() if conversation.queued_count or _something_wakes(conversation):
+            conversation.owes_run = True  # nothing holds back what waits any more
         case SessionStatusRunning():
             conversation.status = Conversation.Status.RUNNING
             delays.retried(conversation)

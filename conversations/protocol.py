@@ -70,6 +70,14 @@ class Steer(_Incoming):
     key: Key | None = None
 
 
+class SetAside(_Incoming):
+    """Leaves a message, or the result of a call, out of what the model is sent from now on."""
+
+    type: Literal["set_aside"] = "set_aside"
+    event: Uid
+    key: Key | None = None
+
+
 class Retry(_Incoming):
     type: Literal["retry"] = "retry"
     key: Key | None = None
@@ -132,6 +140,13 @@ class CancelBackground(_Incoming):
     key: Key | None = None
 
 
+class CancelAllBackground(_Incoming):
+    """Ends all of them."""
+
+    type: Literal["cancel_all_background"] = "cancel_all_background"
+    key: Key | None = None
+
+
 class Resync(_Incoming):
     """Asks for a snapshot of the text that is arriving."""
 
@@ -150,12 +165,14 @@ Incoming = (
     | Withdraw
     | Edit
     | Steer
+    | SetAside
     | Retry
     | Decide
     | AnswerQuestions
     | GiveResult
     | SwitchFeature
     | CancelBackground
+    | CancelAllBackground
     | Resync
     | Ping
 )

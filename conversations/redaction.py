@@ -9,40 +9,68 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from harness.linear import linear, whole_characters
+
 MASK = "[redacted]"
 
 _TELLING_NAME = re.compile(
     r"(?i)(?:^|[_\-.])(?:api[_\-]?key|secret|password|passwd|passphrase|token|authorization|"
     r"credential|private[_\-]?key|cookie)s?$"
 )
-_LOOKS = re.compile(
+_LOOKS = linear(
     r"(?i)\b(?:"
     r"sk-[a-z0-9_\-]{12,}|ags_[a-z0-9]{20,}|gh[pousr]_[a-z0-9]{20,}|github_pat_[a-z0-9_]{20,}|"
     r"xox[abprs]-[a-z0-9\-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9a-z_\-]{30,}|"
     r"eyJ[a-z0-9_\-]{10,}\.[a-z0-9_\-]{10,}\.[a-z0-9_\-]{10,}"
     r")"
 )
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+_PRIVATE_KEY = linear(
+    r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"
 )
-_BEARER = re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/\-]{8,}=*")
-_ASSIGNMENT = re.compile(
-    r"(?i)\b([a-z0-9_\-]*(?:api[_\-]?key|secret|password|passwd|token|private[_\-]?key)[\"']?"
-    r"\s*[:=]\s*)(\"[^\"\n]{4,}\"|'[^'\n]{4,}'|[^\s\"',;]{6,})"
+_BEARER = linear(r"(?i)\b(bearer\s+)[a-z0-9._~+/\-]{8,}=*")
+_ASSIGNMENT = linear(
+    r"(?i)((?:api[_\-]?key|secret|password|passwd|token|private[_\-]?key)\\*[\"']?"
+    r"\s*[:=]\s*\\*)(\"[^\"\n]{4,}\"|'[^'\n]{4,}'|[^\s\"',;]{6,})"
 )
-_IN_ADDRESS = re.compile(r"(://[^/\s:@]*:)[^@\s/]+(?=@)")
+_IN_ADDRESS = linear(r"(://[^/\s:@]*:)[^@\s/]+(@)")
 
 
 def redacted_text(text: str, known: Collection[str] = ()) -> str:
     """`text` without what looks like a secret, and without the `known` ones."""
+    text = whole_characters(text)
     for secret in known:
         if len(secret) >= 8:
             text = text.replace(secret, MASK)
-    text = _PRIVATE_KEY.sub(MASK, text)
-    text = _LOOKS.sub(MASK, text)
-    text = _BEARER.sub(rf"\g<1>{MASK}", text)
-    text = _ASSIGNMENT.sub(rf"\g<1>{MASK}", text)
-    return _IN_ADDRESS.sub(rf"\g<1>{MASK}", text)
+    for expression in (_PRIVATE_KEY, _LOOKS, _BEARER, _ASSIGNMENT, _IN_ADDRESS):
+        text = _masked(expression, text)
+    return text
+
+
+def _masked(expression: Any, text: str) -> str:
+    """`text` with a mask for what is found, its first and third group left as they are."""
+    parts: list[str] = []
+    done = 0
+    for found in expression.finditer(text if text.isascii() else text.translate(_AS_ASCII)):
+        groups = expression.groups
+        start = found.end(1) if groups else found.start()
+        end = found.start(groups) if groups and expression is _IN_ADDRESS else found.end()
+        parts += [text[done:start], MASK]
+        done = end
+    return "".join((*parts, text[done:]))
+
+
+# One character for one, so that places stay: full-width signs, blanks and quotes of print. RE2's `\s`,
+# `\b` and what we write out speak of ASCII.
+_AS_ASCII = {
+    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
+    **dict.fromkeys([0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000], " "),
+    **dict.fromkeys([0x2028, 0x2029], "\n"),
+    **dict.fromkeys([0x201C, 0x201D, 0x201E], '"'),
+    **dict.fromkeys([0x2018, 0x2019, 0x201A], "'"),
+    **dict.fromkeys([0x2010, 0x2011, 0x2012, 0x2013], "-"),
+    0x17F: "s",
+    0x212A: "K",
+}
 
 
 def redacted(value: Any, known: Collection[str] = ()) -> Any:
@@ -52,7 +80,9 @@ def redacted(value: Any, known: Collection[str] = ()) -> Any:
     if isinstance(value, Mapping):
         return {
             name: MASK
-            if isinstance(held, str) and held and _TELLING_NAME.search(str(name))
+            if isinstance(held, str)
+            and held
+            and _TELLING_NAME.search(str(name).translate(_AS_ASCII).strip())
             else redacted(held, known)
             for name, held in value.items()
         }

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from harness.events import (
     EndTurn,
+    InputTaken,
     RequiresAction,
     SessionStatusIdle,
     SpanModelRequestEnd,
@@ -30,6 +31,8 @@ ANSWERS = (
 _TURN = ("session.status_idle", "x.input_taken", "x.retry_requested")
 """What opens and closes a turn."""
 _COMPLETE = ("end_turn", "stop_sequence")
+_WORDS = ("user.message", "x.content_set_aside")
+"""What a person says that lets what waits begin."""
 _WAKERS = ("x.wake_due", "x.background_finished")
 
 
@@ -61,17 +64,24 @@ def _has_open_calls(log: QuerySet[Event]) -> bool:
 
 
 def _last_reply_is_missing(log: QuerySet[Event]) -> bool:
-    match _latest(log, "span.model_request_end", "x.input_taken", *ANSWERS):
-        case None:
-            return False
-        case SpanModelRequestEnd(is_error=False, end=end):
-            return end not in _COMPLETE
-        case _:
-            return True
+    found = log.filter(type__in=("span.model_request_end", "x.input_taken", *ANSWERS))
+    aside = set(log.filter(type="x.content_set_aside").values_list("subject", flat=True))
+    newest = found.order_by("-seq")
+    for row in newest.iterator(chunk_size=20) if aside else newest[:1]:
+        match row.value:
+            case SpanModelRequestEnd(is_error=True) if aside:
+                continue
+            case SpanModelRequestEnd(is_error=False, end=end):
+                return end not in _COMPLETE
+            case InputTaken(event_ids=uids) if uids and aside.issuperset(uids):
+                continue
+            case _:
+                return True
+    return False
 
 
 def _nothing_was_said_since_the_rest(log: QuerySet[Event]) -> bool:
-    said = log.filter(type__in=("session.status_idle", "user.message")).order_by("-seq").first()
+    said = log.filter(type__in=("session.status_idle", *_WORDS)).order_by("-seq").first()
     return said is not None and said.type == "session.status_idle"
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.cache import cache
 
 from harness.agentconfig import AgentConfig
@@ -21,10 +23,12 @@ from jobs.engine import engine
 from jobs.prepared import Prepared
 from tools_app import quota, sandboxes
 from tools_app.builtin.shell import ShellAccess
+from tools_app.reach import check_reach
 from tools_app.sandbox.contract import Mount, Mounts, Unavailable
 from tools_app.sandbox.guarantees import MEANING, Guarantee
 from tools_app.sandbox.narrowing import narrow_where_said
 from tools_app.sandbox.policy import Policy, read_policy
+from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
 
 from .commandlog import TableCommandLog
 from .liveoutput import LiveOutput
@@ -35,8 +39,11 @@ FOUND = "sandboxes:found"
 """The cache's key for what probes found, by host."""
 SHARED = Path("/shared")
 """Where they show the agent's shared files, read-only."""
-WORKSPACE = Path("/workspace")
+WORKSPACE = Path(PUBLIC_ROOT)
 """Where sandboxes that have a view of files of their own show the workspace."""
+
+OWN_VIEW = ("bubblewrap", "docker", "openshell")
+"""Sandboxes that do so. The others show folders where they lie on the host."""
 
 engine.at_end(sandboxes.close_sandboxes)
 
@@ -73,6 +80,8 @@ def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Pat
     an older version, say) lets no command run, and says so."""
     problem: AgentError | None = None
     policy = Policy()
+    with suppress(AgentError):  # the agent itself may have made a file of this name
+        Workspace(workspace).make_folder(OUTPUTS)
     try:
         policy = policy_of(conversation, config)
     except Invalid as invalid:
@@ -92,13 +101,34 @@ def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Pat
 
 
 def policy_of(conversation: Conversation, config: AgentConfig) -> Policy:
-    """The policy in force. Raises Invalid for one that cannot be read."""
+    """The policy in force. Raises Invalid for one that cannot be read, and for one that opens more
+    than the operator allows by now."""
     rules = _RULES.first(organisation=conversation.organisation_id)
-    return narrow_where_said(
+    policy = narrow_where_said(
         _within_quota(_read(conversation.environment.policy)),
         _read(rules.policy) if rules is not None else None,
         _read(config.sandbox) if config.sandbox.strip() else None,
     )
+    check_reach(policy)
+    return policy
+
+
+def session_root(conversation: Conversation) -> str:
+    """The folder under which commands of this conversation find its workspace. Of several sandboxes
+    that its environment leaves open it is the one that is tried first and works here."""
+    name = conversation.environment.backend or _first_that_works()
+    if name in OWN_VIEW or conversation.environment.has_workers:
+        return PUBLIC_ROOT
+    return str(workspace_for(conversation.uid))
+
+
+def _first_that_works() -> str:
+    told = [each for host in known_sandboxes() for each in host["sandboxes"]]
+    works = {each["name"] for each in told if each["available"]} or set(
+        settings.AGENTSITE_SANDBOXES
+    )
+    named = [name for name in settings.AGENTSITE_SANDBOXES if name in works]
+    return named[0] if named else ""
 
 
 def _within_quota(policy: Policy) -> Policy:

@@ -4,13 +4,13 @@ restored (S-72). Versions, and the folder that commands see, are `sharedversions
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, NotFound
 from tools_app.confinement import parse_path, shown
+from tools_app.diffs import diff_of
 from tools_app.workspace import Workspace
 
 from .models import Conversation, SharedDraft, SharedVersion
@@ -59,15 +59,13 @@ class TableSharedFiles:
         if (current.number if current else 0) != draft.base:
             told.append("The shared file has changed since this draft was staged.")
         before = bytes(current.content) if current else b""
-        changed = [
-            line
-            for line in difflib.unified_diff(_lines(before), _lines(data), lineterm="", n=0)
-            if line[:1] in "+-" and line[:3] not in ("+++", "---")
-        ]
-        told.append(f"{len(changed)} lines differ" + (":" if changed else "."))
+        found = diff_of(path, "\n".join(_lines(before)), "\n".join(_lines(data)))
+        differing = found.added + found.removed
+        told.append(f"{differing} lines differ" + (":" if differing else "."))
+        changed = [line for line in found.diff.split("\n") if line[:1] in ("+", "-")]
         told += changed[:PREVIEW_LINES]
-        if len(changed) > PREVIEW_LINES:
-            told.append(f"[… {len(changed) - PREVIEW_LINES} more …]")
+        if differing > PREVIEW_LINES:
+            told.append(f"[… {differing - PREVIEW_LINES} more …]")
         return "\n".join(told)
 
     def draft_of(self, path: str) -> str | None:

@@ -12,7 +12,11 @@ from typing import Any, TypeVar
 import orjson
 from django.conf import settings
 from django.utils.translation import gettext as _
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
+
+from harness.errors import Invalid
+from harness.faults import unknown_type
+from harness.modelfaults import read_as
 
 KEY_CHARACTERS = 100
 """Length of `conversations.Event.key`."""
@@ -21,14 +25,18 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """A frame that cannot be taken. `key` is the sender's own word for it, if she gave a fit one."""
+    """A frame that cannot be taken. `key` is the sender's own word for it, if she gave a fit one;
+    `field` the part that is wrong, as it was sent."""
 
-    def __init__(self, code: str, message: str, hint: str, key: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, hint: str, key: str | None = None, field: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
         self.key = key
+        self.field = field
 
 
 def bounded(text: str | None) -> str:
@@ -60,27 +68,22 @@ def key_of(data: Mapping[str, Any]) -> str | None:
 
 
 def validated(adapter: TypeAdapter[T], data: Mapping[str, Any], types: Collection[str]) -> T:
-    """The frame that `data` is. Raises Refused: for another type than `types`, and for the first
-    field that is wrong."""
+    """The frame that `data` is. Raises Refused: for another type than `types`, and for fields
+    that are wrong, which its message names."""
     key = key_of(data)
     if data.get("type") not in types:
-        raise Refused(
-            "unknown_frame",
-            _("There is no such type of frame."),
-            _("The types are: %(types)s.") % {"types": ", ".join(types)},
-            key,
-        )
+        fault = unknown_type("type", data.get("type"), tuple(types))
+        said = _("There is no such type of frame.")
+        raise Refused("unknown_frame", said, fault.remedy, key, "type")
     try:
-        return adapter.validate_python(data, strict=True)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"][1:]) or "type"
-        raise Refused(
-            "invalid",
-            f"{field}: {first['msg']}.",
-            _("Correct the field “%(field)s” and send the frame again.") % {"field": field},
-            key,
-        ) from None
+        return read_as(data, adapter, strict=True)
+    except Invalid as problem:
+        found = problem.faults
+        words = " ".join(f"{each.field}: {each.rule}" for each in found)
+        hint = problem.hint
+        if len(found) > 1:
+            hint = " ".join(f"{each.field}: {each.remedy}" for each in found)
+        raise Refused(problem.code, words, hint, key, problem.field) from None
 
 
 def check_content(content: str, key: str | None) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.persons import charged_person
 from harness.events import SpanModelRequestEnd, SpanModelRequestStart
 from harness.messages import Usage as Tokens
 
@@ -34,6 +35,8 @@ def record_request_end(
         model_request_id=ended.model_request_start_id,
         organisation_id=conversation.organisation_id,
         user_id=conversation.owner_id,
+        charged_to_id=charged_person(conversation.owner, conversation.organisation_id),
+        server_keys=begun.server_keys,
         conversation=conversation,
         run=run,
         purpose=begun.purpose,

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from harness.agentconfig import AgentConfig
 from harness.patterns import When
+from tools_app.diffs import MATCHED_LINES
 
 from .agentforms import INHERIT, ROLES, to_fields
 from .switches import LABELS as SWITCHES
@@ -141,6 +142,10 @@ def _change(name: str, before: str, after: str) -> Change:
 
 def _lines(before: str, after: str) -> Iterator[Line]:
     old, new = before.split("\n"), after.split("\n")
+    if max(len(old), len(new)) > MATCHED_LINES:  # the matcher takes quadratic time
+        yield from (Line("removed", text) for text in old)
+        yield from (Line("added", text) for text in new)
+        return
     matcher = difflib.SequenceMatcher(None, old, new)
     for number, group in enumerate(matcher.get_grouped_opcodes(3)):
         if number:

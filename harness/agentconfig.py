@@ -6,19 +6,24 @@ here, so that forms, admin and API refuse the same things with the same words.
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
-import jsonschema
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from harness.messages import ModelSettings
 from harness.patterns import When
+from harness.schemas import require_sound
 
 Effort = Literal["", "low", "medium", "high", "xhigh", "max"]
 Permission = Literal["always_allow", "always_ask", "always_deny"]
 Role = Literal["subagent", "teammate", "compaction"]
+
+
+STORED: Mapping[str, Any] = {"stored": True}
+"""The context in which a configuration is read that was taken once. Its schemas are not judged again:
+one from before a rule keeps its agent readable, and a call is checked in bounded time all the same."""
 
 
 class _Strict(BaseModel):
@@ -34,6 +39,9 @@ class AskOptions(_Strict):
     """Two different people must allow it; one is enough to deny."""
     reviewers_only: bool = False
     """Only reviewers, administrators and owners of the organisation, and staff."""
+    service_accounts: tuple[str, ...] = Field(default=(), max_length=20)
+    """Ids of service accounts that may answer although one of the conditions above asks for people;
+    each still counts as those who manage it."""
     expires_seconds: int | None = Field(default=None, ge=1, le=31_536_000)
     """After so long without an answer the call is denied; None: it waits for ever."""
     strict: bool = False
@@ -49,6 +57,9 @@ class ToolRule(_Strict):
     """Only calls whose arguments match; None: all of them."""
     options: AskOptions = AskOptions()
     """Of weight where the rule asks."""
+    apart: bool = False
+    """Of weight where a rule of the agent allows a tool that does whatever it is told (a shell): it
+    holds as it is written, whatever the agent's own rules say of other tools whose work it could do."""
 
     def words(self) -> str:
         """The rule as a person reads it."""
@@ -56,8 +67,6 @@ class ToolRule(_Strict):
 
 
 MOST_CUSTOM_TOOLS = 64
-SCHEMA_CHARACTERS = 64_000
-"""Of one input schema, as JSON."""
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -81,30 +90,13 @@ class CustomTool(_Strict):
 
     @field_validator("input_schema")
     @classmethod
-    def _is_a_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+    def _is_a_schema(cls, schema: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if info.context is STORED:
+            return schema
         if schema.get("type") != "object":
             raise ValueError("an input schema has “type”: “object” at its top")
-        try:
-            jsonschema.Draft202012Validator.check_schema(schema)
-        except jsonschema.SchemaError as problem:
-            raise ValueError(f"this is no JSON schema: {problem.message[:300]}") from problem
-        if len(json.dumps(schema)) > SCHEMA_CHARACTERS:
-            raise ValueError(f"the schema is longer than {SCHEMA_CHARACTERS:,} characters")
-        if _refers_outside(schema):
-            raise ValueError("a schema may refer only to its own parts (“#/…”)")
+        require_sound(schema)
         return schema
-
-
-def _refers_outside(part: Any) -> bool:
-    """A reference elsewhere would have this server fetch it when a call is checked."""
-    if isinstance(part, dict):
-        for key, value in part.items():
-            if key in {"$ref", "$dynamicRef"} and not str(value).startswith("#"):
-                return True
-            if key == "$id" or _refers_outside(value):
-                return True
-        return False
-    return isinstance(part, list) and any(map(_refers_outside, part))
 
 
 class Limits(_Strict):

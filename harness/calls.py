@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.content import as_blocks
+from harness.content import Text, as_blocks
 from harness.errors import InvalidToolInput
 from harness.events import (
     AgentCustomToolUse,
@@ -35,7 +35,7 @@ from harness.history import Entry, History, OpenCall
 from harness.kit import Kit, Signal, first_of_all
 from harness.overflow import bounded
 from harness.policy import Verdict
-from harness.tools import Effect, HandedOut, Outcome, Tool, check_input, perform
+from harness.tools import Effect, HandedOut, Outcome, Tool, check_input_aside, perform
 
 Append = Callable[..., Awaitable[None]]
 AppendIfUnchanged = Callable[..., Awaitable[bool]]
@@ -87,11 +87,13 @@ def told_of_edit(ran_with: Mapping[str, Any]) -> str:
     return f"A person changed the input of this call before allowing it. It ran with: {given}"
 
 
-def hand_out(call: OpenCall, tool: Tool, told: HandedOut) -> Entry:
+async def hand_out(
+    call: OpenCall, tool: Tool, told: HandedOut, offload: Callable[..., Awaitable[Any]]
+) -> Entry:
     """The event that gives a call which may run to the environment's workers, or its refusal where the
     input breaks the tool's schema: nobody is asked to carry that out."""
     try:
-        check_input(tool, call.input)
+        await check_input_aside(tool, call.input, offload)
     except InvalidToolInput as problem:
         return refusal_of(call, problem.message, "error")
     name, given = told(call.input)
@@ -135,7 +137,7 @@ class Calls:
 
     def _settled(self) -> list[Entry]:
         settled: list[Entry] = []
-        for call in self.history.unanswered():
+        for call in list(self.history.unanswered()):
             if call.started_effect == Effect.OUTSIDE:
                 event = OutcomeUnknown(
                     tool_use_id=call.uid, effect=call.started_effect, idempotent=call.idempotent
@@ -160,13 +162,13 @@ class Calls:
         """
         await self.kit.refresh_rules()
         while not self.history.interrupt:
-            refused, asked, allowed = self._judged()
+            refused, asked, allowed = await self._judged()
             if refused or asked:
                 await self.append_if_unchanged(*refused, *asked)
             elif not allowed or await self._run(allowed):
                 return
 
-    def _judged(self) -> tuple[list[Entry], list[Entry], list[tuple[OpenCall, Tool]]]:
+    async def _judged(self) -> tuple[list[Entry], list[Entry], list[tuple[OpenCall, Tool]]]:
         """The refusals and questions to store, and the calls that may run."""
         refused: list[Entry] = []
         asked: list[Entry] = []
@@ -177,7 +179,7 @@ class Calls:
             tool = self.kit.tools.get(call.use.name)
             if isinstance(call.use, AgentCustomToolUse):
                 # Somebody outside answers it, unless it is not fit to be shown to anybody.
-                if fault := fault_of(call.use, tool):
+                if fault := await fault_of(call.use, tool, self.kit.offload):
                     refused.append(refusal_of(call, fault, "error"))
                 continue
             judgement = self.kit.judge(
@@ -196,7 +198,7 @@ class Calls:
                 words = f"The arguments were not a JSON object: {call.use.invalid_input[:500]}"
                 refused.append(refusal_of(call, words, "error"))
             elif judgement.verdict is Verdict.ALLOW and tool is not None and tool.handed_out:
-                refused.append(hand_out(call, tool, tool.handed_out))
+                refused.append(await hand_out(call, tool, tool.handed_out, self.kit.offload))
             elif judgement.verdict is Verdict.ALLOW and tool is not None:
                 allowed.append((call, tool))
             elif judgement.terms is not None and (call.decision or judgement.terms != call.terms):
@@ -259,6 +261,8 @@ class Calls:
         outcome = await perform(tool, context, dict(call.input))
         if tool.untrusted or isinstance(call.use, AgentMcpToolUse):
             outcome = replace(outcome, untrusted=True)
+        if self.kit.admit is not None and not all(isinstance(b, Text) for b in outcome.content):
+            outcome = replace(outcome, content=await self.kit.admit(outcome.content))
         outcome = await bounded(outcome, call.uid, tool.output_limit, self.kit.keep)
         if call.edited:
             words = told_of_edit(call.input)

@@ -71,3 +71,9 @@ def text_of(blocks: tuple[Block, ...]) -> str:
 
 def as_blocks(content: str | tuple[Block, ...]) -> tuple[Block, ...]:
     return (Text(text=content),) if isinstance(content, str) else content
+
+
+def foreign_kind(blocks: tuple[Block, ...]) -> str:
+    """The kind of the first block that nobody here wrote, as far as can be told: everything but text is
+    made elsewhere and may say anything. Empty: there is none."""
+    return next((block.type for block in blocks if not isinstance(block, Text)), "")

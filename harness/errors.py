@@ -7,6 +7,11 @@ Constructors only keep what they are given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
+from harness.faults import Fault, below
+
 
 class AgentError(Exception):
     """Root. `code` is stable and appears at every door; `hint` says what to do about it."""
@@ -26,10 +31,6 @@ class ToolError(AgentError):
     """Raised by a tool to tell the model what went wrong; never reaches a person as a failure."""
 
     code = "tool_error"
-
-
-class UnknownTool(ToolError):
-    code = "unknown_tool"
 
 
 class InvalidToolInput(ToolError):
@@ -98,6 +99,12 @@ class BadRequest(ProviderError):
     code = "bad_request"
 
 
+class AddressRefused(BadRequest):
+    """Nothing was connected to: the address of the service is not allowed."""
+
+    code = "address_refused"
+
+
 class UnknownModel(ProviderError):
     code = "unknown_model"
 
@@ -147,13 +154,28 @@ class WorkLost(Forbidden):
 
 
 class Invalid(Declined):
-    """A value breaks a rule. `field` names the input, the message the rule, `hint` the remedy."""
+    """A value breaks a rule. `field` names the input, the message the rule, `hint` the remedy.
+
+    `faults`: all that is wrong, where more than one thing may be; the first is the message's.
+    """
 
     code = "invalid"
 
-    def __init__(self, message: str, *, field: str = "", hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, field: str = "", hint: str = "", faults: Sequence[Fault] = ()
+    ) -> None:
         super().__init__(message, hint=hint)
         self.field = field
+        self.faults = tuple(faults)
+
+    def under(self, outer: str) -> Self:
+        """The same about something that stood at `outer` of what was sent."""
+        return type(self)(
+            self.message,
+            field=below(outer, self.field),
+            hint=self.hint,
+            faults=[each.under(outer) for each in self.faults],
+        )
 
 
 class NotAwaited(Invalid):

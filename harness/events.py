@@ -55,6 +55,8 @@ class UserToolConfirmation(Frozen):
     """How far beyond this call the answer reaches, by a rule that was saved with it."""
     met: tuple[Condition, ...] = ()
     """Conditions that the people who allowed it meet, whether or not the question had them."""
+    service_accounts: tuple[str, ...] = ()
+    """Ids of those among who allowed it that are no people."""
     expired: bool = False
     """It is denied because nobody answered in time."""
 
@@ -64,6 +66,9 @@ class UserCustomToolResult(Frozen):
     custom_tool_use_id: str
     content: tuple[Block, ...] = ()
     is_error: bool = False
+    untrusted: bool = True
+    """It brings what others wrote into the prompt: nobody here knows where the program that answers has
+    it from. Only what a person said herself, to a question or in refusing, does not."""
 
 
 class UserToolResult(Frozen):
@@ -318,6 +323,9 @@ class SessionErrorBody(Frozen):
     message: str
     hint: str = ""
     retry_status: Literal["retrying", "exhausted", "terminal"] = "exhausted"
+    event_ids: tuple[str, ...] = ()
+    """Messages and calls whose content the service may have meant when it refused the request: those it
+    has never taken. One of them can be set aside (`ContentSetAside`)."""
     attempts: int = 1
     """How often the request has been made by now, one after another and in vain."""
 
@@ -375,6 +383,8 @@ class SpanModelRequestStart(Frozen):
     prompt_tokens_at_most: int = 0
     """An upper estimate, for what has to be reserved before the request is sent."""
     output_tokens_at_most: int = 0
+    server_keys: bool = False
+    """Whether it is sent with a key of the deployment, which persons may have budgets for."""
 
 
 class SpanModelRequestEnd(Frozen):
@@ -438,6 +448,17 @@ class MessageSteered(Frozen):
 
     type: Literal["x.message_steered"] = "x.message_steered"
     event_id: str
+
+
+class ContentSetAside(Frozen):
+    """What a message said, or what a call was answered, is left out of every prompt from now on: a
+    model service refused it. The log and the page keep it."""
+
+    type: Literal["x.content_set_aside"] = "x.content_set_aside"
+    event_id: str
+    """Of the message, or of the call."""
+    reason: str = ""
+    """What the service said of it."""
 
 
 class OutcomeUnknown(Frozen):
@@ -604,6 +625,7 @@ Event = (
     | MessageWithdrawn
     | MessageEdited
     | MessageSteered
+    | ContentSetAside
     | OutcomeUnknown
     | CallHandedOut
     | ApprovalRequested
@@ -703,7 +725,7 @@ def subject_of(event_id: str, event: Event) -> str:
             return first
         case SpanModelRequestEnd():
             return event.model_request_start_id
-        case MessageWithdrawn() | MessageEdited() | MessageSteered():
+        case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
             return event.event_id
         case _:
             return event_id

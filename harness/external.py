@@ -6,12 +6,13 @@ Such a call is stored as `agent.custom_tool_use` and the run rests; whoever know
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from harness.agentconfig import CustomTool
 from harness.errors import InvalidToolInput, ToolError
 from harness.events import AgentCustomToolUse
-from harness.tools import Effect, Tool, ToolContext, check_input
+from harness.tools import Effect, Tool, ToolContext, check_input_aside
 
 CUSTOM = "custom"
 """The owner of tools that an agent's configuration declares."""
@@ -36,14 +37,16 @@ def tool_of(declared: CustomTool) -> Tool:
     )
 
 
-def fault_of(use: AgentCustomToolUse, tool: Tool | None) -> str:
+async def fault_of(
+    use: AgentCustomToolUse, tool: Tool | None, offload: Callable[..., Awaitable[Any]]
+) -> str:
     """Why a call is answered with an error instead of being shown to anybody; empty: it is sound."""
     if use.invalid_input:
         return f"The arguments were not a JSON object: {use.invalid_input[:500]}"
     if tool is None:
         return f"There is no tool called {use.name}."
     try:
-        check_input(tool, use.input)
+        await check_input_aside(tool, use.input, offload)
     except InvalidToolInput as problem:
         return problem.message
     return ""

@@ -53,6 +53,8 @@ def read_json(text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NEST
         raise TooDeep(nesting) from None
     except UnicodeError:
         raise Unreadable("it is no valid Unicode") from None
+    except json.JSONDecodeError as problem:
+        raise Unreadable(_where(problem)) from None
     except ValueError as problem:
         raise Unreadable(str(problem)) from None
     if text.count("[") + text.count("{") > nesting:
@@ -97,6 +99,12 @@ def without_nul(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nul(item) for item in value]
     return value
+
+
+def _where(problem: json.JSONDecodeError) -> str:
+    if not problem.doc.strip():
+        return "it is empty"
+    return f"it cannot be read at line {problem.lineno}, column {problem.colno}"
 
 
 def _require_whole_characters(value: Any) -> None:

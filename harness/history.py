@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.agentconfig import Features
-from harness.content import Document
+from harness.content import foreign_kind
 from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -22,9 +22,11 @@ from harness.events import (
     ApprovalRequested,
     BackgroundFinished,
     CallHandedOut,
+    ContentSetAside,
     EndTurn,
     Event,
     InputTaken,
+    MessageEdited,
     MessageSteered,
     MessageWithdrawn,
     OutcomeUnknown,
@@ -40,6 +42,7 @@ from harness.events import (
     Todo,
     TodosUpdated,
     ToolUse,
+    UserCustomToolResult,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
@@ -169,8 +172,11 @@ class History:
         self._rested_at = 0.0
         self._pending: dict[str, Entry] = {}
         self._wakes: dict[str, Entry] = {}
+        self._foreign_wakes: dict[tuple[str, str], str] = {}
+        """Reason and note of wakes asked for with untrusted content in sight, and what had brought it."""
         self._finished: dict[str, Entry] = {}
         self._steered: set[str] = set()
+        self._set_aside: set[str] = set()
         self._jump: str | None = None
         self._last: Entry | None = None
         self._waits_for_people = False
@@ -294,16 +300,23 @@ class History:
                 self._fold_input(entry.uid, event)
                 if not event.steered:
                     self.turn.began_at = entry.at
+            case MessageEdited():
+                self._fold_edit(event)
             case MessageWithdrawn():
                 self._pending.pop(event.event_id, None)
             case MessageSteered():
                 self._steered.add(event.event_id)
+            case ContentSetAside():
+                self._set_aside.add(event.event_id)
+                self.held = False
             case WakeDue():
                 self._wakes[entry.uid] = entry
             case BackgroundFinished():
                 self._finished[entry.uid] = entry
             case WakeRequested():
                 self.turn.wakes_requested += 1
+                if self.tainted_by:
+                    self._foreign_wakes[event.reason, event.note] = self.tainted_by
             case RetryRequested():
                 self._fold_retry(entry.uid, event)
             case UserInterrupt():
@@ -380,12 +393,8 @@ class History:
                 pass
 
     def _fold_trust(self, call: OpenCall | None, event: Event) -> None:
-        untrusted = isinstance(event, AgentMcpToolResult) or (
-            isinstance(event, AgentToolResult | UserToolResult) and event.untrusted
-        )
-        if untrusted:
-            told = event.untrusted_by if isinstance(event, AgentToolResult) else ""
-            self._taint(told or (call.use.name if call else "a tool's answer"))
+        if source := _untrusted_in_answer(event, call.use.name if call else "a tool's answer"):
+            self._taint(source)
 
     def _taint(self, source: str) -> None:
         self.tainted_by = self.tainted_by or source
@@ -406,7 +415,7 @@ class History:
         # What was taken together is read together: a person's word does not make the rest hers.
         if any(map(_is_a_persons, spoken)):
             self.tainted_by = ""
-        for source in filter(None, map(_untrusted_in, spoken)):
+        for source in filter(None, map(self._untrusted_in, spoken)):
             self._taint(source)
         if event.steered:
             self.turn.reply_owed = True
@@ -418,6 +427,19 @@ class History:
             self._retry = None
         self._context_at_input = self.context_tokens
         self.wakes_in_row = self.wakes_in_row + 1 if woken else 0
+
+    def _untrusted_in(self, input_: Entry) -> str:
+        match input_.event:
+            case WakeDue(reason=reason, note=note):
+                return self._foreign_wakes.get((reason, note), "")
+            case _:
+                return _untrusted_in(input_)
+
+    def _fold_edit(self, event: MessageEdited) -> None:
+        waiting = self._pending.get(event.event_id)
+        if waiting is not None and isinstance(waiting.event, UserMessage):
+            said = waiting.event.model_copy(update={"content": event.content})
+            self._pending[event.event_id] = replace(waiting, event=said)
 
     def _fold_retry(self, uid: str, event: RetryRequested) -> None:
         if event.from_start and not self.turn.open:
@@ -477,6 +499,10 @@ class History:
             match entry.event:
                 case SpanModelRequestEnd(is_error=False, end="end_turn" | "stop_sequence"):
                     return False
+                case SpanModelRequestEnd(is_error=True) if self._set_aside:
+                    continue  # what was refused may be what was set aside
+                case InputTaken(event_ids=uids) if uids and self._set_aside.issuperset(uids):
+                    continue
                 case SpanModelRequestEnd() | InputTaken():
                     return True
                 case event if answered_call(event) is not None:
@@ -503,10 +529,26 @@ def _untrusted_in(input_: Entry) -> str:
     match input_.event:
         case UserMessage(untrusted_by=source) if source:
             return source
-        case UserMessage(content=content) if any(isinstance(block, Document) for block in content):
-            return "an uploaded document"
+        case UserMessage(content=content) if kind := foreign_kind(content):
+            return f"an uploaded {kind}"
         case BackgroundFinished(untrusted_by=source):
             return source
+        case _:
+            return ""
+
+
+def _untrusted_in_answer(event: Event, tool: str) -> str:
+    """The same of an answer to a call of `tool`."""
+    match event:
+        case AgentMcpToolResult():
+            return tool
+        case UserCustomToolResult() | UserToolResult():
+            return tool if event.untrusted else ""
+        case AgentToolResult():
+            kind = foreign_kind(event.content)
+            if event.untrusted or event.untrusted_by:
+                return event.untrusted_by or tool
+            return f"{kind} in the answer of {tool}" if kind else ""
         case _:
             return ""
 

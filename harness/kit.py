@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from harness.agentconfig import AgentConfig, ToolRule
-from harness.external import tool_of
+from harness.content import Block
+from harness.external import CUSTOM, tool_of
 from harness.history import History, OpenCall
 from harness.messages import ToolSpec
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
 from harness.providers.contract import Provider
-from harness.rules import LevelledRule
+from harness.rules import CONDITIONS, LevelledRule, conditions_of
 from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext
+
+Admit = Callable[[tuple[Block, ...]], Awaitable[tuple[Block, ...]]]
+"""The same blocks, with words in place of those that no model service could open."""
 
 
 @dataclass(slots=True)
@@ -47,8 +51,12 @@ class Kit:
     read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None
     """Reads them anew; asked before calls are executed. None: they do not change."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    server_keys: bool = False
+    """The provider is asked with a key of the deployment."""
     keep: Keep | None = None
     """Where results go that are too long for a prompt; None: nowhere."""
+    admit: Admit | None = None
+    """What of a result's pictures and documents a model service would take; None: all of them."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
     random: Callable[[], float] = random.random
@@ -79,6 +87,11 @@ class Kit:
         state = Situation(history.features, history.turn.uid, history.tainted_by)
         judgement = self.policy.judge(tool, name, state, **decision)
         if judgement.verdict is Verdict.ASK and tool is not None and tool.external:
+            wanted = conditions_of(judgement.terms) if judgement.terms else frozenset()
+            if wanted and tool.owner == CUSTOM:
+                who = " and ".join(words for name, words in CONDITIONS.items() if name in wanted)
+                words = f"{judgement.reason} It wants {who}, but a program alone answers {name}."
+                return Judgement(Verdict.DENY, words, judgement.level, judgement.rule)
             # Somebody outside answers it and may refuse; to be asked before would ask twice.
             return Judgement(Verdict.ALLOW)
         return judgement

@@ -44,6 +44,7 @@ from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Turn
 from harness.kit import Kit, Signal
 from harness.messages import Message, ModelRequest
 from harness.ports import Journal, LiveBlock
+from harness.refused import CONTENT_REFUSED, suspects
 from harness.reply import Append, Replied, Reply
 from harness.transcript import Dialogue, Window
 
@@ -67,6 +68,8 @@ PUBLIC_ERRORS = {
 }
 """Our codes in the public vocabulary; all others are its `model_request_failed_error`."""
 
+
+SET_ASIDE = "If what was sent is at fault, set it aside: it is kept, and the conversation goes on without it."
 
 _FOR_WORKERS = StopDetails(
     code=WAITS_FOR_WORKER, message="A worker of the environment carries this out."
@@ -363,11 +366,12 @@ class Loop:
         if self._may_try_again(replied):
             await self._put_off(problem)
             return
-        await self._rest(
-            RetriesExhausted(),
-            details=_details(problem),
-            first=[SessionError(error=self._error_body(problem, "exhausted"))],
-        )
+        body = self._error_body(problem, "exhausted")
+        if isinstance(problem, CONTENT_REFUSED) and (named := suspects(self.history.entries)):
+            hint = " ".join(part for part in (problem.hint, SET_ASIDE) if part)
+            body = body.model_copy(update={"hint": hint, "event_ids": named})
+        details = StopDetails(code=body.code, message=body.message, hint=body.hint)
+        await self._rest(RetriesExhausted(), details=details, first=[SessionError(error=body)])
 
     def _may_try_again(self, replied: Replied) -> bool:
         """A reply that had begun is never asked for again by itself (S-28)."""

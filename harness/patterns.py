@@ -1,7 +1,8 @@
 """Which arguments of a call a rule means: a command, a path, a host, a value or one exact input.
 
-Pure matching with three answers. An allowing rule needs YES; a rule that asks or denies also heeds
-MAYBE, so that what cannot be read never passes as harmless. What follows is `harness.policy`'s part.
+Pure matching. An allowing rule needs YES; a rule that asks or denies heeds all but NO, so that what
+cannot be read never passes as harmless. Commands are judged in `harness.commands`, and
+what follows is `harness.policy`'s part.
 """
 
 from __future__ import annotations
@@ -9,31 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
-from collections.abc import Mapping, Sequence
-from enum import Enum
-from functools import cache
+import unicodedata
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address
 from posixpath import normpath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-PUNCTUATION = "();<>|&"
-"""What ends a word and may begin another command (`shlex`'s own set)."""
-EXPANDS = "$`"
-"""What makes a shell put something else in its own place."""
-RUN_A_STRING = frozenset({"eval", "source", ".", "sh", "bash", "dash", "zsh", "ksh"})
-"""Commands whose words come from elsewhere: what they will run cannot be read off the line."""
-NESTED = 4
-"""How deep quoted words are read as commands themselves."""
-
-
-class Match(Enum):
-    NO = "no"
-    MAYBE = "maybe"
-    """It cannot be told from the arguments."""
-    YES = "yes"
+from harness.commands import Match, occurs, surely_begins
+from harness.commandwords import prefix_words
+from harness.pathglobs import LONGEST_PATH, fits
 
 
 class When(BaseModel):
@@ -73,7 +61,7 @@ class When(BaseModel):
             raise ValueError(
                 "Name the argument that is meant; sha256 alone speaks of all and names none."
             )
-        if self.prefix is not None and not simple_command(self.prefix):
+        if self.prefix is not None and not prefix_words(self.prefix):
             raise ValueError(
                 "The prefix is not the beginning of one simple command: leave out ; & | < > ( ) $ ` "
                 "and line breaks, and close quotes."
@@ -89,6 +77,11 @@ class When(BaseModel):
     def at_all(self, arguments: Mapping[str, Any]) -> Match:
         """Whether the rule meets any part of this call, for a rule that asks or denies."""
         return self._match(arguments, whole=False)
+
+    @property
+    def prefix_words(self) -> tuple[str, ...]:
+        """Of the command that it means; none where it means none."""
+        return (prefix_words(self.prefix) if self.prefix else None) or ()
 
     def words(self) -> str:
         """The pattern as a person reads it."""
@@ -118,19 +111,17 @@ class When(BaseModel):
             if whole:
                 sure = bool(found) and all(one is Match.YES for one in found)
                 return Match.YES if sure else Match.NO
-            return max(found, key=_STRENGTH.__getitem__, default=Match.NO)
+            return max(found, default=Match.NO)
         return Match.NO if whole else Match.MAYBE
 
     def _match_text(self, value: str, *, whole: bool) -> Match:
         if self.prefix is not None:
-            words = simple_command(self.prefix) or ()
-            return _begins(value, words) if whole else _occurs(value, words)
+            if not whole:
+                return occurs(value, self.prefix_words)
+            return Match.YES if surely_begins(value, self.prefix_words) else Match.NO
         if self.path is not None:
             return _in_path(value, self.path, whole=whole)
         return _at_host(value, self.host or "", whole=whole)
-
-
-_STRENGTH = {Match.NO: 0, Match.MAYBE: 1, Match.YES: 2}
 
 
 # --- one exact input ------------------------------------------------------------------------------
@@ -145,112 +136,63 @@ def input_hash(arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(_canonical(dict(arguments)).encode()).hexdigest()
 
 
-# --- commands -------------------------------------------------------------------------------------
-
-
-def simple_command(text: str) -> tuple[str, ...] | None:
-    """The words of a command that is certainly one command and nothing else; None if it may be more.
-
-    Whatever ends a command, redirects, substitutes or breaks the line is refused, also inside
-    quotes where that is harmless: asking once too often costs less than the opposite.
-    """
-    if any(sign in text for sign in EXPANDS) or any(
-        ord(sign) < 32 and sign != "\t" for sign in text
-    ):
-        return None
-    words = _words(text)
-    if not words or any(set(word) <= set(PUNCTUATION) for word in words):
-        return None
-    return tuple(words)
-
-
-def _words(text: str) -> list[str] | None:
-    """Words and runs of punctuation as a shell splits them; None where quotes are left open."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        return list(lexer)
-    except ValueError:
-        return None
-
-
-def _begins(command: str, prefix: Sequence[str]) -> Match:
-    words = simple_command(command)
-    sure = words is not None and tuple(words[: len(prefix)]) == tuple(prefix)
-    return Match.YES if sure else Match.NO
-
-
-def _occurs(command: str, prefix: Sequence[str], depth: int = 0) -> Match:
-    """Whether these words stand anywhere in the command, in quotes and substitutions as well.
-
-    Any place counts, not only where a command begins: `sudo`, `xargs`, `find -exec` and their like
-    make a command of any word. What a shell puts together only when it runs is MAYBE.
-    """
-    words = _words(re.sub(r"[\r\n`]", " ; ", re.sub(r"\\\n", "", command)))
-    if words is None:
-        return Match.MAYBE
-    found = Match.NO
-    for place, word in enumerate(words):
-        if _same_words(words[place : place + len(prefix)], prefix):
-            return Match.YES
-        if word != command and any(sign in word for sign in " \t;|&()"):
-            inner = Match.MAYBE if depth >= NESTED else _occurs(word, prefix, depth + 1)
-            if inner is Match.YES:
-                return inner
-            found = max(found, inner, key=_STRENGTH.__getitem__)
-        begins = place == 0 or set(words[place - 1]) <= set(PUNCTUATION)
-        if begins and ("$" in word or _base(word) in RUN_A_STRING):
-            found = Match.MAYBE
-    return found
-
-
-def _same_words(words: Sequence[str], prefix: Sequence[str]) -> bool:
-    if len(words) < len(prefix):
-        return False
-    return _base(words[0]) == _base(prefix[0]) and list(words[1:]) == list(prefix[1:])
-
-
-def _base(word: str) -> str:
-    """`/usr/bin/git` is `git`."""
-    return word.rsplit("/", 1)[-1] or word
-
-
 # --- paths ----------------------------------------------------------------------------------------
 
 
-@cache
-def _path_pattern(glob: str, *, loose: bool) -> re.Pattern[str]:
-    pattern = ""
-    place = 0
-    while place < len(glob):
-        if glob.startswith("**/", place):
-            pattern, place = pattern + "(?:.*/)?", place + 3
-        elif glob.startswith("/**", place) and place + 3 == len(glob) and loose:
-            pattern, place = pattern + "(?:/.*)?", place + 3  # the folder itself as well
-        elif glob.startswith("**", place):
-            pattern, place = pattern + ".*", place + 2
-        elif glob[place] == "*":
-            pattern, place = pattern + "[^/]*", place + 1
-        elif glob[place] == "?":
-            pattern, place = pattern + "[^/]", place + 1
-        else:
-            pattern, place = pattern + re.escape(glob[place]), place + 1
-    return re.compile(pattern, re.DOTALL | (re.IGNORECASE if loose else 0))
-
-
 def _in_path(value: str, glob: str, *, whole: bool) -> Match:
-    path = normpath(value) if value else "."
-    outside = path.startswith("..") or (path.startswith("/") and not glob.startswith("/"))
+    """An allowing rule wants every reading of the path to lie inside; the others heed each."""
+    if len(value) > LONGEST_PATH:
+        return Match.NO if whole else Match.MAYBE
+    readings = _readings(value)
+    if max(map(len, readings)) > LONGEST_PATH:
+        return Match.NO if whole else Match.MAYBE
     if whole:
-        plain = "\0" not in value and "\\" not in value and not outside
-        sure = plain and _path_pattern(glob, loose=False).fullmatch(path)
+        sure = "\0" not in value and all(_is_in(path, glob) for path in readings)
         return Match.YES if sure else Match.NO
-    if _path_pattern(glob, loose=True).fullmatch(path):
+    found = [_may_be_in(path, glob) for path in readings]
+    if found[0] is Match.YES:
         return Match.YES
-    if outside or path == ".":
+    return Match.MAYBE if max(found) is not Match.NO else Match.NO
+
+
+def _readings(value: str) -> list[str]:
+    """The path in its plainest form and, behind it, what a careless reader might make of it: backslashes
+    as separators, escapes of addresses undone, compatible characters exchanged."""
+    forms = [value, value.replace("\\", "/"), unquote(value), unicodedata.normalize("NFKC", value)]
+    if value.lower().startswith("file:"):
+        forms.append("/" + unquote(value[len("file:") :]).lstrip("/"))
+    return list(dict.fromkeys(map(_plainest, forms)))
+
+
+def _plainest(path: str) -> str:
+    plain = normpath(path.strip()) if path.strip() else "."
+    return (
+        f"/{plain.lstrip('/')}" if plain.startswith("/") else plain
+    )  # two slashes at first are one
+
+
+def _is_outside(path: str, glob: str) -> bool:
+    return path.startswith(("..", "~")) or path.startswith("/") != glob.startswith("/")
+
+
+def _is_in(path: str, glob: str) -> bool:
+    return not _is_outside(path, glob) and fits(path, glob)
+
+
+def _may_be_in(path: str, glob: str) -> Match:
+    path, wanted = _one_spelling(path), _one_spelling(glob)
+    if len(path) > LONGEST_PATH:
+        return Match.MAYBE
+    if fits(path, wanted, loose=True):
+        return Match.YES
+    if _is_outside(path, glob) or path == ".":
         return Match.MAYBE  # a folder above may lead into it
-    return Match.MAYBE if _leads_to(path, glob) else Match.NO
+    return Match.MAYBE if _leads_to(path, wanted) else Match.NO
+
+
+def _one_spelling(text: str) -> str:
+    """One form for all that some file system takes for one name: composed or not, of either case."""
+    return unicodedata.normalize("NFC", text).casefold()
 
 
 def _leads_to(path: str, glob: str) -> bool:
@@ -266,8 +208,10 @@ _HOST_PATTERN = re.compile(r"(?:\*\.)?[^\s*/:@?#\\]+|\[?[0-9a-f:]+\]?")
 
 def _host_of(value: str) -> str | None:
     """The host an address names, in lower case and ASCII; None where readers could disagree."""
-    if any(ord(sign) <= 32 or sign == "\\" for sign in value):
+    if any(ord(sign) <= 32 or sign in "\\\x7f" for sign in value):
         return None
+    if "://" not in value and _SCHEME.match(value):
+        return None  # some readers need no slashes
     try:
         parts = urlsplit(value if "://" in value else f"//{value}")
         host = parts.hostname
@@ -275,17 +219,44 @@ def _host_of(value: str) -> str | None:
             return None
         if parts.port == 0:  # reading it raises for a port that is none
             return None
-        return host.rstrip(".").encode("idna").decode().lower() or None
+        return _plain_name(host)
     except (ValueError, UnicodeError):
         return None
+
+
+def _plain_name(host: str) -> str | None:
+    """A name or an address in the one form that all readers give it; None where there is none: letters
+    that the two standards for names beyond ASCII treat differently, numbers that stand for an address."""
+    if ":" in host:
+        address = IPv6Address(host)
+        return str(address.ipv4_mapped or address)
+    if not host.isascii():
+        plain = unicodedata.normalize("NFKC", host).casefold()
+        if plain != host or _DISAGREED.search(host):
+            return None
+        host = host.encode("idna").decode()
+    name = host.removesuffix(".").lower()
+    if not _HOST_NAME.fullmatch(name):
+        return None
+    if _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return str(IPv4Address(name))
+    return name
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?![0-9])|(?:https?|ftp|wss?):", re.IGNORECASE)
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*+")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_DISAGREED = re.compile("[\u00df\u03c2\u200c\u200d\u3002\uff0e\uff61]")
+"""Sharp s, final sigma, joiners; other signs for a dot."""
 
 
 def _at_host(value: str, pattern: str, *, whole: bool) -> Match:
     host = _host_of(value)
     if host is None:
         return Match.NO if whole else Match.MAYBE
-    wanted = pattern.lower().rstrip(".")
-    if wanted.startswith("*."):
-        return Match.YES if host.endswith(wanted[1:]) else Match.NO
-    named = _host_of(wanted) or wanted
-    return Match.YES if host == named else Match.NO
+    below, name = pattern.startswith("*."), pattern.removeprefix("*.")
+    wanted = (
+        _host_of(f"[{name}]" if name.count(":") > 1 and "[" not in name else name) or name.lower()
+    )
+    met = host.endswith(f".{wanted}") if below else host == wanted
+    return Match.YES if met else Match.NO

@@ -14,8 +14,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.agentconfig import AskOptions, Features, ToolRule
+from harness.commands import Match, vouches
 from harness.events import UserToolConfirmation
-from harness.patterns import Match, input_hash
+from harness.patterns import input_hash
 from harness.rules import (
     CONDITIONS,
     AskTerms,
@@ -183,7 +184,7 @@ class Policy:
                 "Present the plan with present_plan first.",
             )
         for held in self._about(name):
-            if held.rule.permission == "always_deny" and _met(held, given) is Match.YES:
+            if held.rule.permission == "always_deny" and _met(held, tool, given) is Match.YES:
                 how = held.rule.words() if held.rule.when else name
                 words = f"A rule {_of(held.level)} denies {how}."
                 return Judgement(Verdict.DENY, words, held.level, held.uid)
@@ -217,12 +218,14 @@ class Policy:
     def _asks_by_rules(self, tool: Tool, given: Mapping[str, Any]) -> Iterator[_Ask]:
         name = tool.name
         for held in self._about(name):
-            rule, met = held.rule, _met(held, given)
+            rule, met = held.rule, _met(held, tool, given)
+            if met is Match.UNFAMILIAR and self._is_vouched_for(held, name, given):
+                continue
             if rule.permission == "always_ask" and met is not Match.NO:
                 how = rule.words() if rule.when else name
                 words = f"A rule {_of(held.level)} asks before {how}."
                 yield _Ask(held.level, words, rule.options, held.uid)
-            elif rule.permission == "always_deny" and met is Match.MAYBE:
+            elif rule.permission == "always_deny" and met not in {Match.NO, Match.YES}:
                 words = (
                     f"A rule {_of(held.level)} denies {rule.words()}, and it cannot be told from "
                     "the arguments whether this is such a call."
@@ -237,11 +240,26 @@ class Policy:
         ):
             yield _Ask(Level.AGENT, f"No rule of this agent allows this call of {name}.")
         if tool.general and not any(held.rule.when for held in allowed):
-            yield from self._asks_for_what_it_reaches(tool)
+            apart = any(held.level is Level.AGENT and held.rule.apart for held in allowed)
+            yield from self._asks_for_what_it_reaches(tool, apart=apart)
 
-    def _asks_for_what_it_reaches(self, tool: Tool) -> Iterator[_Ask]:
-        """A tool that does whatever it is told opens no way around a rule on another one (S-79)."""
+    def _is_vouched_for(self, held: LevelledRule, name: str, given: Mapping[str, Any]) -> bool:
+        """Whether a rule of the same level or a broader one allows this very command, so that a program
+        nobody here knows is one that the rules' makers know."""
+        meant = held.rule.when.prefix_words if held.rule.when else ()
+        for other in self._allowing(name, given):
+            allowed = other.rule.when.prefix_words if other.rule.when else ()
+            familiar = meant and allowed and other.grant is None and other.level <= held.level
+            if familiar and vouches(allowed, meant):
+                return True
+        return False
+
+    def _asks_for_what_it_reaches(self, tool: Tool, *, apart: bool) -> Iterator[_Ask]:
+        """A tool that does whatever it is told opens no way around a rule on another one (S-79).
+        `apart`: the agent's own rules say what it may do by itself; those of other levels hold."""
         for held in self._ordered:
+            if apart and held.level is Level.AGENT:
+                continue
             if held.rule.permission == "always_allow" or fnmatchcase(tool.name, held.rule.tool):
                 continue
             gated = sorted(
@@ -275,8 +293,16 @@ class Policy:
                     yield held
 
 
-def _met(held: LevelledRule, given: Mapping[str, Any]) -> Match:
-    return held.rule.when.at_all(given) if held.rule.when else Match.YES
+def _met(held: LevelledRule, tool: Tool, given: Mapping[str, Any]) -> Match:
+    when = held.rule.when
+    if when is None:
+        return Match.YES
+    if when.argument and when.argument not in given and when.equals is None:
+        # What a tool takes in place of an argument that is left out is its own affair.
+        known = tool.input_schema.get("properties")
+        left_out = isinstance(known, Mapping) and when.argument in known
+        return Match.MAYBE if left_out else Match.NO
+    return when.at_all(given)
 
 
 def _holds(grant: Grant | None, state: Situation) -> bool:
@@ -335,8 +361,12 @@ def _demanded_beyond(
     """What is demanded now and neither was when it was asked nor was met all the same."""
     if terms is None:
         return []
-    met = conditions_of(asked) if asked is not None else frozenset[Condition]()
-    missing = conditions_of(terms) - met - set(decision.met)
+    if set(decision.service_accounts) <= set(terms.service_accounts):
+        met = conditions_of(asked) if asked is not None else frozenset[Condition]()
+        missing = conditions_of(terms) - met - set(decision.met)
+    else:
+        # A service account that no rule names any more is nobody where people are asked for.
+        missing = conditions_of(terms)
     return [name for name in CONDITIONS if name in missing]
 
 
@@ -354,12 +384,21 @@ def _question(tool: Tool, state: Situation, asks: Sequence[_Ask], *, unknown: bo
         two_people=any(ask.options.two_people for ask in asks),
         reviewers_only=any(ask.options.reviewers_only for ask in asks),
         requester_may_not_decide=any(ask.options.requester_may_not_decide for ask in asks),
+        service_accounts=_named_by_all(asks),
         expires_seconds=min(expiries, default=None),
         may_be_settled=not any(ask.options.strict for ask in asks),
         turn=state.turn,
     )
     words = UNKNOWN if unknown else " ".join(dict.fromkeys(ask.words for ask in asks))
     return Judgement(Verdict.ASK, words, first.level, first.rule, terms)
+
+
+def _named_by_all(asks: Sequence[_Ask]) -> tuple[str, ...]:
+    """The service accounts named by each of those that ask for people."""
+    named = [ask.options.service_accounts for ask in asks if conditions_of(ask.options)]
+    if not named:
+        return ()
+    return tuple(one for one in dict.fromkeys(named[0]) if all(one in each for each in named))
 
 
 def risk_of(tool: Tool, *, tainted: bool = False, unknown: bool = False) -> Risk:

@@ -112,6 +112,7 @@ class Reply:
             step=history.turn.steps + 1,
             prompt_tokens_at_most=self._prompt_at_most,
             output_tokens_at_most=request.max_output_tokens,
+            server_keys=self.kit.server_keys,
         )
         return Entry(self.uid, start)
 

@@ -11,10 +11,13 @@ from enum import IntEnum
 from functools import cache
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from harness.agentconfig import AskOptions, ToolRule
 from harness.content import Frozen
+from harness.errors import Invalid
+from harness.foreignjson import read_json
+from harness.modelfaults import read_as
 
 LevelName = Literal["tool", "deployment", "organisation", "agent", "conversation", "run"]
 Risk = Literal["low", "medium", "high"]
@@ -71,11 +74,9 @@ _RULES = TypeAdapter(tuple[ToolRule, ...])
 def rules_from(text: str) -> tuple[ToolRule, ...]:
     """The rules of a JSON list. Raises `ValueError` naming the place and the fault."""
     try:
-        return _RULES.validate_json(text or "[]")
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place or 'as a whole'}: {first['msg']}") from problem
+        return read_as(read_json(text or "[]"), _RULES)
+    except Invalid as problem:
+        raise ValueError(problem.faults[0].words()) from problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class AskTerms(Frozen):
     two_people: bool = False
     reviewers_only: bool = False
     requester_may_not_decide: bool = False
+    service_accounts: tuple[str, ...] = ()
+    """Those that every rule names which asks for people."""
     expires_seconds: int | None = None
     may_be_settled: bool = True
     """Whether an answer may also hold for later calls."""
@@ -130,6 +133,7 @@ class AskTerms(Frozen):
             two_people=self.two_people,
             reviewers_only=self.reviewers_only,
             requester_may_not_decide=self.requester_may_not_decide,
+            service_accounts=self.service_accounts,
             expires_seconds=self.expires_seconds,
         )
 

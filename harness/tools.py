@@ -14,12 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-import jsonschema
-
 from harness.content import Block, as_blocks
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
 from harness.events import Display, Event, Todo
 from harness.messages import ToolSpec
+from harness.schemachecks import INLINE, MOST, Checker, TooCostly
+from harness.schemas import Unsound
 
 
 class Effect(StrEnum):
@@ -152,10 +152,12 @@ class Tool:
     is never called, the run rests until the answer is in the log (`harness.external`)."""
     spec: ToolSpec = field(init=False, repr=False, compare=False)
     """What a model is told of it; one for all requests."""
+    checker: Checker = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         spec = ToolSpec(self.name, self.description, self.input_schema)
         object.__setattr__(self, "spec", spec)
+        object.__setattr__(self, "checker", Checker(self.input_schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +174,41 @@ class Outcome:
 
 
 def check_input(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise `InvalidToolInput` naming each place where `arguments` break the tool's schema."""
-    validator = jsonschema.Draft202012Validator(tool.input_schema)
-    problems = sorted(
-        validator.iter_errors(arguments), key=lambda error: list(map(str, error.path))
-    )
-    if problems:
-        lines = [f"- {_place(problem)}: {problem.message}" for problem in problems[:5]]
+    """Raise `InvalidToolInput` naming each place where `arguments` break the tool's schema, or why
+    that cannot be told. Takes up to a second; on an event loop, use `check_input_aside`."""
+    try:
+        _require_fit(tool, arguments, MOST)
+    except TooCostly:
         raise InvalidToolInput(
-            f"The input of {tool.name} does not match its schema:\n" + "\n".join(lines)
-        )
+            f"The input of {tool.name} is too large or too entangled to be checked against its "
+            "schema. Send less at once, or have the schema simplified."
+        ) from None
 
 
-def _place(problem: jsonschema.ValidationError) -> str:
-    return ".".join(map(str, problem.path)) or "input"
+async def check_input_aside(
+    tool: Tool, arguments: Mapping[str, Any], offload: Callable[..., Awaitable[Any]]
+) -> None:
+    """`check_input` on an event loop: what is not done at once is done in a thread."""
+    try:
+        if tool.checker.ready:
+            _require_fit(tool, arguments, INLINE)
+            return
+    except TooCostly:
+        pass
+    await offload(check_input, tool, arguments)
+
+
+def _require_fit(tool: Tool, arguments: Mapping[str, Any], steps: int) -> None:
+    try:
+        faults = tool.checker.faults(arguments, steps=steps)
+    except Unsound as problem:
+        raise InvalidToolInput(
+            f"The input of {tool.name} cannot be checked, because the schema of the tool is unsound: "
+            f"{problem}. Whoever looks after the agent can correct it."
+        ) from None
+    if faults:
+        lines = "\n".join(f"- {fault}" for fault in faults)
+        raise InvalidToolInput(f"The input of {tool.name} does not match its schema:\n{lines}")
 
 
 async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> Outcome:
@@ -196,7 +219,7 @@ async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -
     """
     clock = asyncio.timeout(tool.timeout)
     try:
-        check_input(tool, arguments)
+        await check_input_aside(tool, arguments, context.offload)
         async with clock:
             if inspect.iscoroutinefunction(tool.handler):
                 given = await tool.handler(context, arguments)

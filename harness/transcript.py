@@ -7,8 +7,8 @@ system prompt and the tools are the loop's part; a provider's dialect is the pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from harness.content import Block, Text, as_blocks, text_of
 from harness.events import (
@@ -16,7 +16,9 @@ from harness.events import (
     AgentThinking,
     AgentThreadContextCompacted,
     BackgroundFinished,
+    ContentSetAside,
     EndTurn,
+    Event,
     InputTaken,
     MessageEdited,
     MessageWithdrawn,
@@ -145,22 +147,28 @@ class Dialogue:
         self._posted: dict[str, tuple[Block, ...]] = {}
         self._sources: dict[str, SpanModelRequestStart] = {}
         self._stopped = False
+        self._aside: set[str] = set()
 
     def _only_adds(self, entry: Entry) -> bool:
         """Whether what was told before stays as it is."""
         event, used = entry.event, self._builder.used
         match event:
-            case AgentThreadContextCompacted():
+            case AgentThreadContextCompacted() | ContentSetAside():
                 return False
             case RetryRequested():
                 return not event.from_start
+            case InputTaken():
+                return self._aside.isdisjoint(event.event_ids)
             case MessageEdited():
                 return event.event_id not in used
             case UserMessage() | WakeDue() | BackgroundFinished() | SpanModelRequestStart():
                 return entry.uid not in used
             case _:
                 call_id = answered_call(event)
-                return call_id is None or call_id in self._answers.known or call_id not in used
+                if call_id is None:
+                    return True
+                known = call_id in self._answers.known or call_id not in used
+                return known and call_id not in self._aside
 
     def _learn(self, entries: Sequence[Entry]) -> None:
         """What is said, asked and answered, for telling it in its place."""
@@ -168,6 +176,8 @@ class Dialogue:
         for entry in entries:
             if isinstance(entry.event, SpanModelRequestStart):
                 self._sources[entry.uid] = entry.event
+            if isinstance(entry.event, ContentSetAside):
+                self._aside.add(entry.event.event_id)
             self._answers.add(entry)
 
     def _tell(self, entries: Sequence[Entry]) -> None:
@@ -177,7 +187,7 @@ class Dialogue:
             match event:
                 case InputTaken():
                     _answer_calls(builder, answers)
-                    if self._stopped:
+                    if self._stopped and event.event_ids:
                         builder.add("user", Text(text=texts.stopped_note))
                         self._stopped = False
                     for uid in event.event_ids:
@@ -217,16 +227,49 @@ class Dialogue:
                     pass
 
 
-_WORDS = UserMessage | MessageEdited | MessageWithdrawn | WakeDue | BackgroundFinished | InputTaken
+_SET_ASIDE = "What this call brought was set aside by a person: no model service could take it."
+
+_WORDS = (
+    UserMessage
+    | MessageEdited
+    | MessageWithdrawn
+    | ContentSetAside
+    | WakeDue
+    | BackgroundFinished
+    | InputTaken
+)
 """What is said to the agent; the rest of a turn is what came of it."""
 
 
 def remembered(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The log without what turns brought that were then done again from their start.
+    """The log without what turns brought that were then done again from their start, and without what
+    was set aside.
 
     Words that people and wakes said meanwhile stay. A restart that found nothing to forget is left
     out too. Applying it twice changes nothing.
     """
+    return _without_asides(_without_restarts(entries))
+
+
+def _without_asides(entries: Sequence[Entry]) -> Sequence[Entry]:
+    aside = {each.event.event_id for each in entries if isinstance(each.event, ContentSetAside)}
+    return [_without(aside, entry) for entry in entries] if aside else entries
+
+
+def _without(aside: Set[str], entry: Entry) -> Entry:
+    event: Event = entry.event
+    match event:
+        case InputTaken(event_ids=uids) if not aside.isdisjoint(uids):
+            left = tuple(uid for uid in uids if uid not in aside)
+            event = event.model_copy(update={"event_ids": left})
+        case _ if isinstance(event, ToolResult) and answered_call(event) in aside:
+            event = event.model_copy(update={"content": as_blocks(_SET_ASIDE)})
+        case _:
+            return entry
+    return replace(entry, event=event)
+
+
+def _without_restarts(entries: Sequence[Entry]) -> Sequence[Entry]:
     if not any(_is_restart(entry) for entry in entries):
         return entries
     kept: list[Entry] = []

@@ -1,6 +1,7 @@
-"""Database connections of threads that live as long as the process: the engine's and the sockets'.
+"""Database connections of threads that live as long as the process: the engine's, the sockets'
+and those that answer requests.
 
-Requests have Django's own ways, by signals. What is done with a connection is the caller's.
+What is done with a connection is the caller's.
 """
 
 from __future__ import annotations
@@ -33,8 +34,14 @@ def give_back() -> None:
             connection.close_if_unusable_or_obsolete()
 
 
-def _let_go() -> None:
+def keep_open() -> None:
+    """Have a connection to SQLite outlive the request that opened it, in a thread that lives on."""
     for connection in connections.all(initialized_only=True):
         if connection.vendor == "sqlite":
             connection.close_at = None
+
+
+def _let_go() -> None:
+    keep_open()
+    for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()

@@ -6,17 +6,17 @@ Which of them an agent is offered and may use is judged by `harness.policy`, not
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-import jsonschema
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import module_has_submodule
 
+from harness.schemas import Unsound, require_sound
 from harness.tools import Effect, Tool
 
 MODULE = "agent_tools"
@@ -43,10 +43,10 @@ def collected(offers: Iterable[tuple[str, Iterable[Tool]]]) -> dict[str, Tool]:
                     "digits, “_” and “-”."
                 )
             try:
-                jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-            except jsonschema.SchemaError as problem:
+                require_sound(tool.input_schema)
+            except Unsound as problem:
                 raise ImproperlyConfigured(
-                    f"The input schema of “{tool.name}” of {owner} is invalid: {problem.message}"
+                    f"The input schema of “{tool.name}” of {owner} is invalid: {problem}"
                 ) from problem
             tools[tool.name] = tool
             owners[tool.name] = owner
@@ -87,10 +87,3 @@ def describe(tool: Tool) -> dict[str, Any]:
 
 def find(name: str) -> Tool | None:
     return all_tools().get(name)
-
-
-def for_features(features: Collection[str]) -> tuple[Tool, ...]:
-    """The tools of a conversation with these features on, before any rule is applied."""
-    return tuple(
-        tool for tool in all_tools().values() if not tool.feature or tool.feature in features
-    )

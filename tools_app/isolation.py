@@ -8,6 +8,7 @@ Running a model's commands is not done here; that is the sandbox's.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ MEMORY_LIMIT = 1024**3
 REPLY_LIMIT = 8 * 1024**2
 """Bytes of one answer."""
 
+_OUT_OF_TIME = {-number for name in ("SIGPROF", "SIGXCPU") if (number := getattr(signal, name, 0))}
+
 _SCRIPTS = Path(__file__).parent / "isolated"
 
 
@@ -36,10 +39,16 @@ class IsolationFailed(Exception):
 
 
 class IsolatedProcess:
-    """A context manager around one process, killed when `seconds` have passed since its start."""
+    """A context manager around one process, killed when `seconds` have passed since its start.
 
-    def __init__(self, script: str, *, seconds: float, libraries: bool = False) -> None:
-        self._script = _SCRIPTS / f"{script}.py"
+    With None it lives until it is left, and each request has a time of its own (`tools_app.warmprocesses`).
+    """
+
+    def __init__(
+        self, script: str | Path, *, seconds: float | None, libraries: bool = False
+    ) -> None:
+        """`script` is the name of one of ours in `tools_app/isolated/`, or the file of another."""
+        self._script = script if isinstance(script, Path) else _SCRIPTS / f"{script}.py"
         self._seconds = seconds
         self._flags = ("-I",) if libraries else ("-I", "-S")
         self._expired = False
@@ -56,9 +65,7 @@ class IsolatedProcess:
         # Both are there, because both were asked for.
         self._stdin = cast("IO[bytes]", self._process.stdin)
         self._stdout = cast("IO[bytes]", self._process.stdout)
-        self._timer = Timer(self._seconds, self._expire)
-        self._timer.daemon = True
-        self._timer.start()
+        self._timer = self._clock(self._seconds) if self._seconds is not None else None
         self._limit()
         return self
 
@@ -68,7 +75,8 @@ class IsolatedProcess:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._process.kill()
         self._process.wait()
         self._stdout.close()
@@ -77,8 +85,22 @@ class IsolatedProcess:
         except BrokenPipeError:  # it died with a request half read
             pass
 
-    def ask(self, request: Mapping[str, Any]) -> Any:
-        """The answer to one request. Raises `IsolationTimedOut` or `IsolationFailed`."""
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, request: Mapping[str, Any], *, seconds: float | None = None) -> Any:
+        """The answer to one request, which may take `seconds` by the clock if they are given. Raises
+        `IsolationTimedOut`, also where the process ran out of the time of the processor that it had set
+        itself, or `IsolationFailed`."""
+        clock = self._clock(seconds) if seconds is not None else None
+        try:
+            return self._answer_to(request)
+        finally:
+            if clock is not None:
+                clock.cancel()
+
+    def _answer_to(self, request: Mapping[str, Any]) -> Any:
         try:
             self._stdin.write(json.dumps(request).encode() + b"\n")
             self._stdin.flush()
@@ -86,13 +108,19 @@ class IsolatedProcess:
         except BrokenPipeError:
             reply = b""
         if not reply.endswith(b"\n"):
-            if self._expired:
+            if self._expired or self._process.wait() in _OUT_OF_TIME:
                 raise IsolationTimedOut
             raise IsolationFailed
         try:
             return json.loads(reply)
         except (ValueError, RecursionError):
             raise IsolationFailed from None
+
+    def _clock(self, seconds: float) -> Timer:
+        timer = Timer(seconds, self._expire)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _expire(self) -> None:
         self._expired = True
@@ -101,9 +129,10 @@ class IsolatedProcess:
     def _limit(self) -> None:
         # The processor limit also ends it when this process was killed and nobody else can.
         if sys.platform == "linux":
-            seconds = int(self._seconds) + 2
             try:
-                resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (seconds, seconds))
+                if self._seconds is not None:
+                    seconds = int(self._seconds) + 2
+                    resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (seconds, seconds))
                 memory = (MEMORY_LIMIT, MEMORY_LIMIT)
                 resource.prlimit(self._process.pid, resource.RLIMIT_AS, memory)
             except (ProcessLookupError, PermissionError):

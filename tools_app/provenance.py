@@ -14,7 +14,7 @@ from typing import Protocol
 from harness.tools import ToolContext, ToolOutput
 from tools_app.confinement import parse_path, shown
 from tools_app.leases import Lease
-from tools_app.workspace import Entry, Workspace
+from tools_app.workspace import OUTPUTS, Entry, Workspace
 
 EXTRA = "provenance"
 """The name of the `Provenance` among a context's extras."""
@@ -56,6 +56,13 @@ class Foreign:
         """The same with the file's path."""
         source = self.source_of(entry)
         return f"{entry.display_path}: {source}" if source else ""
+
+    def about_name(self, entry: Entry) -> str:
+        """The same of a file's name alone, which is a person's choice for what she uploads, and this
+        server's for what it keeps of answers and for the folder of results."""
+        if entry.path == OUTPUTS:
+            return ""
+        return "" if self.source_of(entry) in {UPLOADED, OUTPUT} else self.about(entry)
 
     @property
     def anything(self) -> str:
@@ -101,6 +108,13 @@ def answered(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOut
     """An answer that shows what stands in `files`."""
     foreign = foreign_in(context)
     source = next(filter(None, map(foreign.about, files)), "") if foreign else ""
+    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
+
+
+def named(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOutput:
+    """An answer that shows the names of `files`, and nothing of what stands in them."""
+    foreign = foreign_in(context)
+    source = next(filter(None, map(foreign.about_name, files)), "") if foreign else ""
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 

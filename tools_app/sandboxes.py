@@ -13,6 +13,7 @@ from types import MappingProxyType
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from tools_app.mountroots import mount_roots
 from tools_app.sandbox.bubblewrap import BubblewrapBackend
 from tools_app.sandbox.contract import Capabilities, SandboxBackend, Unavailable
 from tools_app.sandbox.docker import DockerBackend
@@ -115,9 +116,11 @@ async def close_sandboxes() -> None:
 def _made(name: str) -> SandboxBackend:
     match name:
         case "bubblewrap":
-            return BubblewrapBackend(found=_found.get(name), on_decision=log_decision)
+            return BubblewrapBackend(
+                found=_found.get(name), on_decision=log_decision, roots=mount_roots()
+            )
         case "process":
-            return ProcessBackend(found=_found.get(name))
+            return ProcessBackend(found=_found.get(name), roots=mount_roots())
         case "docker":
             return DockerBackend(image=settings.AGENTSITE_DOCKER_IMAGE, found=_found.get(name))
         case "openshell":

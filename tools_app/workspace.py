@@ -54,6 +54,12 @@ LISTING_LIMIT = 2_000
 WALK_LIMIT = 50_000
 """Names that one walk looks at."""
 
+PUBLIC_ROOT = "/mnt/session"
+"""Where sandboxes with a view of files of their own show the workspace, and what the tools take for
+it everywhere; a name of the public API."""
+OUTPUTS = "outputs"
+"""Folder of what an agent made for whoever asked: programs list and fetch it as files of the session."""
+
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -312,6 +318,11 @@ class Workspace:
             require_room(self._root, size)
             yield chunk
 
+    def make_folder(self, path: str) -> None:
+        """Make the folder if it is missing. Raises `Invalid` when something else has the name."""
+        with entered(self._root, parse_path(path), create=True):
+            pass
+
     def remove(self, path: str) -> None:
         """Remove a file, or a link itself. Raises `NotFound`, or `Invalid` for a folder."""
         *folders, name = _file_parts(path)
@@ -326,6 +337,16 @@ class Workspace:
                     _("“%(path)s” is a folder, not a file.") % {"path": shown(path)}, field="path"
                 )
             os.unlink(name, dir_fd=folder)
+
+
+def inside(root: Path, path: str) -> str:
+    """`path` relative to the workspace at `root`, also where it was given as commands see it: below
+    `PUBLIC_ROOT`, or below the root itself where sandboxes show the host's own folders. Anything else
+    stays as it is, to be judged by `parse_path`."""
+    for place in (PUBLIC_ROOT, str(root)):
+        if path == place or path.startswith(f"{place}/"):
+            return path.removeprefix(place).lstrip("/") or "."
+    return path
 
 
 def workspace_for(conversation_uid: str) -> Path:

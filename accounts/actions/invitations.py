@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.actions.members import parse_role
+from accounts.happenings import Happening, tell
 from accounts.models import Invitation, Membership, Organisation, User
 from accounts.permissions import require_manager
 from accounts.tokens import hash_token, new_token
@@ -67,16 +68,32 @@ def invite_member(
             invited_by=actor,
             expires_at=now + timedelta(days=settings.AGENTSITE_INVITATION_DAYS),
         )
+        tell(
+            Happening.INVITED,
+            actor=actor,
+            organisation=organisation,
+            invitation=invitation.uid,
+            email=email,
+            role=wanted.value,
+        )
     return IssuedInvitation(invitation=invitation, token=token)
 
 
 def withdraw_invitation(*, actor: User, invitation: Invitation) -> None:
     """Take an open invitation back; its link stops working."""
     require_manager(actor, invitation.organisation)
-    deleted, _rows = Invitation.objects.filter(pk=invitation.pk, accepted_at=None).delete()
-    if not deleted:
-        raise Conflict(
-            _("This invitation was accepted meanwhile."), hint=_("Remove the member instead.")
+    with transaction.atomic():
+        deleted, _rows = Invitation.objects.filter(pk=invitation.pk, accepted_at=None).delete()
+        if not deleted:
+            raise Conflict(
+                _("This invitation was accepted meanwhile."), hint=_("Remove the member instead.")
+            )
+        tell(
+            Happening.INVITATION_WITHDRAWN,
+            actor=actor,
+            organisation=invitation.organisation,
+            invitation=invitation.uid,
+            email=invitation.email,
         )
 
 
@@ -112,9 +129,18 @@ def accept_invitation(*, actor: User, token: str) -> Membership:
         )
         if not taken:
             raise NotFound(_("This invitation is not valid any more."))
-        membership, _made = Membership.objects.get_or_create(
+        membership, made = Membership.objects.get_or_create(
             user=actor, organisation=invitation.organisation, defaults={"role": invitation.role}
         )
+        if made:
+            tell(
+                Happening.MEMBER_JOINED,
+                actor=actor,
+                organisation=invitation.organisation,
+                member=actor,
+                role=membership.role,
+                invitation=invitation.uid,
+            )
     return membership
 
 

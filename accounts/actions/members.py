@@ -5,8 +5,10 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from accounts.actions.organisations import require_room_after
 from accounts.actions.tokens import revoke_tokens_of
 from accounts.departures import stop_work_in
+from accounts.happenings import Happening, tell
 from accounts.models import Membership, Organisation, Role, User
 from accounts.permissions import require_manager, require_member
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
@@ -23,6 +25,42 @@ def parse_role(value: str) -> Role:
     return Role(value)
 
 
+def add_member(
+    *, actor: User, organisation: Organisation, user: User, role: str = Role.MEMBER
+) -> Membership:
+    """Make somebody who has an account a member, without asking her: the operator's way.
+
+    Takes somebody who manages the organisation, and grants no role above what she may grant.
+    Raises Conflict if the person belongs to it already.
+    """
+    wanted = parse_role(role)
+    with transaction.atomic():
+        Organisation.objects.select_for_update().filter(pk=organisation.pk).first()
+        _require_power(require_manager(actor, organisation), wanted)
+        if user.is_service:
+            raise Invalid(
+                _("A service account belongs to the organisation it was made in."),
+                field="user",
+                hint=_("Make another one there."),
+            )
+        membership, made = Membership.objects.get_or_create(
+            user=user, organisation=organisation, defaults={"role": wanted}
+        )
+        if not made:
+            raise Conflict(
+                _("This person already belongs to the organisation."),
+                hint=_("Change the role instead."),
+            )
+        tell(
+            Happening.MEMBER_JOINED,
+            actor=actor,
+            organisation=organisation,
+            member=user,
+            role=wanted.value,
+        )
+    return membership
+
+
 def change_role(*, actor: User, membership: Membership, role: str) -> Membership:
     """Give a member another role. Nobody grants, or takes, a role above what they may grant."""
     new = parse_role(role)
@@ -33,6 +71,15 @@ def change_role(*, actor: User, membership: Membership, role: str) -> Membership
         _require_power(own, new)
         if Role(current.role) is Role.OWNER and new is not Role.OWNER:
             _require_another_owner(current)
+        if Role(current.role) is not new:
+            tell(
+                Happening.ROLE_CHANGED,
+                actor=actor,
+                organisation=current.organisation,
+                member=current.user,
+                role=new.value,
+                before=current.role,
+            )
         current.role = new
         current.save(update_fields=["role"])
     return current
@@ -47,7 +94,16 @@ def remove_member(*, actor: User, membership: Membership) -> None:
             _require_power(require_manager(actor, current.organisation), Role(current.role))
         if Role(current.role) is Role.OWNER:
             _require_another_owner(current)
+        if current.organisation.personal_of_id == current.user_id and not actor.is_superuser:
+            require_room_after(current.user)
         current.delete()
+        tell(
+            Happening.MEMBER_REMOVED,
+            actor=actor,
+            organisation=current.organisation,
+            member=current.user,
+            role=current.role,
+        )
         revoke_tokens_of(user=current.user, organisation=current.organisation)
         stop_work_in(user_id=current.user_id, organisation_id=current.organisation_id)
 

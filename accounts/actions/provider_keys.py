@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
 from accounts import vault
+from accounts.happenings import Happening, tell
 from accounts.models import Organisation, ProviderKey, Scope, User
 from accounts.permissions import require_manager
 from accounts.provider_addresses import check_host
@@ -66,6 +67,7 @@ def store_provider_key(
                 "created_by": actor,
             },
         )
+        _tell(Happening.PROVIDER_KEY_STORED, row, actor)
     return row
 
 
@@ -87,15 +89,25 @@ def check_provider_key(
 
 def remove_provider_key(*, actor: User, provider_key: ProviderKey) -> None:
     """Forget a key. NotFound for whoever may not see it."""
-    deleted, _rows = (
-        ProviderKey.objects.filter(
-            pk__in=ProviderKey.objects.visible_to(actor).filter(pk=provider_key.pk).values("pk")
-        ).delete()
-        if actor.is_active
-        else (0, {})
+    with transaction.atomic():
+        seen = ProviderKey.objects.visible_to(actor).filter(pk=provider_key.pk)
+        held = ProviderKey.objects.filter(pk__in=seen.values("pk")).first()
+        if held is None or not actor.is_active:
+            raise NotFound(_("There is no such key."))
+        _tell(Happening.PROVIDER_KEY_REMOVED, held, actor)
+        held.delete()
+
+
+def _tell(happening: Happening, key: ProviderKey, actor: User) -> None:
+    tell(
+        happening,
+        actor=actor,
+        organisation=key.organisation,
+        key=key.uid,
+        provider=key.provider,
+        scope=key.scope.value,
+        base_url=key.base_url,
     )
-    if not deleted:
-        raise NotFound(_("There is no such key."))
 
 
 def _clean_base_url(base_url: str, scope: Scope) -> str:
@@ -107,9 +119,9 @@ def _clean_base_url(base_url: str, scope: Scope) -> str:
         raise TooLarge(_("The base URL is too long."), field="base_url", hint=_("Shorten it."))
     try:
         parts = urlsplit(base_url)
-        host, _port = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
-        host, parts = None, urlsplit("")
+        host, port, parts = None, None, urlsplit("")
     if (
         parts.scheme not in ("http", "https")
         or not host
@@ -123,7 +135,7 @@ def _clean_base_url(base_url: str, scope: Scope) -> str:
             field="base_url",
             hint=_("Type it like https://models.example.org, without a key, query or fragment."),
         )
-    check_host(host, scope)
+    check_host(host, port or {"https": 443, "http": 80}[parts.scheme], scope)
     return base_url
 
 

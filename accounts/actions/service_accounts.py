@@ -6,6 +6,7 @@ their role there and from the scopes of their tokens (`tokens`).
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import transaction
 from django.utils.crypto import get_random_string
 from django.utils.translation import gettext as _
@@ -13,9 +14,10 @@ from django.utils.translation import gettext as _
 from accounts.actions.members import parse_role
 from accounts.actions.tokens import revoke_tokens_of
 from accounts.departures import stop_work_in
+from accounts.happenings import Happening, tell
 from accounts.models import Membership, Organisation, Role, User
 from accounts.permissions import require_manager
-from harness.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 
 NAME_LENGTH = 80
 
@@ -33,6 +35,16 @@ def create_service_account(
     name = _clean_name(name)
     with transaction.atomic():
         Organisation.objects.select_for_update().filter(pk=organisation.pk).first()
+        limit = settings.AGENTSITE_SERVICE_ACCOUNTS_PER_ORGANISATION
+        held = Membership.objects.filter(
+            organisation=organisation, user__kind=User.Kind.SERVICE
+        ).count()
+        if held >= limit:
+            raise LimitReached(
+                _("The organisation has %(count)d service accounts; it may have %(limit)d.")
+                % {"count": held, "limit": limit},
+                hint=_("Remove one, or give an existing one a further token."),
+            )
         namesakes = User.objects.filter(
             kind=User.Kind.SERVICE, first_name=name, memberships__organisation=organisation
         )
@@ -45,10 +57,19 @@ def create_service_account(
             username=f"service-{get_random_string(16, 'abcdefghjkmnpqrstvwxyz0123456789')}",
             first_name=name,
             kind=User.Kind.SERVICE,
+            made_by=actor,
         )
         account.set_unusable_password()
         account.save(force_insert=True)
         Membership.objects.create(user=account, organisation=organisation, role=wanted)
+        tell(
+            Happening.SERVICE_MADE,
+            actor=actor,
+            organisation=organisation,
+            member=account,
+            account=name,
+            role=wanted.value,
+        )
     return account
 
 
@@ -64,6 +85,13 @@ def remove_service_account(*, actor: User, organisation: Organisation, account: 
         if membership is None:
             raise NotFound(_("There is no such service account."))
         membership.delete()
+        tell(
+            Happening.SERVICE_REMOVED,
+            actor=actor,
+            organisation=organisation,
+            member=account,
+            account=account.first_name,
+        )
         User.objects.filter(pk=account.pk).update(is_active=False)
         revoke_tokens_of(user=account, organisation=organisation)
         stop_work_in(user_id=account.pk, organisation_id=organisation.pk)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from knox.crypto import create_token_string, hash_token
 from knox.settings import CONSTANTS
 
+from accounts.happenings import Happening, tell
 from accounts.models import ApiToken, Membership, Organisation, TokenScope, User
 from accounts.models.api_token import SECRET_PREFIX
 from accounts.permissions import require_manager, require_member
@@ -66,7 +67,7 @@ def create_token(
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).filter(pk=holder.pk).first()
         _require_room(holder, organisation)
-        return _issue(
+        issued = _issue(
             holder=holder,
             organisation=organisation,
             name=name,
@@ -74,6 +75,8 @@ def create_token(
             expires_at=expires_at,
             created_by=actor,
         )
+        _tell(Happening.TOKEN_MADE, issued.token, actor)
+    return issued
 
 
 def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta(0)) -> IssuedToken:
@@ -111,6 +114,7 @@ def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta
         else:
             old.revoked_at = now
             old.save(update_fields=["revoked_at"])
+        _tell(Happening.TOKEN_REPLACED, issued.token, actor, replaces=old.uid)
     return issued
 
 
@@ -121,12 +125,41 @@ def revoke_token(*, actor: User, token: ApiToken) -> None:
         if held.revoked_at is None:
             held.revoked_at = timezone.now()
             held.save(update_fields=["revoked_at"])
+            _tell(Happening.TOKEN_REVOKED, held, actor)
 
 
 def revoke_tokens_of(*, user: User, organisation: Organisation) -> None:
     """What an action does with the tokens of a service account that it removes."""
     held = ApiToken.objects.filter(user=user, organisation=organisation, revoked_at=None)
     held.update(revoked_at=timezone.now())
+
+
+def revoke_all_tokens(*, user: User) -> int:
+    """End every token of a person who has lost her password; how many that were."""
+    with transaction.atomic():
+        held = list(
+            ApiToken.objects.filter(user=user, revoked_at=None)
+            .valid_at(timezone.now())
+            .select_related("user", "organisation")
+        )
+        for token in held:
+            token.revoked_at = timezone.now()
+            token.save(update_fields=["revoked_at"])
+            _tell(Happening.TOKEN_REVOKED, token, user)
+    return len(held)
+
+
+def _tell(happening: Happening, token: ApiToken, actor: User, **details: str) -> None:
+    tell(
+        happening,
+        actor=actor,
+        organisation=token.organisation,
+        token=token.uid,
+        name=token.name,
+        holder=token.user,
+        scopes=list(token.scopes),
+        **details,
+    )
 
 
 def _issue(

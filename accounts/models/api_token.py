@@ -7,7 +7,7 @@ The secret is hashed by knox and shown once. Making, rotating and revoking is
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -121,6 +121,3 @@ class ApiToken(AbstractAuthToken):
 
     def has_scope(self, scope: str) -> bool:
         return scope in self.scopes
-
-    def get_scope_labels(self) -> list[Any]:
-        return [TokenScope(one).label for one in self.scopes if one in TokenScope.values]

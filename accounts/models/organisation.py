@@ -65,6 +65,15 @@ class Organisation(models.Model):
         verbose_name=_("personal organisation of"),
     )
     """Whose personal organisation this is; unique, so that a race cannot make two."""
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("made by"),
+    )
+    """Who is counted as having made it; empty for personal ones and those of before this was kept."""
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, through="Membership", related_name="organisations"
     )

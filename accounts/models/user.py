@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
 from django.db.models.functions import Lower
@@ -31,6 +32,15 @@ class User(AbstractUser):
     kind = models.CharField(
         _("kind"), max_length=10, choices=Kind.choices, default=Kind.PERSON, editable=False
     )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("made by"),
+    )
+    """Of a service account: who made it, and is charged with what it spends."""
 
     objects: ClassVar[UserManager[User]] = UserManager()  # type: ignore[assignment]
 

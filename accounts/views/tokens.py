@@ -1,10 +1,15 @@
-"""The page of API tokens and service accounts. A new secret is in the answer to its form alone."""
+"""The page of API tokens and service accounts. A new secret is in the answer to its form alone.
+
+Whoever makes or replaces one types the password again, if that was not just done: a token outlives
+the session, so a session that somebody took is not enough.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from allauth.account.decorators import reauthentication_required
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -32,6 +37,7 @@ Made = TypeVar("Made")
 @login_required
 @require_http_methods(["GET", "POST"])
 @never_cache
+@reauthentication_required(allow_get=True)  # type: ignore[untyped-decorator]
 def tokens(request: SignedInRequest) -> HttpResponse:
     if request.method == "GET":
         return _page(request)
@@ -57,7 +63,13 @@ def tokens(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @never_cache
 def rotate(request: SignedInRequest, uid: str) -> HttpResponse:
-    token = _token(request, uid)
+    """Somebody else's token is not found, whatever the password."""
+    answer: HttpResponse = _rotated(request, _token(request, uid))
+    return answer
+
+
+@reauthentication_required  # type: ignore[untyped-decorator]
+def _rotated(request: SignedInRequest, token: ApiToken) -> HttpResponse:
     form = RotationForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("Choose for how long the old secret goes on working."))

@@ -1,11 +1,14 @@
 """Django's SQLite backend, but the placeholders of a statement are translated once and not at each
-execution: for the statements of a run that took as long as SQLite itself.
+execution: for the statements of a run that took as long as SQLite itself. And its files are closed to
+everybody but the server's user.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from django.db.backends.sqlite3 import base
@@ -22,6 +25,10 @@ class Cursor(base.SQLiteCursorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        _close_to_others(str(conn_params["database"]))
+        return super().get_new_connection(conn_params)
+
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
 
@@ -29,3 +36,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
 @lru_cache(maxsize=1_000)
 def _with_question_marks(query: str) -> str:
     return base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
+
+
+@lru_cache(maxsize=100)
+def _close_to_others(name: str) -> None:
+    """Before SQLite makes the file, which it would make as the umask says; its two companions get the
+    mode that it has. Once in a process."""
+    file = Path(name)
+    if not file.is_absolute() or not file.parent.is_dir():
+        return
+    for one in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+        if one == file and not one.exists():
+            os.close(os.open(one, os.O_WRONLY | os.O_CREAT, 0o600))
+        elif one.exists() and one.stat().st_uid == os.geteuid() and one.stat().st_mode & 0o077:
+            one.chmod(0o600)

@@ -5,7 +5,7 @@ A version is written once. Conversations keep the one they began with.
 
 from __future__ import annotations
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -13,7 +13,6 @@ from accounts.models import Organisation, User
 from accounts.permissions import require_manager
 from conversations.actions.naming import named
 from conversations.models import Agent, AgentVersion, Conversation
-from conversations.models.agent import AgentQuerySet
 from conversations.permissions import has_staff_permission, require_staff
 from conversations.webhooks import outbox
 from harness.agentconfig import AgentConfig
@@ -43,18 +42,13 @@ def create_agent(
     Raises Invalid, naming the field, for what `check_agent` refuses.
     """
     _require_editor(actor, organisation, ADD)
-    try:
-        with transaction.atomic():
-            name, description = check_agent(
-                organisation=organisation, name=name, description=description, config=config
-            )
-            agent = Agent.objects.create(
-                organisation=organisation, name=name, description=description, created_by=actor
-            )
-            _add_version(agent, config, actor)
-            outbox.announce(agent.organisation_id, "agent.created", subject=agent.uid)
-    except IntegrityError:
-        raise _name_taken(name) from None
+    name, description = check_agent(name=name, description=description, config=config)
+    with transaction.atomic():
+        agent = Agent.objects.create(
+            organisation=organisation, name=name, description=description, created_by=actor
+        )
+        _add_version(agent, config, actor)
+        outbox.announce(agent.organisation_id, "agent.created", subject=agent.uid)
     return agent
 
 
@@ -73,20 +67,11 @@ def change_agent(
     from, a newer one raises Conflict and nothing is written. Raises as `create_agent`, and NotFound
     for an agent the actor may not see.
     """
-    try:
-        with transaction.atomic():
-            current = _lock(actor, agent, CHANGE)
-            name, description = check_agent(
-                organisation=current.organisation,
-                name=name,
-                description=description,
-                config=config,
-                agent=current,
-            )
-            require_version(current, expected_version)
-            _write(current, name=name, description=description, config=config, actor=actor)
-    except IntegrityError:
-        raise _name_taken(name) from None
+    with transaction.atomic():
+        current = _lock(actor, agent, CHANGE)
+        name, description = check_agent(name=name, description=description, config=config)
+        require_version(current, expected_version)
+        _write(current, name=name, description=description, config=config, actor=actor)
     return current
 
 
@@ -114,22 +99,14 @@ def restore_version(
 
 
 def archive_agent(*, actor: User, agent: Agent, archived: bool = True) -> Agent:
-    """Offer it no longer for new conversations, or again. Those that use it go on.
-
-    Raises Conflict when its name was given to another agent meanwhile.
-    """
-    try:
-        with transaction.atomic():
-            current = _lock(actor, agent, CHANGE)
-            if archived != (current.archived_at is not None):
-                if not archived and _offered_as(current.organisation, current.name).exists():
-                    raise _name_given_away(current.name)
-                current.archived_at = timezone.now() if archived else None
-                current.save(update_fields=["archived_at", "updated_at"])
-                told = "agent.archived" if archived else "agent.updated"
-                outbox.announce(current.organisation_id, told, subject=current.uid)
-    except IntegrityError:
-        raise _name_given_away(agent.name) from None
+    """Offer it no longer for new conversations, or again. Those that use it go on."""
+    with transaction.atomic():
+        current = _lock(actor, agent, CHANGE)
+        if archived != (current.archived_at is not None):
+            current.archived_at = timezone.now() if archived else None
+            current.save(update_fields=["archived_at", "updated_at"])
+            told = "agent.archived" if archived else "agent.updated"
+            outbox.announce(current.organisation_id, told, subject=current.uid)
     return current
 
 
@@ -157,22 +134,10 @@ def may_be_deleted(agent: Agent) -> bool:
     )
 
 
-def check_agent(
-    *,
-    organisation: Organisation | None,
-    name: str,
-    description: str,
-    config: AgentConfig,
-    agent: Agent | None = None,
-) -> tuple[str, str]:
+def check_agent(*, name: str, description: str, config: AgentConfig) -> tuple[str, str]:
     """Name and description tidied up; Invalid, naming the field, if one or the configuration breaks
-    a rule that `AgentConfig` cannot know. `agent` is the one that may keep its own name."""
+    a rule that `AgentConfig` cannot know. Agents may share a name."""
     name, description = named(name, description, missing=_("An agent needs a name."))
-    taken = _offered_as(organisation, name)
-    if agent is not None:
-        taken = taken.none() if agent.archived_at else taken.exclude(pk=agent.pk)
-    if taken.exists():
-        raise _name_taken(name)
     check_provider(config)
     _check_sandbox(config)
     _check_custom_tools(config)
@@ -269,24 +234,3 @@ def _require_editor(actor: User, organisation: Organisation | None, permission: 
         require_staff(actor, permission)
     else:
         require_manager(actor, organisation)
-
-
-def _offered_as(organisation: Organisation | None, name: str) -> AgentQuerySet:
-    """Asked in the transaction that writes: SQLite has no constraint over an absent organisation,
-    but one writer at a time; PostgreSQL has both, and the constraint decides."""
-    return Agent.objects.filter(organisation=organisation, name=name, archived_at=None)
-
-
-def _name_given_away(name: str) -> Conflict:
-    return Conflict(
-        _("Another agent is called “%(name)s” now.") % {"name": name},
-        hint=_("Rename one of the two first."),
-    )
-
-
-def _name_taken(name: str) -> Invalid:
-    return Invalid(
-        _("Another agent is called “%(name)s” already.") % {"name": name},
-        field="name",
-        hint=_("Choose another name, or archive the other agent."),
-    )

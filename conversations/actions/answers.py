@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event
@@ -42,7 +43,8 @@ def answer_custom_tool(
 ) -> Event:
     """Give a custom tool's call its result, as the program does or a person in its place (S-84).
 
-    Raises NotFound, Conflict when the call has its answer, TooLarge.
+    Raises NotFound, Conflict when the call has its answer, TooLarge, and Invalid for a picture or a
+    document that no model could read.
     """
     blocks = as_blocks(content.replace("\0", "")) if isinstance(content, str) else content
     if len(text_of(blocks)) > RESULT_CHARACTERS:
@@ -51,20 +53,30 @@ def answer_custom_tool(
             field="content",
             hint=_("Shorten it, or upload it as a file and name the file."),
         )
+    check_media(blocks)
     with transaction.atomic():
         held = own_conversation(actor, conversation)
-        _waiting_call(held, call_uid)
-        return _give(held, call_uid, blocks, actor, is_error=is_error)
+        use = _waiting_call(held, call_uid)
+        declared = {tool.name for tool in held.config.custom_tools}
+        own = use.name == QUESTIONS and QUESTIONS not in declared
+        return _give(held, call_uid, blocks, actor, is_error=is_error, untrusted=not own)
 
 
 def refuse_custom_tool(
     *, actor: User, conversation: Conversation, call_uid: str, reason: str = ""
 ) -> Event:
     """Answer a custom tool's call by hand with a refusal, which the model reads."""
-    words = f"{REFUSED} {reason.strip()}".strip()
-    return answer_custom_tool(
-        actor=actor, conversation=conversation, call_uid=call_uid, content=words, is_error=True
-    )
+    words = f"{REFUSED} {reason.strip()}".strip().replace("\0", "")
+    if len(words) > RESULT_CHARACTERS:
+        raise TooLarge(
+            _("The reason is longer than %(limit)d characters.") % {"limit": RESULT_CHARACTERS},
+            field="reason",
+            hint=_("Shorten it."),
+        )
+    with transaction.atomic():
+        held = own_conversation(actor, conversation)
+        _waiting_call(held, call_uid)
+        return _give(held, call_uid, as_blocks(words), actor, is_error=True)
 
 
 def answer_questions(
@@ -142,8 +154,11 @@ def _give(
     actor: User,
     *,
     is_error: bool = False,
+    untrusted: bool = False,
 ) -> Event:
-    result = UserCustomToolResult(custom_tool_use_id=call_uid, content=content, is_error=is_error)
+    result = UserCustomToolResult(
+        custom_tool_use_id=call_uid, content=content, is_error=is_error, untrusted=untrusted
+    )
     row = append(held.pk, [Entry.of(result)], actor=actor)[0]
     wake(held.pk)
     return row

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.persons import persons_among
 from conversations import audit
 from conversations.approvals import changed, propose, votes
 from conversations.deciders import conditions_met, may_not_decide, reviews
@@ -344,11 +345,12 @@ def _consent(held: Approval, answer: Answer, given: dict[str, Any], chosen: str)
         verdict=ApprovalDecision.Verdict.APPROVE,
         input_sha256=chosen,
     ).select_related("by")
-    if len(agreed) < held.needed:
+    who = [vote.by for vote in agreed if vote.by is not None]
+    if (persons := persons_among(who)) < held.needed:
         propose(held, final)
         voted = ApprovalVoted(
             tool_use_id=held.call_uid,
-            allowed=len(agreed),
+            allowed=persons,
             needed=held.needed,
             edited_input=final,
         )
@@ -365,7 +367,8 @@ def _consent(held: Approval, answer: Answer, given: dict[str, Any], chosen: str)
         edited_input=final,
         input_sha256=chosen,
         scope=scope,
-        met=conditions_met(held, [vote.by for vote in agreed if vote.by is not None]),
+        met=conditions_met(held, who),
+        service_accounts=tuple(sorted(one.uid for one in who if one.is_service)),
     )
     _confirm(held, event, answer.actor)
 
@@ -439,6 +442,12 @@ def _require_settleable(held: Approval, answer: Answer) -> None:
     if answer.scope == "run" and not held.turn_uid:
         raise Invalid(
             _("It is not known which run this call belongs to."),
+            field="scope",
+            hint=_("Choose once."),
+        )
+    if answer.actor.is_service and held.wants_people:
+        raise Invalid(
+            _("Where people are asked for, the answer of a service account holds for one call."),
             field="scope",
             hint=_("Choose once."),
         )

@@ -204,6 +204,7 @@ def check_subject(
         Budget.Scope.ORGANISATION: (True, False, False),
         Budget.Scope.USER: (True, True, False),
         Budget.Scope.CONVERSATION: (True, False, True),
+        Budget.Scope.PERSON: (False, user is not None, False),
     }[scope]
     given = (organisation, user, conversation)
     for name, value, wanted in zip(
@@ -225,7 +226,7 @@ def _columns(subject: Subject) -> dict[str, int | None]:
 def _require_say(actor: User, scope: Budget.Scope, subject: Subject) -> bool:
     """Whether the actor manages such budgets; False for the owner of a conversation, who may only
     hold it shorter. Raises NotFound or Forbidden for everybody else."""
-    if scope == Budget.Scope.DEPLOYMENT:
+    if scope in {Budget.Scope.DEPLOYMENT, Budget.Scope.PERSON}:
         if not (actor.is_active and actor.is_superuser):
             raise Forbidden(
                 _("Only administrators of this server may set its budget."),
@@ -276,7 +277,9 @@ def _check_own(
     assert isinstance(conversation, Conversation)  # noqa: S101 - asked before
     if current is not None:
         _check_ceiling(current, limit)
-    wider = Budget.objects.applying_to(conversation).filter(unit=unit, period=period)
+    wider = Budget.objects.applying_to(conversation, conversation.owner_id).filter(
+        unit=unit, period=period
+    )
     lowest = wider.exclude(scope=Budget.Scope.CONVERSATION).order_by("limit").first()
     if lowest is not None and limit > lowest.limit:
         raise Invalid(

@@ -13,13 +13,13 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from pydantic import ValidationError
 
 from accounts.models import Organisation, User
 from conversations import removals
 from conversations.actions.agents import check_provider
 from conversations.actions.naming import one_line
 from conversations.background import end_here
+from conversations.hub import hub
 from conversations.log import append
 from conversations.models import (
     Agent,
@@ -29,14 +29,16 @@ from conversations.models import (
     Environment,
     Run,
 )
+from conversations.namesakes import SHOWN, only_one
 from conversations.sandboxing import end_shells
 from conversations.search import index_title
 from conversations.webhooks import outbox
-from harness.agentconfig import AgentConfig, Features, ToolRule
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.agentconfig import STORED, AgentConfig, Features, ToolRule
+from harness.errors import Conflict, Invalid, NotFound
 from harness.events import SessionUpdated
 from harness.history import Entry
 from harness.ids import new_conversation_id
+from harness.modelfaults import read_as
 
 TITLE_LIMIT = 200
 """Characters; the width of the column."""
@@ -61,9 +63,11 @@ def create_conversation(
     overrides: Mapping[str, Any] | None = None,
     version: int | None = None,
     uid: str | None = None,
+    preset: str = "",
 ) -> Conversation:
     """An empty conversation of `actor` with the agent's current version, or the one of that number.
-    `uid` is an id that its door derived from a name the client gave; a new one otherwise.
+    `uid` is an id that its door derived from a name the client gave; a new one otherwise. `preset` is
+    what its maker called the agent by, kept to be read back.
 
     `features` changes the agent's own switches by name, `overrides` those fields of its
     configuration that are in `OVERRIDABLE`. Raises NotFound for an organisation or a parent that is
@@ -89,6 +93,7 @@ def create_conversation(
             agent_version=chosen,
             environment=environment,
             title=title,
+            preset=preset,
             stored_features=_features(chosen.config.features, features or {}).model_dump(),
             overrides=_overrides(chosen, overrides or {}),
         )
@@ -102,12 +107,13 @@ def create_conversation(
 def find_agent(*, actor: User, organisation: Organisation, wanted: str, name: str = "") -> Agent:
     """The agent on offer in `organisation` whose id or, failing that, name is `wanted`.
 
-    Raises Invalid naming what is on offer. `name` is what to call it in that error.
+    Raises Invalid naming what is on offer, or the ids of those that share the name. `name` is what
+    to call it in that error.
     """
     offered = Agent.objects.visible_to(actor).usable_in(organisation).on_offer()
-    agent = (
-        offered.select_related("current").filter(uid=wanted).first()
-        or offered.select_related("current").filter(name=wanted).first()
+    read = offered.select_related("current")
+    agent = read.filter(uid=wanted).first() or only_one(
+        read.filter(name=wanted)[: SHOWN + 1], wanted=wanted, field="agent"
     )
     if agent is None:
         raise Invalid(
@@ -123,7 +129,9 @@ def find_environment(
 ) -> Environment:
     """The environment on offer in `organisation`, as `find_agent` finds an agent."""
     offered = Environment.objects.visible_to(actor).usable_in(organisation).on_offer()
-    environment = offered.filter(uid=wanted).first() or offered.filter(name=wanted).first()
+    environment = offered.filter(uid=wanted).first() or only_one(
+        offered.filter(name=wanted)[: SHOWN + 1], wanted=wanted, field="environment"
+    )
     if environment is None:
         raise Invalid(
             _("The environment “%(name)s” is not on offer.") % {"name": name or wanted},
@@ -218,11 +226,19 @@ def delete_conversation(*, actor: User, conversation: Conversation) -> None:
                 _("This conversation is at work."), hint=_("Stop it first, then delete it.")
             )
         uids = [each.uid for each in doomed]
+        ends = [(each.uid, each.last_seq + 1) for each in doomed]
         running = BackgroundCommand.objects.running().filter(conversation__in=doomed)
         carried = list(running.values_list("pk", flat=True))
         outbox.announce(own.organisation_id, "session.deleted", subject=own.uid)
         own.delete()
+        transaction.on_commit(lambda: _tell_followers(ends))
         transaction.on_commit(lambda: _let_go(uids, carried))
+
+
+def _tell_followers(ends: list[tuple[str, int]]) -> None:
+    """Have whoever follows one of them look at once, and find that it is gone."""
+    for uid, seq in ends:
+        hub.nudge(uid, seq)
 
 
 def _let_go(uids: list[str], carried: list[int]) -> None:
@@ -303,16 +319,9 @@ def _overrides(version: AgentVersion, given: Mapping[str, Any]) -> dict[str, Any
                 field=name,
                 hint=_("Choose from: %(names)s.") % {"names": ", ".join(sorted(OVERRIDABLE))},
             )
-    try:
-        wanted = AgentConfig.model_validate({**version.stored_config, **given})
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "string_too_long":
-            raise TooLarge(
-                f"{field}: {first['msg']}.", field=field, hint=_("Shorten it.")
-            ) from None
-        raise Invalid(f"{field}: {first['msg']}.", field=field) from None
+    # The agent's own tools were judged when they were saved.
+    context = None if "custom_tools" in given else STORED
+    wanted = read_as({**version.stored_config, **given}, AgentConfig, context=context)
     check_provider(wanted)
     if "tools" in given:
         _require_narrower(version.config.tools, wanted.tools)
@@ -329,6 +338,7 @@ def _require_narrower(rules: tuple[ToolRule, ...], wanted: tuple[ToolRule, ...])
     if wanted[: len(rules)] == rules and all(
         rule.permission == "always_deny"
         or (rule.permission == "always_ask" and _covered(rule.tool, rules))
+        or (rule.permission == "always_allow" and rule.when is None and _free(rule.tool, rules))
         for rule in added
     ):
         return
@@ -346,6 +356,12 @@ def _covered(tool: str, rules: tuple[ToolRule, ...]) -> bool:
     return not set("*?[") & set(tool) and any(
         rule.when is None and fnmatchcase(tool, rule.tool) for rule in rules
     )
+
+
+def _free(tool: str, rules: tuple[ToolRule, ...]) -> bool:
+    """Whether the tool is allowed already, and no rule asks or denies, so that saying it once more
+    (and that it stands apart from what the conversation itself takes away) opens nothing."""
+    return _covered(tool, rules) and all(rule.permission == "always_allow" for rule in rules)
 
 
 def _choices(names: list[str]) -> str:

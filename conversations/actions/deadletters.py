@@ -14,7 +14,6 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from pydantic import ValidationError
 
 from accounts.models import User
 from conversations.log import append, entries_after
@@ -25,6 +24,7 @@ from harness.calls import STOPPED, UNKNOWN, refusal_of
 from harness.errors import Conflict, Declined, Invalid, NotFound, TooLarge
 from harness.events import RetryRequested
 from harness.history import Entry, History, OpenCall
+from harness.modelfaults import read_as
 
 STEP = "step"
 START = "start"
@@ -178,14 +178,7 @@ def _retry(mode: str, model: str, token_budget: int | None) -> RetryRequested:
             field="model",
         )
     if token_budget is not None:
-        try:
-            Limits(token_budget=token_budget)
-        except ValidationError as problem:
-            raise Invalid(
-                problem.errors()[0]["msg"],
-                field="token_budget",
-                hint=_("Leave it out, or raise it."),
-            ) from None
+        read_as({"token_budget": token_budget}, Limits)
         if token_budget > LARGEST_BUDGET:
             raise Invalid(
                 _("At most %(limit)d tokens can be given.") % {"limit": LARGEST_BUDGET},

@@ -17,6 +17,8 @@ from conversations.models import Conversation, Environment, SandboxRules
 from conversations.permissions import require_staff
 from conversations.webhooks import outbox
 from harness.errors import Conflict, Invalid, NotFound
+from tools_app.mountroots import mount_roots
+from tools_app.reach import check_reach
 from tools_app.sandbox.policy import read_policy
 
 MOST_UPLOAD_BYTES = 1024**3
@@ -198,6 +200,8 @@ def check_environment(
             hint=_("Choose from: %(names)s; or leave it empty.") % {"names": ", ".join(names)},
         )
     text = checked_policy(policy)
+    mount_roots().check(read_policy(text))
+    check_reach(read_policy(text))
     if backend == Environment.Backend.NONE and read_policy(text).required:
         raise Invalid(
             _("Without a sandbox nothing that the policy requires can be promised."),

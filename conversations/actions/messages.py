@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations.actions.answers import set_questions_aside
+from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation as _own
 from conversations.approvals import approval_of
 from conversations.log import append
@@ -64,8 +65,8 @@ def post_message(
     `key` is the sender's idempotency key: the same one twice stores one message and returns it.
     With `interrupt` the current turn is stopped and this message is taken next; without it, a message
     sent while questions wait for an answer is the answer and joins the turn. Raises NotFound,
-    Invalid for an empty text, TooLarge, Conflict when too many messages wait already, and TooMany
-    when the actor sends them too fast.
+    Invalid for an empty text or an attachment that no model could read, TooLarge, Conflict when too
+    many messages wait already, and TooMany when the actor sends them too fast.
     """
     text = checked_text(text) if text.strip() or not attachments else ""
     if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
@@ -74,6 +75,7 @@ def post_message(
             % {"limit": KEY_LIMIT},
             field="key",
         )
+    check_media(attachments, field="attachments")
     with transaction.atomic():
         held = _own(actor, conversation)
         if key is not None:

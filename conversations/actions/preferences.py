@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from accounts.models import User
-from conversations.models import Agent, Environment, Preference
+from accounts.models import Organisation, User
+from accounts.permissions import require_manager
+from conversations.models import Agent, Defaults, Environment, Preference
 from conversations.notices import LONGEST_MINUTES
+from conversations.permissions import require_staff
 from harness.errors import Invalid
+
+CHANGE_DEFAULTS = "conversations.change_defaults"
+DELETE_DEFAULTS = "conversations.delete_defaults"
 
 
 def set_mails(*, actor: User, enabled: bool, after_minutes: int) -> Preference:
@@ -31,7 +37,7 @@ def set_mails(*, actor: User, enabled: bool, after_minutes: int) -> Preference:
 def set_defaults(
     *, actor: User, agent: Agent | None, environment: Environment | None
 ) -> Preference:
-    """Preselect these for `actor`; None: whatever comes first. Raises Invalid for what is not
+    """Preselect these for `actor`; None: what her organisation has. Raises Invalid for what is not
     hers to use."""
     if agent is not None and not Agent.objects.visible_to(actor).on_offer().contains(agent):
         raise Invalid(_("This agent is not on offer."), field="default_agent")
@@ -43,3 +49,53 @@ def set_defaults(
         defaults={"default_agent": agent, "default_environment": environment},
     )
     return preference
+
+
+def set_shared_defaults(
+    *,
+    actor: User,
+    organisation: Organisation | None,
+    agent: Agent | None,
+    environment: Environment | None,
+) -> Defaults:
+    """What new conversations begin with in an organisation, or (None) on the whole server, where a
+    person has no choice of her own. None: what the next level up has.
+
+    Raises NotFound for strangers, Forbidden for who does not manage it, and Invalid for what not
+    everybody there may use.
+    """
+    if organisation is None:
+        require_staff(actor, CHANGE_DEFAULTS)
+        here = Q(organisation=None)
+    else:
+        require_manager(actor, organisation)
+        here = Q(organisation=None) | Q(organisation=organisation)
+    if agent is not None and not Agent.objects.on_offer().filter(here).contains(agent):
+        raise Invalid(
+            _("This agent is not on offer there."),
+            field="default_agent",
+            hint=_("Choose one that everybody there may use."),
+        )
+    offered = Environment.objects.on_offer().filter(here)
+    if environment is not None and not offered.contains(environment):
+        raise Invalid(
+            _("This environment is not on offer there."),
+            field="default_environment",
+            hint=_("Choose one that everybody there may use."),
+        )
+    defaults, _created = Defaults.objects.update_or_create(
+        organisation=organisation, defaults={"agent": agent, "environment": environment}
+    )
+    return defaults
+
+
+def clear_shared_defaults(*, actor: User, organisation: Organisation | None) -> None:
+    """New conversations begin there with what the next level up has; nothing where it was so already.
+
+    Raises as `set_shared_defaults`.
+    """
+    if organisation is None:
+        require_staff(actor, DELETE_DEFAULTS)
+    else:
+        require_manager(actor, organisation)
+    Defaults.objects.filter(organisation=organisation).delete()

@@ -12,7 +12,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from pydantic import ValidationError
 
 from accounts.models import Membership, Organisation, User
 from conversations import audit
@@ -21,6 +20,7 @@ from conversations.models.policyrule import CHANGE_RULES
 from conversations.permissions import has_staff_permission
 from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
+from harness.modelfaults import read_as
 
 Scope = PolicyRule.Scope
 NOTE_LIMIT = 500
@@ -52,6 +52,7 @@ def save_rule(
         )
     scope = _scope(level)
     place = _place(actor, scope, value, organisation, agent, conversation)
+    _require_accounts(value, place.get("organisation"))
     with transaction.atomic():
         if PolicyRule.objects.active().filter(**place).count() >= MOST_RULES:
             raise Conflict(
@@ -125,15 +126,7 @@ def may_revoke(actor: User, rule: PolicyRule) -> bool:
 
 
 def _checked(rule: dict[str, Any]) -> ToolRule:
-    try:
-        return ToolRule.model_validate(rule)
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        raise Invalid(
-            first["msg"],
-            field=".".join(["rule", *map(str, first["loc"])]),
-            hint=_("See the documentation of tool rules."),
-        ) from problem
+    return read_as(rule, ToolRule, at="rule")
 
 
 def _scope(level: str) -> PolicyRule.Scope:
@@ -205,6 +198,20 @@ def _in_conversation(
             hint=_("To allow calls for longer, say so where one of them asks."),
         )
     return {"scope": Scope.CONVERSATION, "conversation": own, "organisation": own.organisation}
+
+
+def _require_accounts(rule: ToolRule, organisation: Organisation | None) -> None:
+    """What the rule names are service accounts that could answer where it holds."""
+    for uid in rule.options.service_accounts:
+        found = User.objects.filter(uid=uid, kind=User.Kind.SERVICE, is_active=True)
+        if organisation is not None:
+            found = found.filter(memberships__organisation=organisation)
+        if not found.exists():
+            raise Invalid(
+                _("There is no service account “%(uid)s” here.") % {"uid": uid[:40]},
+                field="rule.options.service_accounts",
+                hint=_("Name those of the organisation by their ids, or leave them out."),
+            )
 
 
 def _manages(actor: User, organisation: Organisation) -> bool:

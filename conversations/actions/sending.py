@@ -18,6 +18,7 @@ from accounts.models import User
 from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.approvals import answer_as_shown
+from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation
 from conversations.approvals import NEW_ROUND
 from conversations.models import Approval, Conversation, Event
@@ -56,6 +57,7 @@ def send_events(
     Raises what the actions raise, and Conflict for a conversation that is archived; then nothing
     has happened.
     """
+    check_inputs(events)
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         if held.archived_at is not None:
@@ -67,6 +69,13 @@ def send_events(
             _send(actor, held, event, f"{key}:{place}" if key else None)
             for place, event in enumerate(events)
         ]
+
+
+def check_inputs(events: Sequence[Input], *, field: str = "events") -> None:
+    """Raises Invalid for a picture or document that no model service could open."""
+    for place, event in enumerate(events):
+        if isinstance(event, UserMessage | UserCustomToolResult):
+            check_media(event.content, field=f"{field}.{place}.content")
 
 
 def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sent:
@@ -154,7 +163,10 @@ def _give(actor: User, held: Conversation, event: UserCustomToolResult) -> Sent:
             )
     except Conflict:
         before = _answer_before(target, event.custom_tool_use_id, event.type)
-        if before is None or before.value != event:
+        said = before.value if before is not None else None
+        if before is None or not isinstance(said, UserCustomToolResult):
+            raise
+        if (said.content, said.is_error) != (event.content, event.is_error):
             raise
         return _stored(before, held)
     return _stored(row, held)

@@ -12,7 +12,7 @@ from accounts.models import Organisation, User
 from conversations.actions.budgets import remove_budget, set_budget
 from conversations.actions.conversations import create_conversation
 from conversations.actions.metadata import note_conversation
-from conversations.actions.sending import send_events
+from conversations.actions.sending import check_inputs, send_events
 from conversations.actions.stored_files import add_resource
 from conversations.actions.vaults import lend_vaults
 from conversations.models import Agent, Budget, Conversation, Environment
@@ -40,6 +40,7 @@ def begin_session(
     """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
     vaults it may draw on (ids) and its first messages, or none of it. Raises what the actions for each
     of them raise."""
+    check_inputs(messages, field="initial_events")
     with transaction.atomic():
         conversation = create_conversation(
             actor=actor,

@@ -10,11 +10,13 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
@@ -29,6 +31,8 @@ UPLOADS = "uploads"
 """Folder of the workspace that copies go to unless the program says otherwise."""
 NAME_LIMIT = 255
 RESOURCES = 500
+AT_A_TIME = 200
+"""Expired files that one sweep removes; the next one goes on."""
 _TYPE = re.compile(r"[\w.+-]{1,63}/[\w.+-]{1,63}", re.ASCII)
 
 
@@ -39,9 +43,11 @@ def store_file(
     filename: str,
     mime_type: str,
     chunks: Iterable[bytes],
+    expires_in: timedelta | None = None,
 ) -> StoredFile:
-    """Keep a file. Raises NotFound, Invalid for its name, TooLarge past AGENTSITE_FILE_BYTES, and
-    LimitReached when the actor's files would exceed AGENTSITE_FILES_BYTES in all."""
+    """Keep a file, for so long if it is said. Raises NotFound, Invalid for its name, TooLarge past
+    AGENTSITE_FILE_BYTES, and LimitReached when the actor's files would exceed AGENTSITE_FILES_BYTES
+    in all."""
     if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
         raise NotFound(_("There is no such organisation."))
     filename = _clean_name(filename)
@@ -72,6 +78,7 @@ def store_file(
                 mime_type=mime_type if _TYPE.fullmatch(mime_type) else "application/octet-stream",
                 size=size,
                 sha256=digest.hexdigest(),
+                expires_at=timezone.now() + expires_in if expires_in is not None else None,
             )
     except BaseException:
         path.unlink(missing_ok=True)
@@ -94,6 +101,13 @@ def delete_file(*, actor: User, file: StoredFile) -> None:
         uid = file.uid
         StoredFile.objects.filter(pk=file.pk).delete()
         transaction.on_commit(lambda: _path(uid).unlink(missing_ok=True))
+
+
+def remove_expired() -> None:
+    """Forget uploads whose time is over; copies in conversations stay."""
+    for file in StoredFile.objects.filter(expires_at__lte=timezone.now())[:AT_A_TIME]:
+        _path(file.uid).unlink(missing_ok=True)
+        file.delete()
 
 
 def add_resource(
@@ -165,7 +179,7 @@ def _chunks(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _held_by(actor: User) -> int:
-    return sum(StoredFile.objects.filter(owner=actor).values_list("size", flat=True))
+    return sum(StoredFile.objects.kept().filter(owner=actor).values_list("size", flat=True))
 
 
 def _check_size(size: int, held: int) -> None:

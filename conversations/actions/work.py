@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations import work
+from conversations.actions.media import check_media
 from conversations.log import append
 from conversations.models import (
     Conversation,
@@ -149,8 +150,10 @@ def give_tool_result(
     one; a longer text than fits a prompt is shortened in its middle.
 
     Raises NotFound for what is no call of the conversation, NotAwaited for one that this worker was
-    not given or that has its answer, and WorkLost when the lease is over.
+    not given or that has its answer, WorkLost when the lease is over, and Invalid for a picture or a
+    document that no model could read.
     """
+    check_media(content)
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
         held = (

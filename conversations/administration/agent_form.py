@@ -217,12 +217,6 @@ class AgentForm(_ConfigFields):
         with beside_its_field(self):
             if self.instance.pk:
                 require_version(self.instance, cleaned.get("expected_version"))
-            check_agent(
-                organisation=cleaned.get("organisation", self.instance.organisation),
-                name=cleaned["name"],
-                description=cleaned["description"],
-                config=config,
-                agent=self.instance if self.instance.pk else None,
-            )
+            check_agent(name=cleaned["name"], description=cleaned["description"], config=config)
         cleaned["config"] = config
         return cleaned

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
 
+from accounts.adminwrites import DeletesEach
 from conversations.actions import agents
 from conversations.administration.agent_form import MODEL_LIST, AgentForm
 from conversations.administration.requests import actor_of
@@ -53,11 +54,12 @@ CONFIG_FIELDSETS: list[Any] = [
 ]
 
 
-class AgentAdmin(ToolsPage, ModelAdmin):
+class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
     form = AgentForm
     actions = None
     list_display = [
         "name",
+        "uid",
         "organisation",
         "provider",
         "model_name",

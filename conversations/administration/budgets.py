@@ -6,13 +6,14 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Case, DateField, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, DateField, OuterRef, QuerySet, Subquery, Sum, Value, When
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminDecimalFieldWidget
 
+from accounts.adminwrites import DeletesEach
 from conversations.actions.budgets import check_amount, check_subject, remove_budget, set_budget
 from conversations.administration.requests import actor_of, beside_its_field
 from conversations.amounts import LARGEST_TOKENS, MONEY, amount_text, dollars_of, units_of
@@ -73,7 +74,13 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
 
-class BudgetAdmin(ModelAdmin):
+def _summed(periods: QuerySet[BudgetPeriod], column: str) -> QuerySet[Any, Any]:
+    """Of a budget for each person, what all have together."""
+    by_budget = periods.order_by().values("budget")
+    return by_budget.annotate(together=Sum(column)).values("together")
+
+
+class BudgetAdmin(DeletesEach, ModelAdmin):
     """Those in force. Lifting one keeps its figures."""
 
     form = BudgetForm
@@ -95,8 +102,8 @@ class BudgetAdmin(ModelAdmin):
         current = BudgetPeriod.objects.filter(budget=OuterRef("pk"), starts_on=OuterRef("begins"))
         return rows.filter(removed_at=None).annotate(
             begins=begins,
-            now_spent=Subquery(current.values("spent")[:1]),
-            now_reserved=Subquery(current.values("reserved")[:1]),
+            now_spent=Subquery(_summed(current, "spent")),
+            now_reserved=Subquery(_summed(current, "reserved")),
         )
 
     def get_fields(self, request: HttpRequest, obj: Budget | None = None) -> list[str]:

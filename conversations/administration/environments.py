@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanSwitchWidget
 
+from accounts.adminwrites import DeletesEach
 from conversations.actions.environments import (
     archive_environment,
     change_environment,
@@ -204,7 +205,7 @@ class SandboxRulesForm(forms.ModelForm):  # type: ignore[type-arg]
         return checked
 
 
-class SandboxRulesAdmin(ModelAdmin):
+class SandboxRulesAdmin(DeletesEach, ModelAdmin):
     form = SandboxRulesForm
     actions = None
     list_display = ["organisation", "version", "updated_by", "updated_at"]

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from accounts.adminwrites import DeletesEach
 from conversations.actions.prices import (
     RATES,
     change_price,
@@ -42,7 +43,7 @@ class ModelPriceForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
 
-class ModelPriceAdmin(ModelAdmin):
+class ModelPriceAdmin(DeletesEach, ModelAdmin):
     """US dollars per million tokens."""
 
     form = ModelPriceForm

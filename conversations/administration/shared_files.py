@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from django.contrib import admin, messages
@@ -23,6 +22,7 @@ from conversations.models import SharedVersion
 from conversations.permissions import has_staff_permission
 from conversations.sharedversions import Shelf
 from harness.errors import Declined
+from tools_app.diffs import diff_of
 
 
 class SharedVersionAdmin(ReadOnlyAdmin):
@@ -66,14 +66,12 @@ class SharedVersionAdmin(ReadOnlyAdmin):
             return gettext("Nothing is shared there now.")
         if current.pk == obj.pk:
             return gettext("This is what is shared now.")
-        lines = difflib.unified_diff(
-            _text_of(current).splitlines(),
-            _text_of(obj).splitlines(),
-            gettext("shared now: version %(number)d") % {"number": current.number},
-            gettext("this one: version %(number)d") % {"number": obj.number},
-            lineterm="",
-        )
-        return _as_text("\n".join(lines) or gettext("They are the same."))
+        found = diff_of(obj.path, _text_of(current), _text_of(obj)).diff
+        if not found:
+            return _as_text(gettext("They are the same."))
+        shared = gettext("shared now: version %(number)d") % {"number": current.number}
+        this = gettext("this one: version %(number)d") % {"number": obj.number}
+        return _as_text(f"--- {shared}\n+++ {this}\n{found}")
 
     @action(description=_("Restore"), url_path="restore", icon="history", permissions=["restore"])  # type: ignore[untyped-decorator]
     def restore(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -146,7 +146,7 @@ def _parsed(text: str) -> Rule:
         more = read_json(text)
     except Unreadable:
         return {"more": text}
-    known = isinstance(more, dict) and more.keys() <= {"when", "options"}
+    known = isinstance(more, dict) and more.keys() <= {"when", "options", "apart"}
     return more if known else {"more": text}
 
 

@@ -23,7 +23,8 @@ from accounts.api.scopes import require_scope
 from accounts.api.throttling import count_request
 from conversations.givenjson import read_object
 from conversations.jsonbodies import BODY_BYTES
-from conversations.v1.door import READ, WRITE, Door, clean, parse, refuse_nul
+from conversations.parameters import refuse_unknown
+from conversations.v1.door import ALWAYS, READ, WRITE, Door, clean, parse, refuse_nul
 from conversations.v1.outgoing import Wire
 from conversations.v1.problems import V1ErrorEnvelope, handle
 from conversations.v1.stream import MESSAGES, respond
@@ -125,6 +126,7 @@ def _admit(request: HttpRequest) -> tuple[Run | AgentError, Frames]:
     try:
         refuse_nul(request)
         caller = _caller(request)
+        refuse_unknown(RunAgent, "POST", request.GET, ALWAYS)
         body = _body(request)
         conversation = find_or_begin(
             caller,

@@ -22,7 +22,7 @@ from conversations.actions.conversations import (
     find_environment,
 )
 from conversations.actions.own import own_conversation
-from conversations.actions.sending import Input, Sent, send_events
+from conversations.actions.sending import Input, Sent, check_inputs, send_events
 from conversations.defaults import default_agent, default_environment
 from conversations.models import Conversation, Event
 from conversations.v1.door import READ
@@ -111,6 +111,8 @@ class Run:
         self._unanswered: list[Interrupt] = []
         self._answered = {answer.interrupt_id for answer in body.resume or ()}
         message = new_message(body)
+        if message is not None:
+            check_inputs([message], field="messages")
         with transaction.atomic():
             held = own_conversation(caller.user, conversation)
             before = held.last_seq

@@ -35,6 +35,7 @@ from harness.events import (
     UserCustomToolResult,
     UserToolConfirmation,
 )
+from harness.faults import place
 from harness.history import History
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, checked, questions_of, told
@@ -204,14 +205,14 @@ def inputs_of(
         )
     asked_anew = {interrupt.tool_call_id for interrupt in still_open if interrupt.id not in given}
     inputs: list[Input] = []
-    for place, answer in enumerate(answers):
+    for number, answer in enumerate(answers):
         call_uid = answer.interrupt_id.partition(ROUND)[0]
         if call_uid in asked_anew:
             raise Conflict(
                 _("%(id)s was asked for again since.") % {"id": answer.interrupt_id},
                 hint=_("Answer the interrupt that is open now."),
             )
-        inputs.append(_input(conversation, call_uid, answer, f"resume.{place}.payload"))
+        inputs.append(_input(conversation, call_uid, answer, place("resume", number, "payload")))
     return inputs
 
 
@@ -262,11 +263,7 @@ def _payload(payload: Any, shape: type[Shape], field: str) -> Shape:
     try:
         return parse(payload, shape)
     except Invalid as problem:
-        raise Invalid(
-            problem.message,
-            field=f"{field}.{problem.field}" if problem.field else field,
-            hint=_("The interrupt's responseSchema says what is expected."),
-        ) from None
+        raise problem.under(field) from None
 
 
 def _words(payload: Any) -> str:

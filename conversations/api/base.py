@@ -18,9 +18,13 @@ from accounts.current_organisation import organisation_for
 from accounts.models import Organisation, TokenScope, User
 from conversations.jsonbodies import GivenJsonParser
 from conversations.models import Conversation
+from conversations.parameters import refuse_unknown
 from harness.errors import NotFound
 
 from .errors import handle
+
+ALWAYS = ("format",)
+"""Parameters of every address: DRF itself reads in which form the answer is wanted."""
 
 
 class MayUse(BasePermission):
@@ -45,6 +49,10 @@ class ApiView(APIView):
     renderer_classes = [JSONRenderer]
     parser_classes: Any = [GivenJsonParser]
     scopes: ClassVar[Mapping[str, TokenScope | None]] = {}
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        refuse_unknown(type(self), str(request.method), request.query_params, ALWAYS)
 
     @property
     def actor(self) -> User:

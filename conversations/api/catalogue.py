@@ -7,25 +7,36 @@ from typing import Any
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.exceptions import ParseError
 from rest_framework.response import Response
 
 from accounts.models import TokenScope
-from conversations.actions.conversations import find_agent
-from conversations.defaults import default_agent
+from conversations.actions.conversations import find_agent, find_environment
+from conversations.actions.direct import use_tool
+from conversations.actions.preferences import set_defaults, set_shared_defaults
+from conversations.defaults import default_agent, default_environment
 from conversations.judging import judging_kit, kit_of
 from conversations.models import Agent
 from conversations.policyrules import rules_of_new
 from harness.agentconfig import Features
-from harness.errors import Conflict
+from harness.errors import Conflict, Invalid
 from harness.kit import Kit
 from harness.policy import Situation, Verdict
 from tools_app.catalogue import describe
 
 from .base import ApiView
+from .bodies import read_body
 from .pages import cursor_of, encode_cursor, limit_of, page
 from .schema import CURSOR, LIMIT, answers, listed
-from .serializers import NamedRow, NewSkill, PresetRow, ToolRow
+from .serializers import (
+    DefaultsShape,
+    NamedRow,
+    NewDefaults,
+    NewSkill,
+    PresetRow,
+    ToolRow,
+    ToolUsed,
+    UseTool,
+)
 
 
 class NoSkills(Conflict):
@@ -35,7 +46,32 @@ class NoSkills(Conflict):
 
 
 class ToolsView(ApiView):
-    scopes = {"GET": TokenScope.CONVERSATIONS_READ}
+    scopes = {"GET": TokenScope.CONVERSATIONS_READ, "POST": TokenScope.CONVERSATIONS_READ}
+
+    @extend_schema(
+        operation_id="tools_use",
+        summary="Use a tool that only reads, without a model",
+        description="Nothing is stored. In a conversation its rules hold, as for its agent.",
+        tags=["Catalogue"],
+        request=UseTool,
+        responses=answers(ToolUsed, 401, 403, 404, 422),
+    )
+    def post(self, request: Any) -> Response:
+        given = read_body(UseTool, request.data)
+        uid = given.get("conversation_id")
+        outcome = use_tool(
+            actor=self.actor,
+            name=given["name"],
+            arguments=given.get("arguments", {}),
+            conversation=None if uid is None else self.find_conversation(uid),
+        )
+        return Response(
+            {
+                "content": [block.model_dump(mode="json") for block in outcome.content],
+                "is_error": outcome.is_error,
+                "untrusted": outcome.untrusted,
+            }
+        )
 
     @extend_schema(
         operation_id="tools_list",
@@ -141,10 +177,59 @@ class SkillsView(ApiView):
         responses=answers(NamedRow, 401, 403, 409, 422),
     )
     def post(self, request: Any) -> Response:
-        if not isinstance(request.data, dict):
-            raise ParseError("The body must be one JSON object.")
-        NewSkill(data=request.data).is_valid(raise_exception=True)
+        read_body(NewSkill, request.data, extra=True)
         raise NoSkills(
             _("No skills are installed on this server."),
             hint=_("Put what the agent should know into its instructions."),
         )
+
+
+class DefaultsView(ApiView):
+    """The caller's own defaults; a service account's are set with its token."""
+
+    scopes = {"GET": TokenScope.CONVERSATIONS_READ, "PUT": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="defaults_retrieve",
+        summary="What the caller's conversations begin with where nothing is named",
+        tags=["Catalogue"],
+        responses=answers(DefaultsShape, 401, 403, 422),
+    )
+    def get(self, request: Any) -> Response:
+        return Response(self._told())
+
+    @extend_schema(
+        operation_id="defaults_update",
+        summary="Choose what the caller's conversations begin with, or those of the organisation",
+        description=(
+            "null, or left out: what the organisation has, then the server. With `for` = "
+            "`organisation` it is set for everybody there who has not chosen; owners and "
+            "administrators may."
+        ),
+        tags=["Catalogue"],
+        request=NewDefaults,
+        responses=answers(DefaultsShape, 401, 403, 413, 422),
+    )
+    def put(self, request: Any) -> Response:
+        given = read_body(NewDefaults, request.data)
+        named: Any = {"actor": self.actor, "organisation": self.organisation}
+        preset, environment = given.get("preset"), given.get("environment")
+        try:
+            agent = find_agent(**named, wanted=preset) if preset else None
+        except Invalid as problem:
+            problem.field = "preset"
+            raise
+        place = find_environment(**named, wanted=environment) if environment else None
+        if given.get("for") == "organisation":
+            set_shared_defaults(**named, agent=agent, environment=place)
+        else:
+            set_defaults(actor=self.actor, agent=agent, environment=place)
+        return Response(self._told())
+
+    def _told(self) -> dict[str, Any]:
+        agent = default_agent(self.actor, self.organisation)
+        environment = default_environment(self.actor, self.organisation)
+        return {
+            "preset": {"id": agent.uid, "name": agent.name},
+            "environment": {"id": environment.uid, "name": environment.name},
+        }

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
-from rest_framework.exceptions import ParseError
 from rest_framework.response import Response
 
 from accounts.api.authentication import Caller
 from accounts.models import TokenScope
 from conversations.actions.conversations import create_conversation, find_agent
 from conversations.actions.tickets import issue_ticket
+from conversations.decisions import require_decider, switches_off
 from conversations.defaults import default_agent, default_environment
+from conversations.fieldnames import written
 from conversations.models import Agent
-from harness.errors import Invalid
 
 from .base import ApiView
+from .bodies import read_body
 from .facts import wire_effort
 from .schema import answers
 from .serializers import BeginChat, ChatBegun, Ticket
@@ -50,29 +51,23 @@ class ChatView(ApiView):
         ],
     )
     def post(self, request: Any) -> Response:
-        given = request.data
-        if not isinstance(given, dict):
-            raise ParseError("The body must be one JSON object.")
-        form = BeginChat(data=given)
-        form.is_valid(raise_exception=True)
-        values = form.validated_data
-        try:
+        values = read_body(BeginChat, request.data, extra=True)
+        features = {feature: values[name] for name, feature in FEATURES.items() if name in values}
+        with written({"agent": "preset", "instructions": "system_prompt"}):
+            agent = self._agent(values.get("preset") or "")
+            assert agent.current is not None, "on_offer() promises it"  # noqa: S101
+            if switches_off(agent.current.config.features, features):
+                require_decider(getattr(request, "caller", None))
             conversation = create_conversation(
                 actor=self.actor,
                 organisation=self.organisation,
-                agent=self._agent(values.get("preset") or ""),
+                agent=agent,
                 environment=default_environment(self.actor, self.organisation),
-                features={
-                    feature: values[name] for name, feature in FEATURES.items() if name in values
-                },
+                features=features,
                 overrides=_overrides(values),
+                preset=(values.get("preset") or "").replace("\0", ""),
             )
-        except Invalid as problem:
-            problem.field = {"agent": "preset", "instructions": "system_prompt"}.get(
-                problem.field, problem.field
-            )
-            raise
-        ignored = sorted(set(given) - set(form.fields))
+        ignored = sorted(set(request.data) - set(BeginChat().fields))
         return Response({"conversation_id": conversation.uid, "ignored": ignored})
 
     def _agent(self, wanted: str) -> Agent:

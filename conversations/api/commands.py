@@ -6,7 +6,7 @@ decided here but which action is meant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -15,12 +15,17 @@ from django.utils.translation import gettext as _
 from accounts.models import TokenScope, User
 from conversations.actions import messages
 from conversations.actions.approvals import decide_approval
+from conversations.actions.setaside import set_aside
 from conversations.approvals import approval_of
+from conversations.decisions import HOLDING_BACK
+from conversations.judging import kit_of
 from conversations.models import Approval, Conversation, Event
 from conversations.socketframes import KEY_CHARACTERS
 from harness.errors import AlreadyDecided, Conflict, NotFound
 from harness.events import RequiresAction, SessionStatusIdle
 from harness.patterns import input_hash
+from harness.policy import Situation, Verdict
+from harness.tools import Effect
 
 from .facts import TableFacts
 from .incoming import (
@@ -31,6 +36,7 @@ from .incoming import (
     Interrupt,
     Message,
     PlanApproval,
+    SetAside,
     Toggle,
 )
 from .projection import PLAN_TOOL, CallFacts
@@ -39,17 +45,22 @@ APPROVE, AUTO_APPROVE = "approve", "auto_approve"
 
 
 def scope_of(frame: Incoming) -> TokenScope:
-    """What a token needs for this frame. Switching approvals off answers questions before they are
-    asked, so it takes the same scope."""
+    """What a token needs for this frame. To switch off what holds the agent back answers questions
+    before they are asked, so it takes the same scope."""
     if isinstance(frame, ApprovalResponse | PlanApproval):
         return TokenScope.APPROVALS_DECIDE
-    if isinstance(frame, Toggle) and frame.feature == "approval" and not frame.enabled:
+    if isinstance(frame, Toggle) and frame.feature in HOLDING_BACK and not frame.enabled:
         return TokenScope.APPROVALS_DECIDE
     return TokenScope.CONVERSATIONS_WRITE
 
 
-def act(frame: Incoming, *, actor: User, conversation: Conversation) -> list[Frame]:
-    """Do what `frame` asks; what its sender is answered. Raises `Declined`."""
+def act(
+    frame: Incoming, *, actor: User, conversation: Conversation, shown: Collection[str] = ()
+) -> list[Frame]:
+    """Do what `frame` asks; what its sender is answered. Raises `Declined`.
+
+    `shown` are the requests that its socket was told of.
+    """
     match frame:
         case Message():
             return [_accepted(frame, _post(actor, conversation, frame))]
@@ -58,7 +69,14 @@ def act(frame: Incoming, *, actor: User, conversation: Conversation) -> list[Fra
         case Interrupt() | Cancel():
             return [_accepted(frame, messages.stop(actor=actor, conversation=conversation))]
         case ApprovalResponse():
-            return [_accepted(frame, _answer(frame, actor, conversation))]
+            event = _answer(frame, actor, conversation, shown)
+            accepted = _accepted(frame, event)
+            if frame.decision == AUTO_APPROVE:
+                accepted["auto_approve"] = _promise(conversation)
+            return [accepted]
+        case SetAside():
+            aside = set_aside(actor=actor, conversation=conversation, event_uid=frame.event_id)
+            return [_accepted(frame, aside)]
         case PlanApproval():
             return _plan(frame, actor, conversation)
         case Toggle():
@@ -89,16 +107,19 @@ def _post(
     )
 
 
-def _answer(frame: ApprovalResponse, actor: User, conversation: Conversation) -> Event | None:
+def _answer(
+    frame: ApprovalResponse, actor: User, conversation: Conversation, shown: Collection[str]
+) -> Event | None:
     """The answer to one request, for all its calls or the named ones; all of them or none.
 
     Allowing holds for what the request showed: a call whose input was changed since, or that was asked
     about anew, is not allowed by it. Denying always does.
     """
     with transaction.atomic():
+        request_id = frame.request_id or _only_request(conversation, shown)
         asked = [
             call
-            for call in _asked(conversation, frame.request_id)
+            for call in _asked(conversation, request_id)
             if call.name != PLAN_TOOL and not call.custom
         ]
         if frame.tool_use_ids is not None:
@@ -124,13 +145,69 @@ def _answer(frame: ApprovalResponse, actor: User, conversation: Conversation) ->
     ).latest("seq")
 
 
+def _only_request(conversation: Conversation, shown: Collection[str]) -> str:
+    """What an answer means that names no request. Raises `Conflict` for none that is open, and for one
+    that its sender cannot have seen: a second click answers no later question."""
+    request_id, calls = open_questions(conversation)
+    if not any(call.name != PLAN_TOOL and not call.custom for call in calls):
+        raise Conflict(
+            _("No approval is asked for now, so it is not clear what this answers."),
+            hint=_("Wait for `tool_approval_request`, and send its `request_id`."),
+        )
+    if request_id not in shown:
+        raise Conflict(
+            _("This answer names no request; one is open that this socket was not sent: %(id)s.")
+            % {"id": request_id},
+            hint=_("Look at what it asks, and send its `request_id`."),
+        )
+    return request_id
+
+
+def _promise(conversation: Conversation) -> Frame:
+    """What `auto_approve` came to: which tools ask on, because rules demand it that no answer in a
+    conversation may lift."""
+    conversation.refresh_from_db()
+    kit, features = kit_of(conversation), conversation.features
+    situation = Situation(features)
+    asks = sorted(
+        name
+        for name, tool in kit.tools.items()
+        if kit.policy.offers(tool, features)
+        and kit.policy.judge(tool, name, situation).verdict is Verdict.ASK
+    )
+    outside = sorted(
+        name
+        for name, tool in kit.tools.items()
+        if tool.effect is Effect.OUTSIDE and kit.policy.offers(tool, features) and name not in asks
+    )
+    said = []
+    if asks:
+        said.append(
+            _("Rules that an answer here cannot lift still ask before these: %(tools)s.")
+            % {"tools": ", ".join(asks)}
+        )
+    if outside:
+        said.append(
+            _("After untrusted content these ask until a person speaks again: %(tools)s.")
+            % {"tools": ", ".join(outside)}
+        )
+    return {
+        "holds": not asks and not outside,
+        "asks_still": asks,
+        "asks_after_untrusted_content": outside,
+        "message": " ".join(said) or _("Nothing more is asked in this conversation."),
+    }
+
+
 def _decide(
     frame: ApprovalResponse, actor: User, approval: Approval, shown: CallFacts, *, key: str | None
 ) -> None:
     allow = frame.decision in (APPROVE, AUTO_APPROVE)  # of any type: no set
     # What the switch does not ask about, a rule does: it is told to let such calls pass here.
     by_rule = approval.may_be_settled and approval.rule_level != "conversation"
-    for_good = frame.decision == AUTO_APPROVE and by_rule
+    # Where people are asked for, a service account's answer holds for one call.
+    for_one_call = actor.is_service and approval.wants_people
+    for_good = frame.decision == AUTO_APPROVE and by_rule and not for_one_call
     decide_approval(
         actor=actor,
         approval=approval,

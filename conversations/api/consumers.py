@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from accounts.api.throttling import count_request
 from accounts.models import TokenScope
 from conversations import protocol
 from conversations.following import FollowingConsumer, Gone, after_in, in_thread
+from conversations.hub import Delta
 from conversations.joining import Joining
 from conversations.models import Conversation, Event
 from conversations.socketframes import Refused
@@ -31,13 +33,15 @@ from .commands import act, open_questions, scope_of
 from .facts import TableFacts, effort_of
 from .incoming import Frame, error
 from .projection import Framed, Told, frames_of, questions
-from .stream import Ledger, Whole
+from .stream import Ledger, LineUp, Placed, PlacedSnapshot, Whole
 from .visitors import Look, Visitor
 
 logger = logging.getLogger(__name__)
 
 EVENTS_A_READ = 200
 """Of a log that is long behind; the rest follows in further reads."""
+REQUESTS_REMEMBERED = 20
+"""Of those that were sent: an answer that names none means one of them."""
 FIRST_FRAME_SECONDS = 10.0
 """How long a socket that showed no token has for its first frame."""
 
@@ -51,6 +55,8 @@ class Batch:
     """What frames of thinking say."""
     frames: Sequence[Framed] = ()
     more: bool = False
+    last: int = 0
+    """The last event of the log when it was read."""
 
 
 _joining: Joining[Batch] = Joining(in_thread)
@@ -61,6 +67,8 @@ class ChatConsumer(FollowingConsumer):
         self.prepare()
         self._look: Look | None = None
         self._ledger = Ledger()
+        self._line_up = LineUp()
+        self._shown: deque[str] = deque(maxlen=REQUESTS_REMEMBERED)
         self._fresh = True
         self._waiting: asyncio.TimerHandle | None = None
         offered = self.scope.get("subprotocols", ())
@@ -218,7 +226,8 @@ class ChatConsumer(FollowingConsumer):
         for row in rows:
             frames += frames_of(Told(row.seq, row.uid, row.created_at, row.value), facts)
             seq = row.seq
-        return Batch(seq, effort_of(conversation), frames, more=len(rows) == EVENTS_A_READ)
+        more = len(rows) == EVENTS_A_READ
+        return Batch(seq, effort_of(conversation), frames, more, conversation.last_seq)
 
     def _read_in_language(self) -> Batch:
         with translation.override(self._language):
@@ -230,11 +239,29 @@ class ChatConsumer(FollowingConsumer):
         self._seen = conversation.last_seq
         request_id, calls = open_questions(conversation)
         asked = questions(request_id, calls)
-        return Batch(conversation.last_seq, effort_of(conversation), asked)
+        last = conversation.last_seq
+        return Batch(last, effort_of(conversation), asked, last=last)
 
     def opening(self, snapshot: protocol.Snapshot, first: Any) -> Sequence[Any]:
         ready: Frame = {"type": "ready", "conversation_id": self._uid, "last_seq": first.seq}
-        return (ready, first, snapshot)
+        # What is arriving comes behind all of the log, of which this may be the first page only.
+        self._nudged = max(self._nudged, first.last)
+        return (ready, first, PlacedSnapshot(snapshot.blocks, after=self._nudged))
+
+    def piece(self, delta: Delta) -> protocol.Piece:
+        return Placed(
+            delta.block, delta.kind, delta.offset, delta.text, delta.continues, after=self._nudged
+        )
+
+    async def fresh_snapshot(self) -> protocol.Snapshot:
+        snapshot = await super().fresh_snapshot()
+        # Asked afterwards: what it holds may be newer than the last nudge that was heard.
+        last = await self._in_thread(self._last_seq)
+        return PlacedSnapshot(snapshot.blocks, after=last)
+
+    def _last_seq(self) -> int:
+        found = Conversation.objects.filter(uid=self._uid).values_list("last_seq", flat=True)
+        return found.first() or 0
 
     async def write(self, item: Any) -> None:
         match item:
@@ -244,20 +271,29 @@ class ChatConsumer(FollowingConsumer):
                     await self._say(
                         self._ledger.whole(frame) if isinstance(frame, Whole) else frame
                     )
+                for held in self._line_up.told(item.seq):
+                    await self._stream(held)
+                if self._line_up.overflown:
+                    self._line_up.overflown = False
+                    self._outbox.catch_up()
                 if item.more:
                     self._news.set()
-            case protocol.Piece():
-                for frame in self._ledger.piece(item):
-                    await self._say(frame)
-            case protocol.Snapshot():
-                for frame in self._ledger.snapshot(item):
-                    await self._say(frame)
+            case Placed() | PlacedSnapshot():
+                if self._line_up.is_next(item, self._ledger):
+                    await self._stream(item)
             case protocol.Closed():
                 pass
             case _:
                 await self._say(item)
 
+    async def _stream(self, item: Placed | PlacedSnapshot) -> None:
+        ledger = self._ledger
+        for frame in ledger.piece(item) if isinstance(item, Placed) else ledger.snapshot(item):
+            await self._say(frame)
+
     async def _say(self, frame: Frame) -> None:
+        if frame["type"] == "tool_approval_request":
+            self._shown.append(frame["request_id"])
         await self.send_text(encode(frame))
 
     # --- commands ---------------------------------------------------------------------------------
@@ -303,7 +339,8 @@ class ChatConsumer(FollowingConsumer):
         visitor.require(scope_of(frame))
         if visitor.caller is not None:
             count_request(visitor.caller.token, writes=True)
-        return act(frame, actor=visitor.user, conversation=conversation)
+        shown = tuple(self._shown)
+        return act(frame, actor=visitor.user, conversation=conversation, shown=shown)
 
 
 def encode(frame: Frame) -> str:

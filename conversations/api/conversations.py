@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from accounts.models import TokenScope
+from conversations.actions.background import cancel_all_background
 from conversations.actions.conversations import delete_conversation
 from conversations.models import Conversation, Usage
 
@@ -16,7 +17,7 @@ from .base import ApiView
 from .facts import wire_effort
 from .pages import cursor_of, encode_cursor, limit_of, page
 from .schema import CURSOR, LIMIT, answers, listed
-from .serializers import ConversationDetail, ConversationRow, Deleted
+from .serializers import BackgroundEnded, ConversationDetail, ConversationRow, Deleted
 from .transcript import messages_after, waiting
 
 MOST_GENERATIONS = 10
@@ -77,7 +78,7 @@ class ConversationView(ApiView):
                 "id": conversation.uid,
                 "title": conversation.title or None,
                 "system_prompt": conversation.overrides.get("instructions"),
-                "preset": agent.name,
+                "preset": conversation.preset or agent.name,
                 "preset_id": agent.uid,
                 "enable_teams": features.teams,
                 "enable_tracing": features.tracing,
@@ -108,6 +109,20 @@ class ConversationView(ApiView):
     def delete(self, request: Any, uid: str) -> Response:
         delete_conversation(actor=self.actor, conversation=self.find_conversation(uid))
         return Response({"status": "deleted"})
+
+
+class BackgroundView(ApiView):
+    scopes = {"DELETE": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_background_destroy",
+        summary="End all background commands of a conversation",
+        tags=["Conversations"],
+        responses=answers(BackgroundEnded, 401, 403, 404),
+    )
+    def delete(self, request: Any, uid: str) -> Response:
+        ended = cancel_all_background(actor=self.actor, conversation=self.find_conversation(uid))
+        return Response({"ended": ended})
 
 
 def family(conversation: Conversation) -> list[int]:

@@ -17,6 +17,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from conversations.restwords import explained
 from harness.errors import (
     AgentError,
     Conflict,
@@ -64,53 +65,64 @@ CODES: tuple[tuple[str, int, str], ...] = (
 
 def handle(problem: Exception, context: dict[str, Any]) -> Response:
     """What DRF calls an exception handler; answers everything."""
-    status, error, headers = _explained(problem)
+    status, error, headers = _explained(problem, context.get("view"))
     set_rollback()
     if status == 500:
         logger.error("A request to %s failed", context["request"].path, exc_info=problem)
     return Response({"error": error}, status=status, headers=headers)
 
 
-def _explained(problem: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
+def _explained(problem: Exception, view: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
     match problem:
         case AgentError():
             return _of_ours(problem)
-        case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
-            hint = _("Send a token: `Authorization: Bearer …` or `x-api-key: …`.")
-            headers = {"WWW-Authenticate": "Bearer"}
-            return 401, body("anonymous", str(problem.detail), hint), headers
-        case exceptions.PermissionDenied():
-            code = "csrf_failed" if "CSRF" in str(problem.detail) else "forbidden"
-            return 403, body(code, str(problem.detail)), {}
+        case exceptions.APIException() if problem.status_code < 500:
+            return _of_rest(problem, view)
         case DjangoPermissionDenied():
-            return 403, body("forbidden", _("You may not do this.")), {}
-        case Http404() | exceptions.NotFound():
-            return 404, body("not_found", _("There is nothing here.")), {}
-        case exceptions.MethodNotAllowed():
-            return 405, body("method_not_allowed", str(problem.detail)), {}
-        case exceptions.NotAcceptable():
-            hint = _("Accept application/json.")
-            return 406, body("not_acceptable", str(problem.detail), hint), {}
-        case exceptions.UnsupportedMediaType():
-            return 415, body("unsupported_media_type", str(problem.detail)), {}
-        case exceptions.ParseError():
-            hint = _("Send one JSON object, or a correct multipart form.")
-            return 422, body("bad_json", str(problem.detail), hint), {}
-        case exceptions.ValidationError():
-            field, message = _first(problem.detail)
-            return 422, body("invalid", message, field=field), {}
+            return _of_rest(exceptions.PermissionDenied(), view)
+        case Http404():
+            return _of_rest(exceptions.NotFound(), view)
         case RequestDataTooBig():
-            return 413, body("too_large", _("The body is too long.")), {}
+            return 413, body("too_large", _("The body is too long."), _("Send less.")), {}
         case TooManyFilesSent() | SuspiciousOperation():
-            return 422, body("invalid", _("The request is not well formed.")), {}
+            hint = _("Send a form as multipart/form-data with a few files.")
+            return 422, body("invalid", _("The request is not well formed."), hint), {}
         case _:
             hint = _("Try again; if it keeps failing, tell whoever runs this server.")
             return 500, body("internal", _("The server could not do this."), hint), {}
 
 
+_REST: tuple[tuple[type[exceptions.APIException], int, str], ...] = (
+    (exceptions.NotAuthenticated, 401, "anonymous"),
+    (exceptions.AuthenticationFailed, 401, "anonymous"),
+    (exceptions.PermissionDenied, 403, "forbidden"),
+    (exceptions.NotFound, 404, "not_found"),
+    (exceptions.MethodNotAllowed, 405, "method_not_allowed"),
+    (exceptions.NotAcceptable, 406, "not_acceptable"),
+    (exceptions.UnsupportedMediaType, 415, "unsupported_media_type"),
+    (exceptions.ParseError, 422, "bad_json"),
+    (exceptions.APIException, 422, "invalid"),
+)
+
+
+def _of_rest(
+    problem: exceptions.APIException, view: Any
+) -> tuple[int, dict[str, Any], dict[str, str]]:
+    status, code = next((s, code) for kind, s, code in _REST if isinstance(problem, kind))
+    if status == 403 and "CSRF" in str(problem.detail):
+        code = "csrf_failed"
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return status, body(code, *explained(problem, view)), headers
+
+
 def _of_ours(problem: AgentError) -> tuple[int, dict[str, Any], dict[str, str]]:
     field = problem.field if isinstance(problem, Invalid) else ""
-    error = body(problem.code, str(problem.message), str(problem.hint), field)
+    hint = str(problem.hint)
+    if not hint and isinstance(problem, NotFound):
+        hint = _("Check the id; what is somebody else's is not found either.")
+    error = body(problem.code, str(problem.message), hint, field)
+    if isinstance(problem, Invalid) and problem.faults:
+        error["faults"] = [body(f.code, f.rule, f.remedy, f.field) for f in problem.faults]
     headers = {"Retry-After": str(problem.retry_after)} if isinstance(problem, TooMany) else {}
     for kind, status in STATUSES:
         if isinstance(problem, kind):
@@ -120,14 +132,3 @@ def _of_ours(problem: AgentError) -> tuple[int, dict[str, Any], dict[str, str]]:
 
 def body(code: str, message: str, hint: str = "", field: str = "") -> dict[str, Any]:
     return {"code": code, "message": message, "hint": hint, "field": field}
-
-
-def _first(detail: Any, field: str = "") -> tuple[str, str]:
-    """The first of the things that are wrong, and where."""
-    if isinstance(detail, dict) and detail:
-        name, inner = next(iter(detail.items()))
-        below = "" if name == "non_field_errors" else str(name)
-        return _first(inner, f"{field}.{below}".strip("."))
-    if isinstance(detail, list) and detail:
-        return _first(next((item for item in detail if item), ""), field)
-    return field, str(detail)

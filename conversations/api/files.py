@@ -22,6 +22,7 @@ from conversations.models import Conversation
 from conversations.models.environment import DEFAULT_UPLOAD_LIMIT
 from conversations.uploads import LimitedUploadHandler, received
 from harness.errors import Forbidden, Invalid, NotFound
+from harness.refusals import not_among
 from tools_app.confinement import parse_path
 from tools_app.workspace import Entry, Workspace, workspace_for
 
@@ -180,7 +181,7 @@ class UploadView(FilesView):
         allowed_path(subdir)
         overwrite = request.query_params.get("overwrite", "true").lower()
         if overwrite not in {"true", "false"}:
-            raise Invalid(_("overwrite: true or false is needed."), field="overwrite")
+            raise not_among("overwrite", overwrite, ("true", "false"))
         stored = add_files(
             actor=self.actor,
             conversation=conversation,

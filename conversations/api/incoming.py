@@ -61,10 +61,11 @@ class Cancel(_Incoming):
 
 class ApprovalResponse(_Incoming):
     """`request_id` is that of the request which is answered: an answer to any other changes nothing.
-    A decision that is missing or unknown means deny (S-74)."""
+    Without it, as clients of seed OA send it, it answers the one that is open and was shown to this
+    socket. A decision that is missing or unknown means deny (S-74)."""
 
     type: Literal["tool_approval_response"] = "tool_approval_response"
-    request_id: Annotated[str, Field(min_length=1, max_length=40)]
+    request_id: Annotated[str, Field(min_length=1, max_length=40)] | None = None
     decision: Any = "deny"
     tool_use_ids: (
         Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=200)] | None
@@ -90,6 +91,13 @@ class Toggle(_Incoming):
         return self.type.removeprefix("toggle_")
 
 
+class SetAside(_Incoming):
+    """Ours: leaves a message, or what a call was answered, out of what the model is sent."""
+
+    type: Literal["set_aside"] = "set_aside"
+    event_id: Annotated[str, Field(min_length=1, max_length=40)]
+
+
 class Ping(_Incoming):
     type: Literal["ping"] = "ping"
 
@@ -101,7 +109,9 @@ class Auth(_Incoming):
     token: Annotated[str, Field(min_length=1, max_length=500)] = Field(repr=False)
 
 
-Incoming = Message | Interrupt | Cancel | ApprovalResponse | PlanApproval | Toggle | Ping | Auth
+Incoming = (
+    Message | Interrupt | Cancel | ApprovalResponse | PlanApproval | Toggle | SetAside | Ping | Auth
+)
 
 TYPES: tuple[str, ...] = (
     "message",
@@ -113,6 +123,7 @@ TYPES: tuple[str, ...] = (
     "toggle_teams",
     "toggle_approval",
     "toggle_tracing",
+    "set_aside",
     "ping",
     "auth",
 )
@@ -127,7 +138,8 @@ def error(code: str, message: str, hint: str = "", key: str | None = None) -> Fr
 
 
 def refusal(refused: Refused) -> Frame:
-    return error(refused.code, refused.message, refused.hint, refused.key)
+    said = error(refused.code, refused.message, refused.hint, refused.key)
+    return {**said, "field": refused.field} if refused.field else said
 
 
 def parse(text: str | None) -> Incoming:

@@ -30,7 +30,9 @@ def limit_of(request: Any, default: int = DEFAULT_LIMIT) -> int:
         given.isascii() and given.isdigit() and len(given) < 5 and 1 <= int(given) <= MAX_LIMIT
     ):
         raise Invalid(
-            _("limit: A number from 1 to %(most)d is needed.") % {"most": MAX_LIMIT}, field="limit"
+            _("limit: A number from 1 to %(most)d is needed.") % {"most": MAX_LIMIT},
+            field="limit",
+            hint=_("Send one of these, or leave it out."),
         )
     return int(given)
 

@@ -21,6 +21,7 @@ from harness.events import (
     BackgroundFinished,
     BackgroundStarted,
     BudgetReached,
+    ContentSetAside,
     EndTurn,
     Event,
     InputTaken,
@@ -157,6 +158,8 @@ def _frames(told: Told, facts: Facts) -> Sequence[Framed]:
             return [{"type": "message_edited", "message_id": event.event_id, "content": said}]
         case MessageWithdrawn():
             return [{"type": "message_withdrawn", "message_id": event.event_id}]
+        case ContentSetAside():
+            return [{"type": "set_aside", "event_id": event.event_id, "reason": event.reason}]
         case InputTaken():
             return [
                 {
@@ -181,6 +184,7 @@ def _frames(told: Told, facts: Facts) -> Sequence[Framed]:
                     "code": problem.code,
                     "message": problem.message,
                     "hint": problem.hint,
+                    **({"event_ids": list(problem.event_ids)} if problem.event_ids else {}),
                 }
             ]
         case SessionUpdated():

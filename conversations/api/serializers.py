@@ -12,11 +12,23 @@ from rest_framework import serializers
 EFFORTS = ("high", "max")
 
 
+class FaultBody(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField()
+    field = serializers.CharField()
+
+
 class ErrorBody(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="Stable; see the table of codes.")
     message = serializers.CharField(help_text="What is wrong, for a person.")
     hint = serializers.CharField(help_text="What to do about it; may be empty.")
     field = serializers.CharField(help_text="Which input it is about; may be empty.")
+    faults = FaultBody(
+        many=True,
+        required=False,
+        help_text="Of a body: all that is wrong with it, up to ten; the first is the one above.",
+    )
 
 
 class ErrorAnswer(serializers.Serializer[Any]):
@@ -112,7 +124,7 @@ class ConversationDetail(serializers.Serializer[Any]):
     id = serializers.CharField()
     title = serializers.CharField(allow_null=True)
     system_prompt = serializers.CharField(allow_null=True)
-    preset = serializers.CharField()
+    preset = serializers.CharField(help_text="As it was sent; else the agent's name.")
     preset_id = serializers.CharField()
     enable_teams = serializers.BooleanField()
     enable_tracing = serializers.BooleanField()
@@ -193,6 +205,24 @@ class Uploaded(serializers.Serializer[Any]):
     uploaded = serializers.ListField(child=serializers.CharField(), help_text="Relative paths.")
 
 
+class BackgroundEnded(serializers.Serializer[Any]):
+    ended = serializers.IntegerField(help_text="How many ran; their end is told in the log.")
+
+
+class UseTool(serializers.Serializer[Any]):
+    name = StrictText(max_length=64, help_text="One of GET /api/tools with `direct`.")
+    arguments = serializers.DictField(required=False, help_text="By the tool's input schema.")
+    conversation_id = StrictText(
+        required=False, max_length=64, help_text="Whose workspace it reads; an empty one without."
+    )
+
+
+class ToolUsed(serializers.Serializer[Any]):
+    content = serializers.ListField(child=serializers.DictField(), help_text="Content blocks.")
+    is_error = serializers.BooleanField(help_text="The tool itself refused, in words.")
+    untrusted = serializers.BooleanField(help_text="It shows what strangers wrote.")
+
+
 class AuthConfig(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     google_client_id = serializers.CharField(allow_blank=True)
@@ -214,3 +244,25 @@ class Me(serializers.Serializer[Any]):
 class Health(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=["ok", "unavailable"])
     model = serializers.CharField()
+
+
+class NamedThing(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+
+
+class DefaultsShape(serializers.Serializer[Any]):
+    preset = NamedThing()
+    environment = NamedThing()
+
+
+class NewDefaults(serializers.Serializer[Any]):
+    preset = StrictText(required=False, allow_null=True, max_length=200, help_text="Id or name.")
+    environment = StrictText(
+        required=False, allow_null=True, max_length=200, help_text="Id or name."
+    )
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        fields["for"] = serializers.ChoiceField(choices=["me", "organisation"], required=False)
+        return fields

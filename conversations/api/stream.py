@@ -1,7 +1,8 @@
 """Which text of each block one client has been sent, so that nothing is repeated and nothing missing.
 
 Deltas may be lost, coalesced or repeated by a snapshot; the stored event has the whole. What goes
-out, joined in order, is exactly the stored text (S-10). Pure: sending is the consumer's part.
+out, joined in order, is exactly the stored text (S-10). No text goes out before the events that it
+comes behind. Pure: sending is the consumer's part.
 """
 
 from __future__ import annotations
@@ -27,6 +28,21 @@ REMEMBERED = 500
 """Finished blocks of which late deltas are still recognised; they come within moments or not at all."""
 
 
+MAX_HELD = 64 * 1024
+"""Characters of streaming text that may wait for the log; a snapshot replaces more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Piece):
+    after: int = 0
+    """The event of the log that it comes behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSnapshot(Snapshot):
+    after: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """A block that ended, as the log has it. `extra` is what else its last frame says (`seq`, …)."""
@@ -50,6 +66,10 @@ class Ledger:
         """The part of a delta that is new; nothing if something before it is missing, which the next
         snapshot or the stored text brings."""
         return self._grow(piece.block, piece.kind, piece.offset, piece.text)
+
+    def has_begun(self, block: str) -> bool:
+        """Whether some of the block was sent, and it has not ended."""
+        return block in self._sent
 
     def snapshot(self, snapshot: Snapshot) -> list[Frame]:
         return [
@@ -89,3 +109,42 @@ class Ledger:
         if kind == "thinking":
             frame["effort"] = self.effort
         return {**frame, **about}
+
+
+class LineUp:
+    """Streaming text that came sooner than the events before it, which take the road of the log."""
+
+    def __init__(self) -> None:
+        self._told = 0
+        self._held: list[Placed | PlacedSnapshot] = []
+        self._characters = 0
+        self.overflown = False
+        """Some was dropped; a snapshot is needed."""
+
+    def is_next(self, item: Placed | PlacedSnapshot, ledger: Ledger) -> bool:
+        """Whether `item` may go out now; otherwise `told` gives it back when it may."""
+        if isinstance(item, Placed) and ledger.has_begun(item.block):
+            return True
+        if item.after <= self._told:
+            return True
+        self._characters += _length(item)
+        if self._characters > MAX_HELD:
+            self._held, self._characters, self.overflown = [], 0, True
+        else:
+            self._held.append(item)
+        return False
+
+    def told(self, seq: int) -> list[Placed | PlacedSnapshot]:
+        """What may go out now that the log was told up to event `seq`, in the order in which it came."""
+        self._told = max(self._told, seq)
+        ready = [item for item in self._held if item.after <= self._told]
+        if ready:
+            self._held = [item for item in self._held if item.after > self._told]
+            self._characters = sum(map(_length, self._held))
+        return ready
+
+
+def _length(item: Placed | PlacedSnapshot) -> int:
+    if isinstance(item, Placed):
+        return len(item.text)
+    return sum(len(block.text) for block in item.blocks)

@@ -21,9 +21,15 @@ urlpatterns = [
     path(
         "api/conversations/<id:uid>", conversations.ConversationView.as_view(), name="conversation"
     ),
+    path(
+        "api/conversations/<id:uid>/background",
+        conversations.BackgroundView.as_view(),
+        name="background",
+    ),
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),
     path("api/skills", catalogue.SkillsView.as_view(), name="skills"),
     path("api/presets", catalogue.PresetsView.as_view(), name="presets"),
+    path("api/defaults", catalogue.DefaultsView.as_view(), name="defaults"),
     path("api/files/<id:uid>/<anything:path>", files.DownloadView.as_view(), name="file"),
     path("api/workspace/upload", files.UploadView.as_view(), name="upload"),
     path("api/workspace/files", files.WorkspaceFilesView.as_view(), name="workspace-files"),

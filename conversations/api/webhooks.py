@@ -18,9 +18,11 @@ from accounts.models import TokenScope
 from accounts.permissions import require_manager
 from conversations.actions import webhooks as actions
 from conversations.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from harness.errors import Invalid, NotFound
+from harness.errors import NotFound
+from harness.refusals import not_among
 
 from .base import ApiView
+from .bodies import read_body
 from .pages import cursor_of, encode_cursor, limit_of, page
 from .schema import CURSOR, LIMIT, answers, listed
 from .serializers import Deleted
@@ -101,17 +103,8 @@ class WebhookView(ApiView):
         return found
 
     def given(self, kind: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """The body's fields. Raises `Invalid` for one that nobody knows."""
-        body = kind(data=self.request.data)
-        body.is_valid(raise_exception=True)
-        unknown = [name for name in self.request.data if name not in body.fields]
-        if unknown:
-            raise Invalid(
-                _("There is no field “%(name)s” here.") % {"name": str(unknown[0])[:60]},
-                field=str(unknown[0])[:60],
-                hint=_("Choose from: %(names)s.") % {"names": ", ".join(body.fields)},
-            )
-        return dict(body.validated_data)
+        """The body's fields. Raises `Invalid` for what is wrong, or that nobody knows."""
+        return read_body(kind, self.request.data)
 
 
 class WebhooksView(WebhookView):
@@ -242,12 +235,7 @@ class DeliveriesView(WebhookView):
         state = request.query_params.get("state")
         if state is not None:
             if state not in WebhookDelivery.State.values:
-                raise Invalid(
-                    _("There is no such state."),
-                    field="state",
-                    hint=_("Choose from: %(names)s.")
-                    % {"names": ", ".join(WebhookDelivery.State.values)},
-                )
+                raise not_among("state", state, WebhookDelivery.State.values)
             rows = rows.filter(state=state)
         if cursor:
             rows = rows.filter(pk__lt=cursor[0])

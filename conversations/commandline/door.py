@@ -56,7 +56,7 @@ class Door(Protocol):
     def describe(self, uid: str) -> Summary: ...
 
     def begin(self, *, agent: str, environment: str, title: str) -> str:
-        """Start a conversation and return its id. Empty: the person's default, else the first on offer."""
+        """Start a conversation and return its id. Empty: what begins where nobody chose."""
 
     def post(self, uid: str, text: str, *, interrupt: bool = False) -> None: ...
 
@@ -72,6 +72,9 @@ class Door(Protocol):
         edited: dict[str, Any] | None = None,
     ) -> None:
         """`edited`: what the call shall run with in place of what the agent asked for."""
+
+    def set_aside(self, uid: str, event: str) -> None:
+        """Go on without a message or a result that a model service refuses."""
 
     def wake(self, uid: str) -> None: ...
 

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -25,8 +24,10 @@ from conversations.actions.conversations import (
     find_environment,
 )
 from conversations.actions.messages import decide_call, post_message, stop
+from conversations.actions.setaside import set_aside
+from conversations.defaults import default_agent, default_environment
 from conversations.hub import hub
-from conversations.models import Agent, Conversation, Environment, Event, Preference
+from conversations.models import Agent, Conversation, Environment, Event
 from conversations.models.conversation import ConversationQuerySet
 from conversations.wakes import wake
 from harness.errors import Invalid, NotFound
@@ -125,6 +126,9 @@ class LocalDoor:
             edited_input=edited,
         )
 
+    def set_aside(self, uid: str, event: str) -> None:
+        set_aside(actor=self._person, conversation=self._own(uid), event_uid=event)
+
     def wake(self, uid: str) -> None:
         wake(self._own(uid).pk)
 
@@ -196,25 +200,14 @@ class LocalDoor:
     def _agent(self, wanted: str) -> Agent:
         if wanted:
             return find_agent(actor=self._person, organisation=self._organisation, wanted=wanted)
-        offered = Agent.objects.visible_to(self._person).usable_in(self._organisation).on_offer()
-        preferred = Preference.objects.filter(user=self._person).values("default_agent")
-        for agent in chain(offered.filter(pk__in=preferred), offered[:1]):
-            return agent
-        raise Invalid("No agent is on offer.", field="agent", hint="Staff can make one.")
+        return default_agent(self._person, self._organisation)
 
     def _environment(self, wanted: str) -> Environment:
         if wanted:
             return find_environment(
                 actor=self._person, organisation=self._organisation, wanted=wanted
             )
-        visible = Environment.objects.visible_to(self._person)
-        offered = visible.usable_in(self._organisation).on_offer()
-        preferred = Preference.objects.filter(user=self._person).values("default_environment")
-        for environment in chain(offered.filter(pk__in=preferred), offered[:1]):
-            return environment
-        raise Invalid(
-            "No environment is on offer.", field="environment", hint="Staff can make one."
-        )
+        return default_environment(self._person, self._organisation)
 
 
 @contextmanager

@@ -89,6 +89,10 @@ class RemoteDoor:
             answer["x_edited_input"] = edited
         self._declining(lambda: self._sessions.events.send(uid, events=[answer]))
 
+    def set_aside(self, uid: str, event: str) -> None:
+        address, body = f"/v1/sessions/{uid}/x_set_aside", {"event_id": event}
+        self._declining(lambda: self._client.post(address, cast_to=object, body=body))
+
     def wake(self, uid: str) -> None:
         self._declining(
             lambda: self._client.post(f"/v1/sessions/{uid}/wake", cast_to=object, body={})
@@ -207,12 +211,23 @@ def _summary(session: Any) -> Summary:
 
 
 def _pick(offered: Any, wanted: str, kind: str) -> str:
-    """The id of the one with this id or name; the first one where nothing is wanted."""
-    names = []
+    """The id of the one with this id or name; the first one where nothing is wanted. A name that
+    several have is refused."""
+    names, called = [], []
     for one in offered:
-        if wanted in {"", one.id, one.name}:
+        if wanted in {"", one.id}:
             return str(one.id)
+        if one.name == wanted:
+            called.append(str(one.id))
         names.append(one.name)
+    if len(called) == 1:
+        return called[0]
+    if called:
+        raise Invalid(
+            f"More than one {kind} is called “{wanted}”.",
+            field=kind,
+            hint=f"Give the id of the one you mean: {', '.join(called[:20])}",
+        )
     raise Invalid(
         f"The {kind} “{wanted}” is not on offer." if wanted else f"No {kind} is on offer.",
         field=kind,

@@ -14,7 +14,7 @@ from .foreign import ForeignMark
 from .notice import Seen, WaitNotice
 from .partial import PartialBlock
 from .policyrule import PolicyRule
-from .preference import Preference
+from .preference import Defaults, Preference
 from .prompt import Prompt
 from .removal import Removal
 from .request_key import RequestKey
@@ -22,7 +22,7 @@ from .run import Run
 from .search_entry import SearchEntry
 from .seat import SeatWait
 from .sharedfile import SharedDraft, SharedVersion
-from .stored_file import FileResource, StoredFile
+from .stored_file import FileResource, OutputFile, StoredFile
 from .ticket import SocketTicket
 from .trace import ModelTrace
 from .usage import ModelPrice, Usage
@@ -44,6 +44,7 @@ __all__ = [
     "BudgetStop",
     "Conversation",
     "DeadLetter",
+    "Defaults",
     "Environment",
     "EnvironmentKey",
     "Event",
@@ -52,6 +53,7 @@ __all__ = [
     "HandedCall",
     "ModelPrice",
     "ModelTrace",
+    "OutputFile",
     "PartialBlock",
     "PolicyRule",
     "Preference",

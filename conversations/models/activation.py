@@ -5,18 +5,11 @@ For operators and for finding out afterwards; no decision rests on it. `activati
 
 from __future__ import annotations
 
-from typing import Self
-
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from .conversation import Conversation
 from .run import Run
-
-
-class ActivationQuerySet(models.QuerySet["Activation"]):
-    def newest_first(self) -> Self:
-        return self.order_by("-id")
 
 
 class Activation(models.Model):
@@ -47,8 +40,6 @@ class Activation(models.Model):
     detail = models.CharField(_("detail"), max_length=200, blank=True)
     """Why it rests, or what broke."""
     created_at = models.DateTimeField(_("at"), auto_now_add=True)
-
-    objects = ActivationQuerySet.as_manager()
 
     class Meta:
         ordering = ["-id"]

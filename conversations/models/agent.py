@@ -17,7 +17,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
-from harness.agentconfig import AgentConfig
+from harness.agentconfig import STORED, AgentConfig
 from harness.ids import new_id
 
 KEPT_CONFIGS = 100
@@ -34,13 +34,13 @@ def read_config(stored: Mapping[str, Any]) -> AgentConfig:
     try:
         text = orjson.dumps(stored)
     except TypeError:  # halves of characters
-        return AgentConfig.model_validate(stored)
+        return AgentConfig.model_validate(stored, context=STORED)
     return _config_of(text)
 
 
 @lru_cache(maxsize=KEPT_CONFIGS)
 def _config_of(stored: bytes) -> AgentConfig:
-    return AgentConfig.model_validate(orjson.loads(stored))
+    return AgentConfig.model_validate(orjson.loads(stored), context=STORED)
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -89,23 +89,13 @@ class Agent(models.Model):
 
     objects = AgentQuerySet.as_manager()
 
+    namesake = False
+    """Whether the list it was read for holds another of its name (`namesakes.told_apart`)."""
+
     class Meta:
-        ordering = ["name"]
+        ordering = ["name", "pk"]
         verbose_name = _("agent (preset)")
         verbose_name_plural = _("agents (presets)")
-        constraints = [
-            # Two, because SQLite knows no null that equals another.
-            models.UniqueConstraint(
-                fields=["organisation", "name"],
-                condition=Q(archived_at__isnull=True, organisation__isnull=False),
-                name="agent_name_unique_in_organisation",
-            ),
-            models.UniqueConstraint(
-                fields=["name"],
-                condition=Q(archived_at__isnull=True, organisation__isnull=True),
-                name="agent_name_unique_for_everybody",
-            ),
-        ]
 
     def __str__(self) -> str:
         return self.name

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, Role, User
+from accounts.persons import accounts_of
 from conversations.permissions import has_staff_permission
 from harness.ids import new_id
 from harness.patterns import input_hash
@@ -31,13 +32,6 @@ REVIEWING = (Role.OWNER, Role.ADMIN, Role.REVIEWER)
 
 def new_approval_uid() -> str:
     return new_id("appr")
-
-
-def reviewed_by(user: User, path: str = "organisation") -> Q:
-    """Rows whose organisation the person reviews."""
-    return Q(
-        **{f"{path}__memberships__user": user, f"{path}__memberships__role__in": list(REVIEWING)}
-    )
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
@@ -73,15 +67,15 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
             reviewed = Q(organisation__in=reviewed_organisations(user))
             found = found.filter(Q(conversation__owner=user) | reviewed)
             found = found.filter(Q(reviewers_only=False) | reviewed)
-        found = found.exclude(requester_may_not_decide=True, requested_by=user)
+        if user.is_service:
+            # Those it may decide on because a rule names it are not looked for: it has no queue.
+            found = found.filter(needed=1, reviewers_only=False, requester_may_not_decide=False)
+        acts_for = User.objects.filter(accounts_of(user))
+        found = found.exclude(requester_may_not_decide=True, requested_by__in=acts_for)
         voted = ApprovalDecision.objects.filter(
             by=user, verdict=ApprovalDecision.Verdict.APPROVE, round=models.F("approval__round")
         )
         return found.exclude(pk__in=voted.values("approval_id"))
-
-    def in_queue_order(self) -> Self:
-        """Oldest first; `id` makes the order total."""
-        return self.order_by("asked_at", "id")
 
 
 def reviewed_organisations(user: User) -> models.QuerySet[Organisation]:
@@ -136,6 +130,8 @@ class Approval(models.Model):
     """How many different people must allow it."""
     reviewers_only = models.BooleanField(default=False)
     requester_may_not_decide = models.BooleanField(default=False)
+    service_accounts = models.JSONField(default=list)
+    """Ids of those that may answer although people are asked for: the rules name them."""
     may_be_settled = models.BooleanField(default=True)
     """Whether an answer may also hold for later calls (scopes beyond `once`)."""
     turn_uid = models.CharField(max_length=40, blank=True)
@@ -221,6 +217,11 @@ class Approval(models.Model):
     def effective_sha256(self) -> str:
         """The hash an answer must name: of what it would run with as things stand."""
         return input_hash(self.effective_input)
+
+    @property
+    def wants_people(self) -> bool:
+        """Whether a condition makes who answers matter: then no program does."""
+        return self.needed > 1 or self.reviewers_only or self.requester_may_not_decide
 
     @property
     def was_edited(self) -> bool:

@@ -29,12 +29,20 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
     def in_force(self) -> Self:
         return self.filter(removed_at=None)
 
-    def applying_to(self, conversation: Conversation) -> Self:
-        """All whose cap a call of this conversation counts against, widest first."""
+    def applying_to(
+        self, conversation: Conversation, payer: int, *, server_keys: bool = False
+    ) -> Self:
+        """All whose cap a call of this conversation counts against, widest first.
+
+        `payer` is the key of the person charged for it (`accounts.persons.charged_person`). With
+        `server_keys` the call uses a key of the deployment; a person's own budget for those comes last.
+        """
+        person = Q(scope=Budget.Scope.PERSON) & (Q(user=None) | Q(user=payer))
         return (
             self.in_force()
             .filter(
-                Q(scope=Budget.Scope.DEPLOYMENT)
+                (person if server_keys else Q(pk__in=[]))
+                | Q(scope=Budget.Scope.DEPLOYMENT)
                 | Q(
                     scope=Budget.Scope.ORGANISATION,
                     organisation=conversation.organisation_id,
@@ -42,7 +50,7 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
                 | Q(
                     scope=Budget.Scope.USER,
                     organisation=conversation.organisation_id,
-                    user=conversation.owner_id,
+                    user__in={conversation.owner_id, payer},
                 )
                 | Q(scope=Budget.Scope.CONVERSATION, conversation__in=_lineage(conversation))
             )
@@ -62,6 +70,8 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
                 scope=Budget.Scope.ORGANISATION,
                 organisation__in=memberships.values("organisation"),
             )
+            | Q(scope=Budget.Scope.PERSON, user=user)
+            | Q(scope=Budget.Scope.PERSON, user=None)
             | Q(user=user, organisation__in=memberships.values("organisation"))
             | Q(
                 conversation__owner=user,
@@ -79,6 +89,7 @@ class Budget(models.Model):
         ORGANISATION = 2, _("the organisation")
         USER = 3, _("one member")
         CONVERSATION = 4, _("one conversation")
+        PERSON = 5, _("a person on this server's keys")
 
     class Unit(models.TextChoices):
         TOKENS = "tokens", _("tokens")
@@ -94,7 +105,7 @@ class Budget(models.Model):
     organisation = models.ForeignKey(
         Organisation, on_delete=models.CASCADE, null=True, blank=True, related_name="budgets"
     )
-    """Set for every scope but the deployment's: who may manage it."""
+    """Set for every scope but the deployment's and a person's: who may manage it."""
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,
@@ -102,6 +113,7 @@ class Budget(models.Model):
         blank=True,
         related_name="budgets",
     )
+    """Of a person's budget on the server's keys: empty caps everybody who has none of her own."""
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, null=True, blank=True, related_name="budgets"
     )
@@ -136,7 +148,8 @@ class Budget(models.Model):
                 condition=Q(scope=1, organisation=None, user=None, conversation=None)
                 | Q(scope=2, organisation__isnull=False, user=None, conversation=None)
                 | Q(scope=3, organisation__isnull=False, user__isnull=False, conversation=None)
-                | Q(scope=4, organisation__isnull=False, user=None, conversation__isnull=False),
+                | Q(scope=4, organisation__isnull=False, user=None, conversation__isnull=False)
+                | Q(scope=5, organisation=None, conversation=None),
             ),
             models.UniqueConstraint(
                 fields=["unit", "period"],
@@ -158,6 +171,16 @@ class Budget(models.Model):
                 condition=Q(scope=4, removed_at=None),
                 name="one_conversation_budget",
             ),
+            models.UniqueConstraint(
+                fields=["user", "unit", "period"],
+                condition=Q(scope=5, removed_at=None, user__isnull=False),
+                name="one_person_budget",
+            ),
+            models.UniqueConstraint(
+                fields=["unit", "period"],
+                condition=Q(scope=5, removed_at=None, user=None),
+                name="one_budget_for_each_person",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -177,7 +200,16 @@ class Budget(models.Model):
             case Budget.Scope.CONVERSATION:
                 owner = self.conversation.owner if self.conversation else ""
                 return _now("A conversation of %(person)s") % {"person": owner}
+            case Budget.Scope.PERSON if self.user is not None:
+                return _now("%(person)s on this server's keys") % {"person": self.user}
+            case Budget.Scope.PERSON:
+                return _now("Each person on this server's keys")
         return _now("This server")
+
+    @property
+    def is_for_each(self) -> bool:
+        """Whether it is counted for each person by herself."""
+        return self.scope == Budget.Scope.PERSON and self.user_id is None
 
     @property
     def limit_text(self) -> str:
@@ -193,6 +225,10 @@ class BudgetPeriod(models.Model):
 
     budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="periods")
     starts_on = models.DateField()
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+"
+    )
+    """Whose share it is, of a budget for each person."""
     limit = models.PositiveBigIntegerField()
     """The budget's in this period; in this row so that one lock covers all three numbers."""
     spent = models.PositiveBigIntegerField(default=0)
@@ -203,7 +239,16 @@ class BudgetPeriod(models.Model):
         verbose_name = _("budget period")
         verbose_name_plural = _("budget periods")
         constraints = [
-            models.UniqueConstraint(fields=["budget", "starts_on"], name="one_row_per_period")
+            models.UniqueConstraint(
+                fields=["budget", "starts_on"],
+                condition=Q(user=None),
+                name="one_row_per_period",
+            ),
+            models.UniqueConstraint(
+                fields=["budget", "starts_on", "user"],
+                condition=Q(user__isnull=False),
+                name="one_row_per_period_and_person",
+            ),
         ]
 
     def __str__(self) -> str:

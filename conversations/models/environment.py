@@ -87,8 +87,11 @@ class Environment(models.Model):
 
     objects = EnvironmentQuerySet.as_manager()
 
+    namesake = False
+    """Whether the list it was read for holds another of its name (`namesakes.told_apart`)."""
+
     class Meta:
-        ordering = ["name"]
+        ordering = ["name", "pk"]
         verbose_name = _("environment")
         verbose_name_plural = _("environments")
 

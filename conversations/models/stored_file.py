@@ -9,6 +9,7 @@ from typing import Self
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
@@ -27,8 +28,12 @@ def new_resource_id() -> str:
 
 class StoredFileQuerySet(models.QuerySet["StoredFile"]):
     def visible_to(self, user: User) -> Self:
-        """The person's own, in organisations she still belongs to."""
-        return self.filter(owner=user, organisation__memberships__user=user)
+        """The person's own, in organisations she still belongs to, until they expire."""
+        return self.kept().filter(owner=user, organisation__memberships__user=user)
+
+    def kept(self) -> Self:
+        """Those that have not expired."""
+        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now()))
 
 
 class StoredFile(models.Model):
@@ -44,6 +49,8 @@ class StoredFile(models.Model):
     size = models.PositiveBigIntegerField(_("bytes"))
     sha256 = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    """From then on it is not found, and its bytes are removed. Null: it stays until it is deleted."""
 
     objects = StoredFileQuerySet.as_manager()
 
@@ -78,6 +85,38 @@ class FileResource(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["conversation", "path"], name="file_resource_path")
         ]
+
+    def __str__(self) -> str:
+        return self.uid
+
+
+class OutputFileQuerySet(models.QuerySet["OutputFile"]):
+    def visible_to(self, user: User) -> Self:
+        """Those of conversations that the person may see."""
+        return self.filter(conversation__in=Conversation.objects.visible_to(user))
+
+
+class OutputFile(models.Model):
+    """The name under which programs fetch a file that an agent put into its workspace's outputs.
+
+    The bytes are the workspace's own; a row whose file is gone stands for nothing.
+    """
+
+    uid = models.CharField(max_length=40, unique=True, editable=False)
+    """Made of the conversation and the path, so that a file keeps its id."""
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="output_files"
+    )
+    path = models.TextField()
+    """Relative to the workspace."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = OutputFileQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = _("output of a conversation")
+        verbose_name_plural = _("outputs of conversations")
 
     def __str__(self) -> str:
         return self.uid

@@ -23,6 +23,13 @@ class Usage(models.Model):
 
     organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="usage")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    charged_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    """The person whose budgets count it: `user`, or who answers for that service account. Null in
+    rows of before this was kept."""
+    server_keys = models.BooleanField(default=False)
+    """Whether a key of the deployment was used."""
     conversation = models.ForeignKey(
         Conversation, on_delete=models.SET_NULL, null=True, related_name="usage"
     )
@@ -50,6 +57,7 @@ class Usage(models.Model):
         indexes = [
             models.Index(fields=["organisation", "created_at"], name="usage_organisation_time"),
             models.Index(fields=["user", "created_at"], name="usage_user_time"),
+            models.Index(fields=["charged_to", "created_at"], name="usage_charged_time"),
             models.Index(fields=["created_at"], name="usage_time"),
         ]
 

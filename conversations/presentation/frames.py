@@ -6,7 +6,7 @@ conversation was asked before; here it is only drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypedDict
@@ -93,7 +93,7 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
     new = _AFTER.all(conversation=conversation.pk, seq=after_seq)
     if not new:
         return Changes(seq=after_seq)
-    taken = _taken(new)
+    taken = {**_taken_before(conversation, new), **_taken(new)}
     subjects = {row.subject for row in new} | set(taken)
     about = [row for row in _about(conversation, subjects) if not _stands(row, taken)]
     units = units_of(about, taken=taken)
@@ -193,6 +193,16 @@ def _taken(rows: Iterable[Event]) -> dict[str, int]:
         if isinstance(value, InputTaken):
             taken.update({uid: row.seq for uid in value.event_ids if uid not in taken})
     return taken
+
+
+def _taken_before(conversation: Conversation, new: Sequence[Event]) -> dict[str, int]:
+    """Where the messages stand that were set aside just now: they are drawn again in their place. That
+    is rare, so all of a conversation's takings are read for it."""
+    aside = {row.subject for row in new if row.type == "x.content_set_aside"}
+    if not aside:
+        return {}
+    takings = Event.objects.filter(conversation_id=conversation.pk, type="x.input_taken")
+    return {uid: seq for uid, seq in _taken(takings.order_by("seq")).items() if uid in aside}
 
 
 def _frame(unit: Unit) -> UnitFrame:

@@ -22,6 +22,7 @@ from harness.events import (
     AgentThreadContextCompacted,
     BackgroundFinished,
     BudgetReached,
+    ContentSetAside,
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
@@ -148,7 +149,7 @@ def _made(
 def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]) -> Unit | None:
     first = rows[0]
     queued = first.uid not in taken
-    content, edited, steered = value.content, False, False
+    content, edited, steered, set_aside = value.content, False, False, False
     for row in rows[1:]:
         match row.value:
             case MessageWithdrawn():
@@ -157,6 +158,8 @@ def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]
                 edited = True
             case MessageSteered():
                 steered = True
+            case ContentSetAside():
+                set_aside = True
             case _:
                 pass
     return Unit(
@@ -172,10 +175,11 @@ def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]
             "queued": queued,
             "edited": edited,
             "steered": steered,
+            "set_aside": set_aside,
             # An edit is text alone: it must not take a picture away.
             "editable": all(isinstance(block, Text) for block in content),
         },
-        "queued" if queued else "",
+        "queued" if queued else "aside" if set_aside else "",
     )
 
 

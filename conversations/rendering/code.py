@@ -1,26 +1,31 @@
 """Source code as HTML: coloured by classes (no inline styles), with its language and a copy button.
 
-Colours are in `static/css/log.css`. Only well-known languages are coloured, and only up to a size:
-a lexer is a heap of regular expressions, and the text is anybody's.
+Colours are in `static/css/log.css`. Only well-known languages are coloured, and only up to a size. A
+lexer is a heap of regular expressions and the text is anybody's, so that the colouring itself is done
+in a process of its own (`tools_app/isolated/colouring.py`); what takes it too long is shown plain.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from html import escape
 from pathlib import PurePosixPath
 
 from django.utils.translation import gettext as _
-from pygments import highlight as pygments_highlight
-from pygments.formatters.html import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
+
+from tools_app.warmprocesses import WarmProcesses
+
+from .aside import Aside
 
 COLOURED_CHARACTERS = 30_000
 """Longer blocks are shown uncoloured."""
 COLOURED_LINE = 5_000
 """So are those with a longer line: minified code is where lexers are slowest."""
+
+SECONDS = 15
+"""By the clock, for a machine that stands still. What is too slow is told by the processor's time, the
+same on every machine's busy and idle days, and remembered (`aside`)."""
+
+_colouring = Aside("colours", WarmProcesses("colouring", most=2, seconds=SECONDS, libraries=True))
 
 # fmt: off
 LANGUAGES = frozenset({
@@ -76,34 +81,18 @@ def language_of(path: str) -> str:
     return language_named(_SUFFIXES.get(suffix, suffix))
 
 
-@cache
-def _lexer(language: str) -> Lexer | None:
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
-
-
-@cache
-def _formatter() -> HtmlFormatter[str]:
-    return HtmlFormatter(nowrap=True)
-
-
 def highlighted(text: str, language: str) -> str:
     """`text` as HTML for the inside of a `<code>`: coloured if `language` is one of `LANGUAGES`.
 
-    Everything is escaped; the text of the result is `text` to the character.
+    Everything is escaped; the text of the result is `text` to the character. Waits for another process.
     """
     too_much = len(text) > COLOURED_CHARACTERS or any(
         len(line) > COLOURED_LINE for line in text.split("\n")
     )
-    lexer = None if too_much or language not in LANGUAGES else _lexer(language)
-    if lexer is None:
+    if too_much or not text or language not in LANGUAGES:
         return escape(text)
-    try:
-        return pygments_highlight(text, lexer, _formatter())
-    except Exception:  # a lexer's fault must not cost the text
-        return escape(text)
+    answer = _colouring.ask(text, language, {"text": text, "language": language})
+    return str((answer or {}).get("html", "")) or escape(text)
 
 
 def code_block(text: str, label: str = "") -> str:

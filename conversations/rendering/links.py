@@ -119,10 +119,13 @@ def _with_links(token: Token) -> list[Token]:
 
 def _trimmed(address: str) -> str:
     """`address` without the punctuation of the sentence around it."""
-    while address:
-        last = address[-1]
-        if last in _TRAILING or (last == ")" and address.count(")") > address.count("(")):
-            address = address[:-1]
-        else:
+    surplus = address.count(")") - address.count("(")
+    end = len(address)
+    while end:
+        last = address[end - 1]
+        if last == ")" and surplus > 0:
+            surplus -= 1
+        elif last not in _TRAILING:
             break
-    return address
+        end -= 1
+    return address[:end]

@@ -20,6 +20,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from .cleaning import MATHML
+from .effort import look_at_line
 
 LONGEST = 2_000
 """Characters of one formula; also how far a closing delimiter is looked for."""
@@ -162,6 +163,7 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
     lines: list[str] = []
     length = 0
     for line in range(start_line, end_line):
+        look_at_line(state.env)
         begin = state.bMarks[line] + state.tShift[line] + (len(opening) if not lines else 0)
         end = state.eMarks[line]
         if lines and (state.isEmpty(line) or state.sCount[line] < state.blkIndent):

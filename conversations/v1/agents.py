@@ -9,18 +9,21 @@ from typing import Annotated, Any, Literal
 from django.db import transaction
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
-from pydantic import Field, ValidationError
+from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from conversations.actions import agents as actions
 from conversations.actions.metadata import note_agent
+from conversations.fieldnames import written
 from conversations.models import Agent, AgentVersion
 from harness.agentconfig import AgentConfig
 from harness.errors import Conflict, Invalid, NotFound
+from harness.modelfaults import read_as
 
 from . import modelnames, toolsets
 from .door import MANAGE, READ, Body, Door, Shape, body_of, hold, operation
+from .fieldnames import AGENT
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
     Page,
@@ -169,13 +172,8 @@ def config_from(fields: dict[str, Any], *, before: AgentConfig | None = None) ->
         rules = toolsets.to_rules(fields["tools"] or (), before=before)
         changes |= {"tools": rules.tools, "custom_tools": rules.custom_tools}
     kept = {name: getattr(before, name) for name in AgentConfig.model_fields} if before else {}
-    try:
-        return AgentConfig(**{**kept, **changes})
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "tools"
-        field = {"instructions": "system", "custom_tools": "tools"}.get(place, place)
-        raise Invalid(f"{first['msg'].removeprefix('Value error, ')}.", field=field) from None
+    with written(AGENT):
+        return read_as({**kept, **changes}, AgentConfig)
 
 
 def _model_changes(model: str | ModelBody | None, before: AgentConfig | None) -> dict[str, Any]:
@@ -242,7 +240,7 @@ class Agents(Door):
         body = body_of(request, AgentCreate)
         caller = self.caller
         fields = {"model": body.model, "system": body.system, "tools": body.tools}
-        with transaction.atomic():
+        with written(AGENT), transaction.atomic():
             agent = actions.create_agent(
                 actor=caller.user,
                 organisation=caller.organisation,
@@ -293,7 +291,7 @@ class OneAgent(Door):
             raise Invalid(_("An agent has a name."), field="name", hint=_("Type one."))
         given = body.given("model", "system", "tools")
         described = "description" in body.model_fields_set
-        with transaction.atomic():
+        with written(AGENT), transaction.atomic():
             hold(Agent.objects.filter(pk=agent.pk))
             agent = find_agent(self, uid)
             before = agent.current

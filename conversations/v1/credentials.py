@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from conversations.actions import credentials as actions
+from conversations.fieldnames import written
 from conversations.models import VaultCredential
 from conversations.vaults.oauth import validate
 from harness.errors import Conflict, NotFound
@@ -27,8 +28,15 @@ from .credentialbodies import (
     refuse_variable,
 )
 from .door import READ, Door, Shape, body_of, operation
+from .fieldnames import CREDENTIAL
 from .paging import Page, describe, flag, page_of, paging
 from .vaults import ARCHIVED_TOO, SECRETS, find_vault
+
+
+def _names(auth: Any) -> Mapping[str, str]:
+    """What the parts of a secret are called in a body of this kind."""
+    oauth = auth is not None and auth.type == "mcp_oauth"
+    return {**CREDENTIAL, "token": "auth.access_token"} if oauth else CREDENTIAL
 
 
 class CredentialPage(Page[CredentialShape]):
@@ -111,13 +119,14 @@ class Credentials(Door):
         body = body_of(request, CredentialCreate)
         if isinstance(body.auth, VariableBody):
             raise refuse_variable()
-        row = actions.create_credential(
-            actor=self.caller.user,
-            vault=vault,
-            auth=body.auth.value(),
-            display_name=body.display_name or "",
-            metadata=body.metadata,
-        )
+        with written(_names(body.auth)):
+            row = actions.create_credential(
+                actor=self.caller.user,
+                vault=vault,
+                auth=body.auth.value(),
+                display_name=body.display_name or "",
+                metadata=body.metadata,
+            )
         return Response(credential_shape(row))
 
 
@@ -147,13 +156,14 @@ class OneCredential(Door):
         if isinstance(body.auth, VariableBody):
             raise refuse_variable()
         named = "display_name" in body.model_fields_set
-        row = actions.change_credential(
-            actor=self.caller.user,
-            credential=row,
-            auth=body.auth.value() if body.auth else None,
-            display_name=(body.display_name or "") if named else None,
-            metadata=body.metadata,
-        )
+        with written(_names(body.auth)):
+            row = actions.change_credential(
+                actor=self.caller.user,
+                credential=row,
+                auth=body.auth.value() if body.auth else None,
+                display_name=(body.display_name or "") if named else None,
+                metadata=body.metadata,
+            )
         return Response(credential_shape(row))
 
     @operation(

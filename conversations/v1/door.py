@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -22,14 +22,19 @@ from accounts.api.authentication import Caller, caller_of
 from accounts.api.request_ids import current_request_id
 from accounts.models import TokenScope
 from conversations.jsonbodies import BODY_BYTES, GivenJsonParser
+from conversations.parameters import refuse_unknown
 from harness.errors import Invalid, NotFound, TooLarge
 from harness.foreignjson import NESTING
+from harness.modelfaults import read_as
 
 from .problems import V1ErrorEnvelope, handle
 
 READ = TokenScope.CONVERSATIONS_READ
 WRITE = TokenScope.CONVERSATIONS_WRITE
 MANAGE = TokenScope.AGENTS_MANAGE
+
+ALWAYS = ("beta",)
+"""Parameters that older clients send to every address; they say nothing to this door."""
 
 Model = TypeVar("Model", bound=BaseModel)
 View = TypeVar("View", bound=Callable[..., Any])
@@ -76,6 +81,7 @@ class Door(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         refuse_nul(request)
+        refuse_unknown(type(self), str(request.method), request.query_params, ALWAYS)
         length = request.META.get("CONTENT_LENGTH") or "0"
         if self.body_limit and int(length if length.isdigit() else 0) > self.body_limit:
             raise TooLarge(
@@ -116,7 +122,7 @@ def refuse_nul(request: Any) -> None:
 
 
 def body_of(request: Request, model: type[Model]) -> Model:
-    """The request's body as `model`; Invalid names the first field that breaks a rule."""
+    """The request's body as `model`; Invalid names each field that breaks a rule."""
     data = data_of(request)
     if not isinstance(data, Mapping):
         raise Invalid(_("The body is not a JSON object."), hint=_("Send one, e.g. {}."))
@@ -129,14 +135,8 @@ def data_of(request: Request) -> Any:
 
 
 def parse(data: Any, model: type[Model]) -> Model:
-    try:
-        return model.model_validate(data)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        kind = TooLarge if first["type"] == "string_too_long" else Invalid
-        raise kind(f"{message}.", field=field) from None
+    """`data` as `model`. Raises Invalid, which names each field that breaks a rule."""
+    return read_as(data, model)
 
 
 def clean(value: Any, depth: int = 0) -> Any:

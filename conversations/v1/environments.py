@@ -19,27 +19,31 @@ from rest_framework.response import Response
 
 from conversations.actions import environments as actions
 from conversations.actions.metadata import note_environment
+from conversations.fieldnames import written
 from conversations.models import Environment
 from conversations.models.environment import DEFAULT_UPLOAD_LIMIT
 from harness.errors import Conflict, Invalid, NotFound
-from tools_app.sandbox.policy import read_policy
+from tools_app.sandbox.policy import EVERY_HOST, read_policy
 
 from .door import MANAGE, READ, Body, Door, Shape, body_of, hold, operation
+from .fieldnames import ENVIRONMENT
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import Page, describe, flag, page_of, paging, parameter
 
 RULE = "v1"
 """Name of the network rule that this wire writes."""
+WEB_PORTS = (80, 443)
+"""What an unrestricted network opens: the way out speaks HTTP and tunnels for it, nothing else."""
 
 
 class Packages(Body):
     type: Literal["packages"] | None = None
-    apt: tuple[str, ...] | None = Field(default=None, max_length=0)
-    cargo: tuple[str, ...] | None = Field(default=None, max_length=0)
-    gem: tuple[str, ...] | None = Field(default=None, max_length=0)
-    go: tuple[str, ...] | None = Field(default=None, max_length=0)
-    npm: tuple[str, ...] | None = Field(default=None, max_length=0)
-    pip: tuple[str, ...] | None = Field(default=None, max_length=0)
+    apt: tuple[str, ...] | None = None
+    cargo: tuple[str, ...] | None = None
+    gem: tuple[str, ...] | None = None
+    go: tuple[str, ...] | None = None
+    npm: tuple[str, ...] | None = None
+    pip: tuple[str, ...] | None = None
 
 
 class Limited(Body):
@@ -99,9 +103,13 @@ class PackagesShape(Shape):
     pip: list[str] = []
 
 
+class UnrestrictedShape(Shape):
+    type: Literal["unrestricted"] = "unrestricted"
+
+
 class CloudShape(Shape):
     type: Literal["cloud"] = "cloud"
-    networking: LimitedShape
+    networking: LimitedShape | UnrestrictedShape
     packages: PackagesShape = PackagesShape()
 
 
@@ -135,11 +143,8 @@ class EnvironmentPage(Page[EnvironmentShape]):
 
 def environment_shape(row: Environment) -> dict[str, Any]:
     policy = row.sandbox_policy
-    cloud = CloudShape(
-        networking=LimitedShape(
-            allowed_hosts=sorted({endpoint.host for endpoint in policy.endpoints})
-        )
-    )
+    limited = LimitedShape(allowed_hosts=sorted({endpoint.host for endpoint in policy.endpoints}))
+    cloud = CloudShape(networking=UnrestrictedShape() if policy.unrestricted else limited)
     return EnvironmentShape(
         id=row.uid,
         name=row.name,
@@ -169,20 +174,42 @@ def policy_from(config: Cloud | SelfHosted | None, before: str = "") -> str:
         return before
     if isinstance(config, SelfHosted):
         return ""
-    if isinstance(config.networking, Unrestricted):
-        raise Invalid(
-            _("A sandbox here reaches only hosts that are listed."),
-            field="config.networking.type",
-            hint=_("Give the type “limited” and the hosts as allowed_hosts."),
-        )
+    if config.packages is not None:
+        _refuse_packages(config.packages)
     if config.networking is None:
         return before
-    hosts = config.networking.allowed_hosts or ()
+    endpoints = _endpoints(config.networking)
     policy = json.loads(read_policy(before).model_dump_json(exclude_unset=True))
-    policy["network_policies"] = (
-        {RULE: {"endpoints": [{"host": host} for host in hosts]}} if hosts else {}
-    )
+    policy["network_policies"] = {RULE: {"endpoints": endpoints}} if endpoints else {}
     return json.dumps(policy, indent=2)
+
+
+def _endpoints(networking: Limited | Unrestricted) -> list[dict[str, Any]]:
+    if isinstance(networking, Unrestricted):  # whether it is allowed, the action says
+        return [{"host": EVERY_HOST, "ports": list(WEB_PORTS)}]
+    hosts = networking.allowed_hosts or ()
+    if EVERY_HOST in hosts:
+        raise Invalid(
+            _("“*” is not a host."),
+            field="config.networking.allowed_hosts",
+            hint=_("List single hosts, or give the type “unrestricted”."),
+        )
+    return [{"host": host} for host in hosts]
+
+
+def _refuse_packages(packages: Packages) -> None:
+    """This server builds no sandboxes, so a list of packages would be a promise that nothing keeps."""
+    for manager in PackagesShape.model_fields:
+        if manager != "type" and getattr(packages, manager):
+            raise Invalid(
+                _("This server installs no packages into sandboxes."),
+                field=f"config.packages.{manager}",
+                hint=_(
+                    "Leave it out. Whoever runs the server can install them on its host, or in the "
+                    "image that AGENTSITE_DOCKER_IMAGE names; an agent can install what it needs into its "
+                    "workspace where the network reaches an index."
+                ),
+            )
 
 
 def visible_environments(door: Door) -> Any:
@@ -231,7 +258,7 @@ class Environments(Door):
     def post(self, request: Request) -> Response:
         body = body_of(request, EnvironmentCreate)
         caller = self.caller
-        with transaction.atomic():
+        with written(ENVIRONMENT), transaction.atomic():
             row = actions.create_environment(
                 actor=caller.user,
                 organisation=caller.organisation,
@@ -274,7 +301,7 @@ class OneEnvironment(Door):
             )
         actor = self.caller.user
         described = "description" in body.model_fields_set
-        with transaction.atomic():
+        with written(ENVIRONMENT), transaction.atomic():
             hold(Environment.objects.filter(pk=row.pk))
             row = find_environment(self, uid)
             row = actions.change_environment(

@@ -14,10 +14,12 @@ from rest_framework.response import Response
 
 from accounts.api.scopes import require_scope
 from accounts.models import TokenScope
-from conversations.actions.sending import send_events
+from conversations.actions.sending import Input, send_events
 from conversations.models import Conversation, Event
+from harness.events import AgentToolUse, UserToolConfirmation
 
 from .door import READ, WRITE, Door, body_of, operation
+from .eventtypes import known
 from .idempotency import HEADER, once
 from .ids import thread_id
 from .incoming import ConfirmationBody, SendEvents, refuse_unsupported, to_input
@@ -37,6 +39,7 @@ from .paging import (
     values,
     whole_number,
 )
+from .publictools import our_input
 from .resources import session_of
 
 MOST = 1000
@@ -103,7 +106,7 @@ class Events(Door):
         sent = send_events(
             actor=self.caller.user,
             conversation=conversation,
-            events=[to_input(event) for event in body.events],
+            events=[_in_our_words(conversation, to_input(event)) for event in body.events],
         )
         echoes = []
         for each in sent:
@@ -112,6 +115,18 @@ class Events(Door):
                 told["session_thread_id"] = thread_id(each.thread_uid)
             echoes.append(told)
         return {"data": echoes}
+
+
+def _in_our_words(conversation: Conversation, value: Input) -> Input:
+    """What a person changed a call's input into may speak of it as it was shown, in public words."""
+    if not isinstance(value, UserToolConfirmation) or value.edited_input is None:
+        return value
+    calls = Event.objects.filter(conversation__owner=conversation.owner_id, uid=value.tool_use_id)
+    call = calls.filter(type="agent.tool_use").first()
+    if call is None or not isinstance(call.value, AgentToolUse):
+        return value
+    edited = our_input(call.value.name, value.edited_input)
+    return value.model_copy(update={"edited_input": edited})
 
 
 def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
@@ -128,7 +143,7 @@ def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
         unchanged = Q(payload__overrides__isnull=True) | Q(payload__overrides={})
         rows = rows.exclude(unchanged, type="session.updated", payload__title=None)
     thread = Thread.of(conversation)
-    if types := values(query, "types"):
+    if types := values(query, "types", known(ours=ours)):
         if thread is not None:
             types = [one.replace(THREAD_STATUS, STATUS, 1) for one in types if STATUS not in one]
         rows = rows.filter(type__in=types)

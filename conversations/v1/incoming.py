@@ -17,6 +17,7 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
+from harness.faults import place
 
 from .door import Body, data_of
 from .ids import conversation_uid
@@ -109,19 +110,21 @@ class SendEvents(Body):
 def refuse_unsupported(request: Request) -> None:
     """A clearer word than "unknown" for what the public API has and this server has not."""
     data = data_of(request)
-    events = data.get("events", data.get("initial_events")) if isinstance(data, dict) else None
-    for place, event in enumerate(events if isinstance(events, list) else ()):
+    given = data if isinstance(data, dict) else {}
+    name = "events" if "events" in given else "initial_events"
+    events = given.get(name)
+    for number, event in enumerate(events if isinstance(events, list) else ()):
         kind = event.get("type") if isinstance(event, dict) else None
         if kind == "user.tool_result":
             raise Invalid(
                 _("Only a worker of a self-hosted environment answers calls of the agent's tools."),
-                field=f"events.{place}.type",
+                field=place(name, number, "type"),
                 hint=_("Show the secret that came with the work item."),
             )
         if kind in UNSUPPORTED:
             raise Invalid(
                 _("Events of type %(type)s are not taken here.") % {"type": kind},
-                field=f"events.{place}.type",
+                field=place(name, number, "type"),
                 hint=_("See docs/api-divergences.md."),
             )
 

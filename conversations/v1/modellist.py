@@ -9,19 +9,23 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
 from pydantic import BaseModel
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from conversations.models import AgentVersion, ModelPrice
-from harness.errors import NotFound
+from harness.errors import Invalid, NotFound
 from harness.modelcards import card_for
 from harness.providers.table import KINDS
 
 from . import modelnames
 from .agents import visible_agents
 from .door import READ, Door, Shape, operation
+from .paging import parameter, values, whole_number
 
+MOST = 1000
+LIFECYCLES = ("active", "deprecated", "retired")
 UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """The public API's own word for a date of release that nobody knows."""
 
@@ -76,17 +80,51 @@ def _info(name: str, model: str) -> ModelInfo:
 class Models(Door):
     scopes = {"GET": READ}
 
-    @operation("models_list", tag="models", response=ModelPage, summary="List known models")
+    @operation(
+        "models_list",
+        tag="models",
+        response=ModelPage,
+        query=(
+            parameter("limit", OpenApiTypes.INT, f"1 to {MOST}; all if left out."),
+            parameter("after_id", text="List what comes behind this model."),
+            parameter("before_id", text="List what comes before this model."),
+            parameter("lifecycle[]", many=True, enum=list(LIFECYCLES)),
+        ),
+        summary="List known models",
+    )
     def get(self, request: Request) -> Response:
+        query = request.query_params
         models = [model.wire() for model in models_for(self)]
+        if wanted := values(query, "lifecycle", LIFECYCLES):
+            models = [model for model in models if model["lifecycle"] in wanted]
+        if after := query.get("after_id"):
+            models = models[_place(models, "after_id", after) + 1 :]
+        before = query.get("before_id")
+        if before:
+            models = models[: _place(models, "before_id", before)]
+        most = whole_number(query, "limit", MOST, least=1, most=MOST)
+        more = len(models) > most
+        # What stands right before a model is at the end of what comes before it.
+        models = models[-most:] if before else models[:most]
         return Response(
             {
                 "data": models,
-                "has_more": False,
+                "has_more": more,
                 "first_id": models[0]["id"] if models else None,
                 "last_id": models[-1]["id"] if models else None,
             }
         )
+
+
+def _place(models: list[dict[str, Any]], field: str, name: str) -> int:
+    for place, model in enumerate(models):
+        if model["id"] == name:
+            return place
+    raise Invalid(
+        _("There is no such model in this list."),
+        field=field,
+        hint=_("Give the first_id or last_id of an earlier answer, or leave it out."),
+    )
 
 
 class OneModel(Door):

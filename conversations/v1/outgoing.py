@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from conversations.models import Conversation, Event
-from harness.agentconfig import AgentConfig
+from harness.agentconfig import STORED, AgentConfig
 from harness.content import Block
 from harness.events import (
     AgentCustomToolUse,
@@ -44,6 +44,7 @@ from harness.events import Event as EventValue
 
 from .agents import ConfiguredAgent, configured
 from .ids import thread_id
+from .publictools import public_call
 
 OURS = ("x.", "span.tool_")
 """How types begin that the public vocabulary does not have."""
@@ -109,7 +110,7 @@ def _agent_after(row: Event, event: SessionUpdated) -> Wire:
     conversation = row.conversation
     version = conversation.agent_version
     fields = {**version.stored_config, **conversation.overrides, **event.overrides}
-    config = AgentConfig.model_validate(fields)
+    config = AgentConfig.model_validate(fields, context=STORED)
     return ConfiguredAgent.model_validate(configured(version.agent, version.number, config)).wire()
 
 
@@ -152,6 +153,7 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
                 "custom_tool_use_id": event.custom_tool_use_id,
                 "content": blocks(event.content),
                 "is_error": event.is_error,
+                "x_untrusted": event.untrusted,
             }
         case UserToolResult():
             return {
@@ -166,7 +168,9 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
         case AgentThinking():
             return {"x_thinking": event.thinking} if ours else {}
         case AgentToolUse():
-            return {**_call(event), "session_thread_id": None}
+            name, given = public_call(event.name, event.input)
+            told = {**_call(event), "name": name, "input": given, "session_thread_id": None}
+            return {**told, "x_name": event.name}
         case AgentMcpToolUse():
             return {**_call(event), "mcp_server_name": event.mcp_server_name}
         case AgentCustomToolUse():
@@ -259,6 +263,7 @@ def _error(event: SessionError) -> Wire:
         "message": f"{error.message} {error.hint}".strip(),
         "retry_status": {"type": error.retry_status},
         "x_code": error.code,
+        "x_event_ids": list(error.event_ids),
     }
 
 

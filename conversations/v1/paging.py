@@ -141,6 +141,7 @@ def whole_number(query: QueryDict, name: str, default: int, *, least: int, most:
     raise Invalid(
         _("It is not a whole number from %(least)d to %(most)d.") % {"least": least, "most": most},
         field=name,
+        hint=_("Send one of these, or leave it out."),
     )
 
 

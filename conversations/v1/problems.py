@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from accounts.api.request_ids import current_request_id
+from conversations.restwords import explained
 from harness.errors import (
     AgentError,
     Conflict,
@@ -51,6 +52,13 @@ _TYPES = {
 }
 
 
+class V1Fault(BaseModel):
+    code: str
+    field: str
+    message: str
+    hint: str
+
+
 class V1ErrorDetails(BaseModel):
     model_config = ConfigDict(extra="allow")
 
@@ -58,6 +66,8 @@ class V1ErrorDetails(BaseModel):
     """Stable; the table of codes is in docs/api.md."""
     field: str | None = None
     hint: str | None = None
+    faults: list[V1Fault] | None = None
+    """Of a body: all that is wrong with it, up to ten; the first is the one above."""
 
 
 class V1Error(BaseModel):
@@ -81,20 +91,28 @@ def envelope(kind: str, message: str, **details: Any) -> dict[str, Any]:
     return {"type": "error", "error": error, "request_id": current_request_id()}
 
 
-def answer_to(error: AgentError) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Status, body and headers of a refusal."""
+def answer_to(error: AgentError, *, hint: str = "") -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Status, body and headers of a refusal. `hint` is told where the error brings none."""
+    hint = str(error.hint) or hint
     status, kind = next(
         ((status, kind) for cls, status, kind in _KINDS if isinstance(error, cls)),
         (500, "api_error"),
     )
     field = error.field if isinstance(error, Invalid) else ""
     words = f"{field}: {error.message}" if field else str(error.message)
+    found = error.faults if isinstance(error, Invalid) else ()
     body = envelope(
         kind,
-        f"{words} {error.hint}".strip(),
+        f"{words} {hint}".strip(),
         error_code=error.code,
         field=field,
-        hint=str(error.hint),
+        hint=hint,
+        faults=[
+            V1Fault(
+                code=each.code, field=each.field, message=each.rule, hint=each.remedy
+            ).model_dump()
+            for each in found
+        ],
     )
     headers = {}
     if status == 409:
@@ -105,23 +123,39 @@ def answer_to(error: AgentError) -> tuple[int, dict[str, Any], dict[str, str]]:
     return status, body, headers
 
 
-def handle(error: Exception, _context: Any) -> Response:
+def _usual_hint(error: AgentError, context: Any) -> str:
+    """What to do where nothing is found, which may be somebody else's as well."""
+    if not isinstance(error, NotFound):
+        return ""
+    request = (context or {}).get("request")
+    parts = request.path.split("/") if request is not None else []
+    if len(parts) < 4 or parts[1] != "v1":
+        return _("Check the id; what is somebody else's is not found either.")
+    return _("GET /v1/%(collection)s lists what this token may see.") % {"collection": parts[2]}
+
+
+def handle(error: Exception, context: Any) -> Response:
     """DRF's `exception_handler` for this door: whatever happens, the shape is the same."""
     set_rollback()
     match error:
         case AgentError():
-            status, body, headers = answer_to(error)
+            status, body, headers = answer_to(error, hint=_usual_hint(error, context))
             return Response(body, status=status, headers=headers)
         case Http404():
-            return handle(NotFound(_("There is nothing at this address.")), _context)
+            return handle(NotFound(_("There is nothing at this address.")), context)
         case RequestDataTooBig():
-            return handle(TooLarge(_("The request is too large.")), _context)
+            too_large = TooLarge(_("The request is too large."), hint=_("Send less."))
+            return handle(too_large, context)
         case exceptions.APIException():
             status = error.status_code
             kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
             code = error.get_codes()
+            message, hint = explained(error, (context or {}).get("view"))
             body = envelope(
-                kind, str(error.detail), error_code=code if isinstance(code, str) else "invalid"
+                kind,
+                f"{message} {hint}",
+                error_code=code if isinstance(code, str) else "invalid",
+                hint=hint,
             )
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
             return Response(body, status=status, headers=headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field, field_validator
@@ -14,7 +14,11 @@ from conversations.models import Conversation, FileResource
 from harness.errors import NotFound
 
 from .door import READ, WRITE, Body, Door, Shape, body_of, operation
-from .snapshots import MOUNT, FileResourceShape, resource_shape
+from .ids import session_uid
+from .paging import ASC, page_of, paging
+from .snapshots import MOUNT, FileResourceShape, resource_shapes
+
+MOST = 1000
 
 
 class FileResourceBody(Body):
@@ -55,11 +59,22 @@ class Resources(Door):
         "sessions_resources_list",
         tag="sessions",
         response=ResourceList,
+        query=paging(MOST, MOST),
         summary="List a session's files",
     )
     def get(self, request: Request, uid: str) -> Response:
-        rows = FileResource.objects.filter(conversation=session_of(self, uid))
-        return Response({"data": [resource_shape(row).wire() for row in rows], "next_page": None})
+        session = session_of(self, uid)
+        return Response(
+            page_of(
+                FileResource.objects.filter(conversation=session),
+                request.query_params,
+                about=f"resources of {session.uid}",
+                show=lambda rows: [one.wire() for one in resource_shapes(session, rows)],
+                most=MOST,
+                usual=MOST,
+                order=ASC,
+            )
+        )
 
     @operation(
         "sessions_resources_add",
@@ -77,7 +92,7 @@ class Resources(Door):
             file_uid=body.file_id,
             path=body.path,
         )
-        return Response(resource_shape(row).wire())
+        return Response(_shown(row))
 
 
 class OneResource(Door):
@@ -90,7 +105,7 @@ class OneResource(Door):
         summary="Read about a session's file",
     )
     def get(self, request: Request, uid: str, resource: str) -> Response:
-        return Response(resource_shape(self._resource(uid, resource)).wire())
+        return Response(_shown(self._resource(uid, resource)))
 
     @operation(
         "sessions_resources_delete",
@@ -111,11 +126,16 @@ class OneResource(Door):
         return row
 
 
+def _shown(row: FileResource) -> dict[str, Any]:
+    return resource_shapes(row.conversation, [row])[0].wire()
+
+
 def session_of(door: Door, uid: str) -> Conversation:
     """As `sessions.find_session`, for a module that sessions itself needs."""
     caller = door.caller
     rows = Conversation.objects.visible_to(caller.user).filter(organisation=caller.organisation)
-    found = rows.select_related("environment").filter(uid=uid, parent=None).first()
+    rows = rows.select_related("environment").filter(parent=None)
+    found = rows.filter(uid=session_uid(uid)).first()
     if found is None:
         raise NotFound(_("There is no such session."))
     return found

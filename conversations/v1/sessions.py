@@ -26,18 +26,22 @@ from conversations.actions.sessions import (
     require_at_rest,
     wake_session,
 )
+from conversations.actions.setaside import set_aside
 from conversations.actions.vaults import MOST_LENT
 from conversations.amounts import units_of
+from conversations.decisions import asks_less, require_decider, switches_off
+from conversations.fieldnames import written
 from conversations.models import Conversation
+from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import WAITS_FOR_WORKER
 
-from . import toolsets
+from . import fieldnames, toolsets
 from .agents import ModelBody, ModelName, config_from, find_agent, find_version
 from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
 from .idempotency import once
-from .ids import OTHER, SESSION
+from .ids import session_uid
 from .incoming import MessageBody, refuse_unsupported, to_input
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
@@ -147,9 +151,8 @@ def visible_sessions(door: Door) -> Any:
 
 def find_session(door: Door, uid: str) -> Conversation:
     """A conversation of the caller's that no other one started."""
-    if uid.startswith(OTHER):
-        uid = SESSION + uid.removeprefix(OTHER)
-    found: Conversation | None = visible_sessions(door).filter(uid=uid, parent=None).first()
+    rows = visible_sessions(door).filter(parent=None)
+    found: Conversation | None = rows.filter(uid=session_uid(uid)).first()
     if found is None:
         raise NotFound(_("There is no such session."))
     return found
@@ -217,25 +220,29 @@ class Sessions(Door):
         agent = find_agent(self, wanted if isinstance(wanted, str) else wanted.id)
         version = None if isinstance(wanted, str) else wanted.version
         overrides: dict[str, Any] = {}
-        if isinstance(wanted, AgentWithOverrides):
+        if body.x_features or isinstance(wanted, AgentWithOverrides):
             base = find_version(agent, version) if version else agent.current
             assert base is not None  # noqa: S101 - selected so
-            overrides = overrides_from(wanted, base.config)
-        conversation = begin_session(
-            actor=caller.user,
-            organisation=caller.organisation,
-            agent=agent,
-            environment=find_environment(self, body.environment_id),
-            version=version,
-            title=body.title or "",
-            metadata=body.metadata,
-            overrides=overrides,
-            features=body.x_features,
-            cap=body.budget.units if body.budget else None,
-            files=[(one.file_id, one.path) for one in body.resources],
-            vaults=body.vault_ids,
-            messages=[to_input(event) for event in body.initial_events],  # type: ignore[misc]
-        )
+            if switches_off(base.config.features, body.x_features):
+                require_decider(caller)
+            if isinstance(wanted, AgentWithOverrides):
+                overrides = overrides_from(wanted, base.config)
+        with written(fieldnames.SESSION):
+            conversation = begin_session(
+                actor=caller.user,
+                organisation=caller.organisation,
+                agent=agent,
+                environment=find_environment(self, body.environment_id),
+                version=version,
+                title=body.title or "",
+                metadata=body.metadata,
+                overrides=overrides,
+                features=body.x_features,
+                cap=body.budget.units if body.budget else None,
+                files=[(one.file_id, one.path) for one in body.resources],
+                vaults=body.vault_ids,
+                messages=[to_input(event) for event in body.initial_events],  # type: ignore[misc]
+            )
         return session_shape(find_session(self, conversation.uid))
 
 
@@ -303,6 +310,9 @@ class OneSession(Door):
             if body.agent is not None and "tools" in body.agent.model_fields_set:
                 base = row.agent_version.config
                 overrides = toolsets.narrowed(body.agent.tools or (), base)
+                later = map(ToolRule.model_validate, overrides["tools"])
+                if asks_less(row.config.tools, later):
+                    require_decider(self.caller)
                 change_tools(actor=actor, conversation=row, overrides=overrides)
             if "budget" in body.model_fields_set:
                 cap_session(
@@ -340,6 +350,29 @@ class WakeSession(Door):
         row = find_session(self, uid)
         wake_session(actor=self.caller.user, conversation=row)
         return Response(session_shape(row))
+
+
+class SetAsideBody(Body):
+    event_id: str = Field(min_length=1, max_length=60)
+
+
+class SetAside(Door):
+    """Ours, not the public API's."""
+
+    scopes = {"POST": WRITE}
+
+    @operation(
+        "sessions_set_aside",
+        tag="sessions",
+        request=SetAsideBody,
+        response=SessionShape,
+        summary="Go on without a message or a result that a model service refuses",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        row = find_session(self, uid)
+        body = body_of(request, SetAsideBody)
+        set_aside(actor=self.caller.user, conversation=row, event_uid=body.event_id)
+        return Response(session_shape(find_session(self, uid)))
 
 
 class ArchiveSession(Door):

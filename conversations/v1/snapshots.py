@@ -21,13 +21,15 @@ from conversations.models import (
     SessionVault,
     Usage,
 )
+from conversations.sandboxing import session_root
+from tools_app.workspace import PUBLIC_ROOT
 
 from .agents import ConfiguredAgent, configured
 from .door import Shape
 
 CENT = Decimal("0.01")
-MOUNT = "/mnt/session"
-"""Where clients are told that the workspace is."""
+MOUNT = PUBLIC_ROOT
+"""Where clients say that the workspace is."""
 
 
 class Stats(Shape):
@@ -164,7 +166,7 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
         title=row.title or None,
         agent=ConfiguredAgent.model_validate(agent_of(row)),
         environment_id=row.environment.uid,
-        resources=[resource_shape(one) for one in figures.resources.get(row.pk, [])],
+        resources=resource_shapes(row, figures.resources.get(row.pk, [])),
         vault_ids=figures.vaults.get(row.pk, []),
         metadata=row.metadata,
         stats=Stats(
@@ -209,11 +211,18 @@ def budget_shape(limit: int | None) -> BudgetShape | None:
     return None if limit is None else BudgetShape(max_list_cost=money_shape(dollars_of(limit)))
 
 
-def resource_shape(resource: FileResource) -> FileResourceShape:
-    return FileResourceShape(
-        id=resource.uid,
-        file_id=resource.file_uid,
-        mount_path=f"{MOUNT}/{resource.path}",
-        created_at=resource.created_at,
-        updated_at=resource.updated_at,
-    )
+def resource_shapes(
+    conversation: Conversation, resources: Sequence[FileResource]
+) -> list[FileResourceShape]:
+    """Each with the path at which commands of the session find it."""
+    root = session_root(conversation) if resources else ""
+    return [
+        FileResourceShape(
+            id=resource.uid,
+            file_id=resource.file_uid,
+            mount_path=f"{root}/{resource.path}",
+            created_at=resource.created_at,
+            updated_at=resource.updated_at,
+        )
+        for resource in resources
+    ]

@@ -26,10 +26,11 @@ from accounts.api.request_ids import current_request_id
 from accounts.api.scopes import require_scope
 from accounts.api.throttling import count_request
 from conversations.models import Conversation, Event
+from conversations.parameters import refuse_unknown
 from harness.errors import Invalid, NotFound
 from jobs.connections import give_back
 
-from .door import READ, Door, operation, refuse_nul
+from .door import ALWAYS, READ, Door, operation, refuse_nul
 from .events import OURS_TOO, wants_ours
 from .ids import conversation_uid
 from .outgoing import Thread, timestamp, wire_events
@@ -57,10 +58,12 @@ class Following:
     """One client's right to follow one conversation, asked again at each read."""
 
     def __init__(self, request: HttpRequest, uid: str, thread: str | None = None) -> None:
-        self.ours = wants_ours(request)
-        self.previews = frozenset(values(request.GET, DELTAS, PREVIEWS))
         caller = _caller(request)
         refuse_nul(request)
+        described = SessionStream if thread is None else ThreadStream
+        refuse_unknown(described, "GET", request.GET, ALWAYS)
+        self.ours = wants_ours(request)
+        self.previews = frozenset(values(request.GET, DELTAS, PREVIEWS))
         conversation = session_of(_Asked(caller), uid)
         if thread is not None:
             conversation = thread_of(conversation, thread)

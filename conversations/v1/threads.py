@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 from conversations.actions.conversations import archive_conversation
 from conversations.actions.sessions import require_at_rest
 from conversations.models import Conversation
+from harness.errors import Invalid
 
 from .agents import ThreadAgent
 from .door import READ, WRITE, Door, Shape, operation
@@ -141,6 +143,12 @@ class ArchiveThread(Door):
     def post(self, request: Request, uid: str, thread: str) -> Response:
         session = session_of(self, uid)
         row = thread_of(session, thread)
+        if row.pk == session.pk:
+            raise Invalid(
+                _("A session's first thread is the session itself and cannot be archived alone."),
+                field="thread_id",
+                hint=_("Archive the session: POST /v1/sessions/{id}/archive."),
+            )
         require_at_rest(row)
         archive_conversation(actor=self.caller.user, conversation=row, archived=True)
         return Response(_one(session, row))

@@ -1,37 +1,30 @@
 """An agent's tools on the wire and as rules: the toolset of built-in tools, and custom ones.
 
-The wire knows eight built-in tools by names of its own and no conditions. What it cannot say (other
-tools, rules about arguments) is kept when a program writes the rest, never dropped.
+The wire knows eight built-in tools by names of its own, and no conditions. Its toolset brings those
+eight and nothing else; this server's other tools are opted into, in `x_tools`. Rules about arguments
+and about other tools are kept when a program writes the rest, never dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.agentconfig import AgentConfig, CustomTool, Permission, ToolRule
 from harness.errors import Invalid
-from tools_app.catalogue import all_tools
+from harness.faults import place
+from harness.modelfaults import read_as
+from tools_app.catalogue import all_tools, find
 
 from .door import Body
+from .publictools import NAMES, OURS
 
 TOOLSET = "agent_toolset_20260401"
-NAMES: dict[str, str] = {
-    "bash": "bash",
-    "edit": "edit_file",
-    "glob": "glob",
-    "grep": "grep",
-    "read": "read_file",
-    "web_fetch": "web_fetch",
-    "web_search": "web_search",
-    "write": "write_file",
-}
-"""Name on the wire → ours."""
-OURS = {ours: wire for wire, ours in NAMES.items()}
 EVERYTHING = "*"
 _STRICTNESS: dict[Permission, int] = {"always_allow": 0, "always_ask": 1, "always_deny": 2}
 
@@ -54,10 +47,20 @@ class ToolConfig(Body):
     permission_policy: Policy | None = None
 
 
+class OtherToolConfig(Body):
+    """Ours: a tool of this server that the public toolset does not hold, or `*` for all of them."""
+
+    name: str = Field(min_length=1, max_length=128)
+    enabled: bool = True
+    permission_policy: Policy = Policy(type="always_allow")
+
+
 class Toolset(Body):
     type: Literal["agent_toolset_20260401"]
     default_config: DefaultConfig | None = None
     configs: tuple[ToolConfig, ...] | None = None
+    x_tools: tuple[OtherToolConfig, ...] | None = Field(default=None, max_length=256)
+    """Ours: which further tools the agent has. Left out, none but those with rules of their own."""
     x_rules: Any = None
     """Sent by us; what a client sends back here is not read."""
 
@@ -100,58 +103,86 @@ def to_rules(tools: Sequence[Tool], *, before: AgentConfig | None = None) -> Rul
             hint=_("Leave mcp_toolset and mcp_servers out."),
         )
     custom = tuple(
-        _custom(tool, place) for place, tool in enumerate(tools) if isinstance(tool, CustomToolBody)
+        _custom(tool, number)
+        for number, tool in enumerate(tools)
+        if isinstance(tool, CustomToolBody)
     )
-    kept = [rule for rule in (before.tools if before else ()) if not _is_plain(rule)]
-    plain = _plain_rules(toolsets[0]) if toolsets else []
+    others = toolsets[0].x_tools if toolsets else None
+    known = {*OURS, EVERYTHING, *(all_tools() if others is not None else ())}
+    kept = [rule for rule in (before.tools if before else ()) if not _is_plain(rule, known)]
+    plain = [*_plain_rules(toolsets[0]), *_other_rules(others or ())] if toolsets else []
     return Rules(tools=(*plain, *kept), custom_tools=custom)
 
 
-def _custom(tool: CustomToolBody, place: int) -> CustomTool:
-    try:
-        return CustomTool(
-            name=tool.name, description=tool.description, input_schema=tool.input_schema
-        )
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, ("tools", place, *first["loc"])))
-        raise Invalid(
-            f"{first['msg'].removeprefix('Value error, ')}.".capitalize(), field=field
-        ) from None
+def _custom(tool: CustomToolBody, number: int) -> CustomTool:
+    given = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.input_schema,
+    }
+    return read_as(given, CustomTool, at=place("tools", number))
 
 
-def _is_plain(rule: ToolRule) -> bool:
-    """Whether the wire can say it."""
-    known = rule.tool == EVERYTHING or rule.tool in OURS
-    return known and rule.when is None and rule.options == type(rule.options)()
+def _is_plain(rule: ToolRule, known: Collection[str]) -> bool:
+    """Whether what the program writes says it."""
+    return rule.tool in known and rule.when is None and rule.options == type(rule.options)()
 
 
 def _plain_rules(toolset: Toolset) -> list[ToolRule]:
+    """One rule for each tool that is offered, by its name: what nobody named comes with nothing."""
     default = toolset.default_config or DefaultConfig()
     base: Permission = default.permission_policy.type if default.enabled else "always_deny"
     wanted: dict[str, Permission] = {}
     for config in toolset.configs or ():
         if config.name in wanted:
-            raise Invalid(
-                _("The tool “%(name)s” is configured twice.") % {"name": config.name},
-                field="tools",
-                hint=_("Configure it once."),
-            )
+            raise _twice(config.name)
         enabled = default.enabled if config.enabled is None else config.enabled
         policy = config.permission_policy or default.permission_policy
         wanted[config.name] = policy.type if enabled else "always_deny"
-    stricter = all(_STRICTNESS[one] >= _STRICTNESS[base] for one in wanted.values())
-    if default.enabled and stricter:
-        # The strictest rule counts, so exceptions may stand beside one rule for everything.
-        named = [_rule(name, one) for name, one in wanted.items() if one != base]
-        return [ToolRule(tool=EVERYTHING, permission=base), *named]
-    # An exception that allows more than the default cannot: then only what is named is offered.
-    every = {name: wanted.get(name, base) for name in NAMES}
+    every = {ours: wanted.get(name, base) for name, ours in NAMES.items()}
     return [_rule(name, one) for name, one in every.items() if one != "always_deny"]
 
 
-def _rule(wire_name: str, permission: Permission) -> ToolRule:
-    return ToolRule(tool=NAMES[wire_name], permission=permission)
+def _other_rules(configs: Sequence[OtherToolConfig]) -> list[ToolRule]:
+    there = [name for name in all_tools() if name not in OURS]
+    wanted: dict[str, Permission] = {}
+    every: Permission = "always_deny"
+    seen: set[str] = set()
+    for config in configs:
+        if config.name in seen:
+            raise _twice(config.name)
+        seen.add(config.name)
+        permission: Permission = config.permission_policy.type if config.enabled else "always_deny"
+        if config.name == EVERYTHING:
+            every = permission
+        elif config.name in there:
+            wanted[config.name] = permission
+        else:
+            raise Invalid(
+                _("“%(name)s” is none of this server's further tools.")
+                % {"name": config.name[:60]},
+                field="tools.x_tools",
+                hint=_(
+                    "GET /api/tools lists them; the tools of the public toolset go into configs."
+                ),
+            )
+    asked = {name: wanted.get(name, every) for name in there}
+    return [_rule(name, one) for name, one in asked.items() if one != "always_deny"]
+
+
+def _twice(name: str) -> Invalid:
+    return Invalid(
+        _("The tool “%(name)s” is configured twice.") % {"name": name},
+        field="tools",
+        hint=_("Configure it once."),
+    )
+
+
+def _rule(ours: str, permission: Permission) -> ToolRule:
+    """A shell that is allowed holds as it is written: this wire's policies are each tool's own."""
+    tool = find(ours)
+    apart = permission == "always_allow" and tool is not None and tool.general
+    return ToolRule(tool=ours, permission=permission, apart=apart)
 
 
 def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
@@ -167,6 +198,12 @@ def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
         if _STRICTNESS[wanted := _permission_of(name, rules.tools)]
         > _STRICTNESS[_permission_of(name, config.tools)]
     ]
+    if all(rule.permission == "always_allow" for rule in config.tools):
+        # What asks or is denied is said here alone, and of each tool as it is meant.
+        mine = config.tools
+        added += [
+            r for r in rules.tools if r.apart and _permission_of(r.tool, mine) == r.permission
+        ]
     return {
         "tools": [rule.model_dump(mode="json") for rule in (*config.tools, *added)],
         "custom_tools": [tool.model_dump(mode="json") for tool in rules.custom_tools],
@@ -180,8 +217,8 @@ def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
     """The tools as clients see them; `x_rules` has the rules as they are."""
     shown: list[dict[str, Any]] = []
     if config.tools:
-        default = _strictest(rule for rule in config.tools if rule.tool == EVERYTHING)
         each = {name: _permission_of(ours, config.tools) for name, ours in NAMES.items()}
+        default = _usual(each.values())
         shown.append(
             {
                 "type": TOOLSET,
@@ -191,6 +228,7 @@ def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
                     for name, permission in each.items()
                     if permission != default
                 ],
+                "x_tools": _further(config.tools),
                 "x_rules": [rule.model_dump(mode="json") for rule in config.tools],
             }
         )
@@ -205,6 +243,22 @@ def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
             }
             for tool in config.custom_tools
         ),
+    ]
+
+
+def _usual(permissions: Iterable[Permission]) -> Permission:
+    """What most tools have; of two that as many have, the laxer."""
+    counted = Counter(permissions)
+    return max(counted, key=lambda one: (counted[one], -_STRICTNESS[one]))
+
+
+def _further(rules: Sequence[ToolRule]) -> list[dict[str, Any]]:
+    """This server's further tools that the rules name; `*` where they cover them all."""
+    named = [rule.tool for rule in rules if rule.when is None and rule.tool not in OURS]
+    return [
+        {"name": name, **_wire_config(_permission_of(name, rules))}
+        for name in dict.fromkeys(named)
+        if name == EVERYTHING or find(name) is not None
     ]
 
 

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
 from pydantic import BaseModel, Field
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
@@ -23,8 +24,10 @@ from rest_framework.response import Response
 from accounts.api.authentication import presented_secret
 from accounts.api.request_ids import current_request_id
 from conversations import work
+from conversations.actions.media import check_media
 from conversations.actions.work import give_tool_result
 from conversations.models import Conversation, Event, WorkItem
+from conversations.parameters import refuse_unknown
 from harness.content import as_blocks
 from harness.errors import Forbidden, Invalid, NotFound, WorkLost
 from harness.events import (
@@ -34,14 +37,15 @@ from harness.events import (
     SessionStatusIdle,
     UserToolResult,
 )
+from harness.faults import place
 from jobs.connections import give_back
 
-from .door import Body, clean, data_of, parse, refuse_nul
+from .door import ALWAYS, Body, Door, clean, data_of, parse, refuse_nul
 from .events import MOST
-from .ids import conversation_uid
+from .ids import session_uid
 from .incoming import MOST_EVENTS, Contents, blocks_of
 from .outgoing import Wire, echo, timestamp, wire_event
-from .paging import ASC, DESC, choice, describe, page_of
+from .paging import ASC, DESC, choice, describe, page_of, paging, parameter
 from .problems import handle
 from .snapshots import session_shape, with_all
 from .stream import AT_ONCE, News, deleted, respond
@@ -79,7 +83,7 @@ class _OfItem(WorkDoor):
 
 def of_session(item: WorkItem, uid: str) -> WorkItem:
     """The item, if it is of this session."""
-    if item.conversation.uid != conversation_uid(uid):
+    if item.conversation.uid != session_uid(uid):
         raise NotFound(_("There is no such session."))
     return item
 
@@ -93,6 +97,7 @@ def require_lease(item: WorkItem) -> None:
 
 
 class ItemSession(_OfItem):
+    @extend_schema(exclude=True)
     def get(self, request: Request, uid: str) -> Response:
         item = self.item(uid)
         require_lease(item)
@@ -101,6 +106,7 @@ class ItemSession(_OfItem):
 
 
 class ItemEvents(_OfItem):
+    @extend_schema(parameters=[*paging(MOST), parameter("order", enum=[ASC, DESC])])
     def get(self, request: Request, uid: str) -> Response:
         item = self.item(uid)
         require_lease(item)
@@ -121,16 +127,17 @@ class ItemEvents(_OfItem):
         )
         return Response(page)
 
+    @extend_schema(exclude=True)
     def post(self, request: Request, uid: str) -> Response:
         item = self.item(uid)
         echoes = []
-        for place, given in enumerate(parse(clean(data_of(request)), Envelope).events):
+        for number, given in enumerate(parse(clean(data_of(request)), Envelope).events):
             if given.get("type") != "user.tool_result":
                 raise Forbidden(
                     _("The secret of a work item only answers calls."),
                     hint=_("Send user.tool_result, or show an API token."),
                 )
-            row = _answered(item, given, place)
+            row = _answered(item, given, number)
             echoes.append(echo(row.uid, row.value, row.processed_at, row.seq))
         return Response({"data": echoes})
 
@@ -147,17 +154,17 @@ def _told(item: WorkItem) -> tuple[Mapping[str, int], int]:
         end = now
 
 
-def _answered(item: WorkItem, given: Mapping[str, Any], place: int) -> Event:
+def _answered(item: WorkItem, given: Mapping[str, Any], number: int) -> Event:
     """The stored answer. One whose content cannot be taken is stored as an error that says so: the
     worker would not send another, and the turn would wait for ever."""
     call_uid = given.get("tool_use_id")
     try:
         body = parse(dict(given), ToolResultBody)
+        blocks = blocks_of(body.content or ())
+        check_media(blocks)
     except Invalid as problem:
         if not isinstance(call_uid, str) or not problem.field.startswith("content"):
-            raise Invalid(
-                problem.message, field=f"events.{place}.{problem.field}", hint=problem.hint
-            ) from problem
+            raise problem.under(place("events", number)) from None
         words = f"The worker's answer could not be taken: {problem.field}: {problem.message}"
         return give_tool_result(
             item=item, call_uid=call_uid, content=as_blocks(words), is_error=True
@@ -165,7 +172,7 @@ def _answered(item: WorkItem, given: Mapping[str, Any], place: int) -> Event:
     return give_tool_result(
         item=item,
         call_uid=body.tool_use_id,
-        content=blocks_of(body.content or ()),
+        content=blocks,
         is_error=bool(body.is_error),
     )
 
@@ -225,6 +232,14 @@ def _idle(row: Event, value: SessionStatusIdle, told: Mapping[str, int]) -> Wire
 # --- following ------------------------------------------------------------------------------------
 
 
+class _Followed(Door):
+    """What `follow` takes: nothing that would choose among the events."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, uid: str) -> None:
+        """Never reached."""
+
+
 async def follow(request: HttpRequest, uid: str) -> HttpResponseBase:
     """What a worker's session tells it, as it comes."""
     try:
@@ -254,6 +269,7 @@ def _admit(request: HttpRequest, uid: str) -> tuple[WorkItem, int]:
                 _("This key may not be used for this."),
                 hint=_("Show the secret of the work item."),
             )
+        refuse_unknown(_Followed, "GET", request.GET, ALWAYS)
         item = of_session(worker, uid)
         require_lease(item)
         return item, item.conversation.last_seq

@@ -226,6 +226,7 @@ def _check_text(text: str, field: str, *, least: int = 0) -> None:
             _("It has %(least)d to %(most)d printable characters.")
             % {"least": least, "most": TEXT_LIMIT},
             field=field,
+            hint=_("Send such a text on one line."),
         )
 
 

@@ -17,11 +17,12 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.models import Organisation
 from accounts.requests import SignedInRequest
 from conversations import approvalqueue
-from conversations.actions.approvals import decide_approval, note_seen
+from conversations.actions.approvals import assign_approval, decide_approval, note_seen
 from conversations.actions.grants import proposed_rule
 from conversations.approvalqueue import Seen
 from conversations.givenjson import read_given
 from conversations.models import Approval, ApprovalDecision
+from conversations.models.approval import REVIEWING
 from harness.errors import Declined, Invalid, NotFound
 from harness.patterns import input_hash
 
@@ -170,6 +171,27 @@ def decide_many(request: SignedInRequest) -> HttpResponse:
     return done(request, told % {"count": decided}, to=reverse("conversations:approvals"))
 
 
+@login_required
+@require_POST
+def assign(request: SignedInRequest, uid: str) -> HttpResponse:
+    """To a person (`person:` and the id), to a role (`role:` and its name), or to nobody."""
+    approval = approvalqueue.find(request.user, uid)
+    kind, _colon, chosen = request.POST.get("assignee", "").partition(":")
+    user = None
+    if kind == "person":
+        user = next((one for one in approvalqueue.assignees(approval) if one.uid == chosen), None)
+        if user is None:
+            raise NotFound(_("There is no such person to ask."))
+    assign_approval(
+        actor=request.user,
+        approval=approval,
+        user=user,
+        role=chosen if kind == "role" else "",
+    )
+    messages.success(request, _("It is noted who is asked first."))
+    return redirect("conversations:approval", uid=uid)
+
+
 def _page(request: SignedInRequest, uid: str, refusal: Declined | None = None) -> HttpResponse:
     approval = approvalqueue.find(request.user, uid)
     if approval.is_waiting:
@@ -184,6 +206,8 @@ def _page(request: SignedInRequest, uid: str, refusal: Declined | None = None) -
         "fields": _as_typed(request, item) if refusal else item.fields,
         "rule": rule.model_dump_json(exclude_defaults=True),
         "scopes": ApprovalDecision.Scope.choices,
+        "assignees": approvalqueue.assignees(approval) if approval.is_waiting else [],
+        "roles": [(role.value, role.label) for role in REVIEWING],
     }
     return render(request, "conversations/approval.html", context, status=409 if refusal else 200)
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.permissions import may_manage
+from accounts.persons import charged_person
 from accounts.requests import SignedInRequest
 from conversations.actions.budgets import may_change, remove_budget, set_budget
 from conversations.budgetforms import BudgetForm, ConversationBudgetForm
@@ -64,7 +65,7 @@ def budgets(request: SignedInRequest) -> HttpResponse:
     visible = (
         Budget.objects.visible_to(request.user)
         .in_force()
-        .filter(Q(organisation=request.organisation) | Q(scope=Budget.Scope.DEPLOYMENT))
+        .filter(Q(organisation=request.organisation) | Q(organisation=None))
         .distinct()
     )
     context = {
@@ -97,7 +98,8 @@ def conversation_budget(request: SignedInRequest, uid: str) -> HttpResponse:
         else:
             messages.success(request, _("The budget is set."))
             return redirect("conversations:budget", uid=conversation.uid)
-    applying = Budget.objects.applying_to(conversation)
+    payer = charged_person(conversation.owner, conversation.organisation_id)
+    applying = Budget.objects.applying_to(conversation, payer, server_keys=True)
     manages = may_manage(request.user, conversation.organisation)
     context = {
         "conversation": conversation,
@@ -129,10 +131,12 @@ def _rows(
         {
             "standing": standing,
             "budget": budget,
-            "may_remove": (manages and budget.scope != Budget.Scope.DEPLOYMENT)
+            "may_remove": (manages and budget.organisation_id is not None)
             or may_change(request.user, budget),
         }
         for budget, standing in zip(
-            listed, standings(listed, conversation=conversation), strict=True
+            listed,
+            standings(listed, conversation=conversation, person=request.user.pk),
+            strict=True,
         )
     ]

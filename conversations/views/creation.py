@@ -16,8 +16,10 @@ from accounts.requests import SignedInRequest
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.vaults import lend_vaults
+from conversations.defaults import default_agent, default_environment
 from conversations.forms import NewConversationForm
-from conversations.models import Agent, Conversation, Environment, Preference
+from conversations.models import Agent, Conversation, Environment
+from conversations.namesakes import told_apart
 from harness.agentconfig import Features
 from harness.errors import Conflict, Invalid, TooMany
 
@@ -49,7 +51,7 @@ def new(request: SignedInRequest) -> HttpResponse:
             too_many = problem
             status = 429
     fields: Any = form.fields
-    agents = list(fields["agent"].queryset)
+    agents = told_apart(fields["agent"].queryset)
     chosen = form["agent"].value()
     context = {
         "form": form,
@@ -95,20 +97,16 @@ def _form(request: SignedInRequest) -> NewConversationForm:
 
 
 def _initial(request: SignedInRequest, form: NewConversationForm) -> dict[str, Any]:
-    """What the person prefers, else the first on offer; the switches are the agent's own."""
-    preference = Preference.objects.filter(user=request.user).first() or Preference()
+    """What begins where nobody chose; the switches are the agent's own."""
     fields: Any = form.fields
     agents: list[Agent] = list(fields["agent"].queryset)
-    environments: list[Environment] = list(fields["environment"].queryset)
     wanted = request.GET.get("agent")
-    agent = (
-        next((each for each in agents if each.uid == wanted), None)
-        or next((each for each in agents if each.pk == preference.default_agent_id), None)
-        or next(iter(agents), None)
-    )
-    environment = next(
-        (each for each in environments if each.pk == preference.default_environment_id), None
-    ) or next(iter(environments), None)
+    agent = next((each for each in agents if each.uid == wanted), None)
+    if agent is None and agents:
+        agent = default_agent(request.user, request.organisation)
+    environment: Environment | None = None
+    if fields["environment"].queryset.exists():
+        environment = default_environment(request.user, request.organisation)
     features = agent.current.config.features if agent and agent.current else Features()
     return {
         "agent": agent.uid if agent else None,

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.requests import SignedInRequest
 from conversations.actions import messages as actions
+from conversations.actions.setaside import set_aside
 from harness.errors import Conflict, Invalid, TooMany
 
 from .conversation import render_conversation
@@ -77,6 +78,15 @@ def edit(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
 def steer(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     actions.steer_message(actor=request.user, conversation=conversation, message_uid=message_uid)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def leave_out(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    """Set aside what a model service refuses."""
+    conversation = find_conversation(request.user, uid)
+    set_aside(actor=request.user, conversation=conversation, event_uid=event_uid)
     return redirect(conversation)
 
 

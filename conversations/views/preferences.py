@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.forms import add_error
+from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
-from conversations.actions.preferences import set_defaults, set_mails
+from conversations.actions.preferences import set_defaults, set_mails, set_shared_defaults
 from conversations.forms import MailForm, PreferenceForm
-from conversations.models import Preference
+from conversations.models import Defaults, Preference
 from harness.errors import Invalid
 
 from .answers import safe_next
@@ -38,6 +39,36 @@ def settings(request: SignedInRequest) -> HttpResponse:
         messages.success(request, _("Saved."))
         return redirect("conversations:settings")
     return _page(request, form, _mail_form(kept))
+
+
+@login_required
+@require_POST
+def organisation_defaults(request: SignedInRequest) -> HttpResponse:
+    """What everybody in the organisation begins with who has not chosen."""
+    require_manager(request.user, request.organisation)
+    form = _shared_form(request, request.POST)
+    if form.is_valid():
+        set_shared_defaults(
+            actor=request.user,
+            organisation=request.organisation,
+            agent=form.cleaned_data["default_agent"],
+            environment=form.cleaned_data["default_environment"],
+        )
+        messages.success(request, _("Saved."))
+        return redirect("conversations:settings")
+    kept = _kept(request)
+    return _page(request, _form(request, kept), _mail_form(kept), form)
+
+
+def _shared_form(request: SignedInRequest, posted: QueryDict | None = None) -> PreferenceForm:
+    kept = Defaults.objects.filter(organisation=request.organisation).first() or Defaults()
+    return PreferenceForm(
+        posted,
+        initial={"default_agent": kept.agent, "default_environment": kept.environment},
+        user=request.user,
+        organisation=request.organisation,
+        auto_id="shared_%s",
+    )
 
 
 @login_required
@@ -89,13 +120,22 @@ def _mail_form(kept: Preference) -> MailForm:
     )
 
 
-def _page(request: SignedInRequest, form: PreferenceForm, mail_form: MailForm) -> HttpResponse:
+def _page(
+    request: SignedInRequest,
+    form: PreferenceForm,
+    mail_form: MailForm,
+    shared_form: PreferenceForm | None = None,
+) -> HttpResponse:
+    if shared_form is None and may_manage(request.user, request.organisation):
+        shared_form = _shared_form(request)
     context = {
+        "shared_form": shared_form,
         "form": form,
         "mail_form": mail_form,
         "mails_are_sent": site.AGENTSITE_EMAIL_CONFIGURED and bool(site.AGENTSITE_BASE_URL),
     }
-    status = 422 if form.errors or mail_form.errors else 200
+    wrong = form.errors or mail_form.errors or (shared_form and shared_form.errors)
+    status = 422 if wrong else 200
     return render(request, "conversations/settings.html", context, status=status)
 
 

@@ -11,12 +11,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.models import Organisation
+from accounts.models import Organisation, User
 from accounts.requests import SignedInRequest
 from conversations import approvalqueue
 from conversations.actions import rules
 from conversations.models import Agent, PolicyRule
 from conversations.models.policyrule import CHANGE_RULES
+from conversations.namesakes import told_apart
 from conversations.permissions import has_staff_permission
 from harness.errors import Declined, Invalid, NotFound
 from harness.foreignjson import Unreadable, read_json
@@ -83,7 +84,13 @@ def _page(request: SignedInRequest, refusal: Declined | None = None) -> HttpResp
         "ways": WAYS,
         "options": OPTIONS,
         "rule_organisations": Organisation.objects.visible_to(request.user),
-        "agents": Agent.objects.visible_to(request.user).on_offer(),
+        "service_accounts": User.objects.filter(
+            kind=User.Kind.SERVICE,
+            is_active=True,
+            memberships__organisation__in=Organisation.objects.visible_to(request.user),
+        ).distinct(),
+        "chosen_accounts": request.POST.getlist("service_account") if refusal else [],
+        "agents": told_apart(Agent.objects.visible_to(request.user).on_offer()),
         "refusal": refusal,
         "typed": request.POST if refusal else {},
         "chosen_options": request.POST.getlist("option") if refusal else [],
@@ -131,6 +138,8 @@ def _rule(request: SignedInRequest) -> dict[str, Any]:
                 hint=_("Leave it empty to wait for ever."),
             )
         options["expires_seconds"] = 60 * int(minutes)
+    if accounts := request.POST.getlist("service_account"):
+        options["service_accounts"] = accounts
     if options:
         given["options"] = options
     return given

@@ -16,6 +16,7 @@ from conversations import approvalqueue
 from conversations.actions.simulation import Simulation, simulate_call
 from conversations.givenjson import read_object
 from conversations.models import Agent, Conversation
+from conversations.namesakes import told_apart
 from harness.errors import Declined, Invalid, NotFound
 from tools_app.catalogue import all_tools
 
@@ -27,7 +28,7 @@ def simulate(request: SignedInRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "view": "simulate",
         "counts": approvalqueue.counts(request.user),
-        "agents": Agent.objects.visible_to(request.user).on_offer(),
+        "agents": told_apart(Agent.objects.visible_to(request.user).on_offer()),
         "tools": sorted(all_tools()),
         "typed": request.GET,
     }

@@ -6,31 +6,25 @@ are resolved here, judged, and connected to at the very addresses that were judg
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import socket
-from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from tools_app.sandbox.egress import METADATA, embedded, resolve_by_system, why_unreachable
-from tools_app.sandbox.policy import Endpoint
+from net import hostlists, lookups
+from net.addresses import Address, is_inside_by_name, parse_address
 
 logger = logging.getLogger("agentsite.egress")
-
-Address = IPv4Address | IPv6Address
 
 URL_LENGTH = 500
 LOOK_UP_SECONDS = 5.0
 
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
-_PRIVATE_SUFFIXES = (".localhost", ".localdomain", ".local", ".internal", ".lan", ".home.arpa")
-_NO_PRIVATE_NETWORK = Endpoint(host="webhook.invalid")
 
 
 class AddressRefused(Exception):
@@ -58,50 +52,31 @@ def check_url(url: str) -> str:
             hint=_("Shorten it."),
         )
     parts, host, port = _parse(url)
-    literal = _literal(host)
-    if literal is None and not _is_listed(host):
-        if "." not in host or host.endswith(_PRIVATE_SUFFIXES):
+    literal = parse_address(host)
+    if literal is None:
+        if is_inside_by_name(host) and not hostlists.is_listed(host, None, port, _listed()):
             raise _inside(host)
         _check_resolved(host, port)
-    elif literal is not None and (why := why_refused(literal, host)):
-        raise _inside(f"{host}: {why}")
+    elif why := hostlists.why_refused(host, literal, port, _listed()):
+        raise _inside(f"{host}: it is {why.value}")
     shown = f"[{host}]" if ":" in host else host
     default = {"https": 443, "http": 80}[parts.scheme]
     netloc = shown if port == default else f"{shown}:{port}"
     return SplitResult(parts.scheme, netloc, parts.path or "/", parts.query, "").geturl()
 
 
-def why_refused(address: Address, host: str) -> str:
-    """Why nothing is sent to `address`, to which `host` leads; empty if it may be."""
-    why = why_unreachable(address, _NO_PRIVATE_NETWORK)
-    if not why:
-        return ""
-    meant = embedded(address) or address
-    if meant in METADATA or meant.is_link_local or meant.is_multicast or meant.is_unspecified:
-        return why
-    return "" if _is_listed(host) or _is_in_listed_network(meant) else why
-
-
 async def judged_addresses(host: str, port: int) -> list[str]:
     """What `host` leads to now, all of it allowed. Raises AddressRefused and AddressUnknown."""
     try:
-        async with asyncio.timeout(LOOK_UP_SECONDS):
-            found = await resolve_by_system(host, port)
-    except (OSError, UnicodeError, TimeoutError):
-        raise AddressUnknown(f"the name {host} cannot be resolved") from None
-    return _judge(host, found)
+        return await lookups.judged_addresses(host, port, _judge, seconds=LOOK_UP_SECONDS)
+    except lookups.UnknownHost as problem:
+        raise AddressUnknown(str(problem)) from None
 
 
-def _judge(host: str, found: Iterable[str]) -> list[str]:
-    addresses = list(dict.fromkeys(text.partition("%")[0] for text in found))
-    for text in addresses:
-        # One bad address among good ones is how names are rebound.
-        if why := why_refused(ip_address(text), host):
-            logger.info("webhook to %s refused: it leads to %s, and %s", host, text, why)
-            raise AddressRefused(f"{host} leads to a private address")
-    if not addresses:
-        raise AddressUnknown(f"the name {host} has no address")
-    return addresses
+def _judge(host: str, address: Address, port: int) -> None:
+    if why := hostlists.why_refused(host, address, port, _listed()):
+        logger.info("webhook to %s refused: it leads to %s, which is %s", host, address, why.value)
+        raise AddressRefused(f"{host} leads to a private address")
 
 
 def _parse(url: str) -> tuple[SplitResult, str, int]:
@@ -132,7 +107,8 @@ def _plain(host: str) -> str:
         name = host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         name = ""
-    if _literal(name) is None and (not _NAME.fullmatch(name) or _looks_like_a_number(name)):
+    is_usual = parse_address(name) is None or _is_usual_address(name)
+    if not is_usual or (":" not in name and not _NAME.fullmatch(name)):
         raise Invalid(
             _("The address names no host."),
             field="url",
@@ -141,27 +117,26 @@ def _plain(host: str) -> str:
     return name
 
 
-def _looks_like_a_number(name: str) -> bool:
-    """Old spellings of addresses, which some resolvers still read: 127.1, 0x7f.1, 2130706433."""
-    return bool(re.fullmatch(r"\d+|0x[0-9a-f]*", name.rpartition(".")[2]))
-
-
-def _literal(host: str) -> Address | None:
+def _is_usual_address(name: str) -> bool:
     try:
-        return ip_address(host.partition("%")[0])
+        ip_address(name.partition("%")[0])
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _check_resolved(host: str, port: int) -> None:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
+        lookups.judged(host, port, _judge, [str(entry[4][0]) for entry in found])
+    except (OSError, lookups.UnknownHost):
         return
-    try:
-        _judge(host, [str(entry[4][0]) for entry in found])
     except AddressRefused as refusal:
         raise _inside(str(refusal)) from None
+
+
+def _listed() -> tuple[hostlists.Entry, ...]:
+    return hostlists.parse_entries(settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS)
 
 
 def _inside(what: str) -> Invalid:
@@ -170,18 +145,3 @@ def _inside(what: str) -> Invalid:
         field="url",
         hint=_("Ask the operator to list it in AGENTSITE_WEBHOOK_PRIVATE_HOSTS."),
     )
-
-
-def _is_listed(host: str) -> bool:
-    return host in {listed.strip().lower() for listed in settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS}
-
-
-def _is_in_listed_network(address: Address) -> bool:
-    for listed in settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS:
-        try:
-            network = ip_network(listed.strip(), strict=False)
-        except ValueError:
-            continue
-        if address.version == network.version and address in network:
-            return True
-    return False

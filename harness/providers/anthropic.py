@@ -116,6 +116,9 @@ class Anthropic:
         # Raised out here, free of the SDK's exception, which holds the request with its key.
         if failure is None:
             raise failures.ended_early()
+        if self._config.connect is not None:
+            _LOG.info("From %s: %s", self._config.base_url, failure.message[:500])
+            failure = failures.without_words(failure)
         raise failures.broken_by(failure) if begun else failure
 
     async def aclose(self) -> None:
@@ -134,13 +137,11 @@ class Anthropic:
             timeout = httpx2.Timeout(
                 self._config.timeout, connect=min(_CONNECT_SECONDS, self._config.timeout)
             )
-            if self._config.judge is None:
+            if self._config.connect is None:
                 # Reading a stream through it costs a third of what the default transport costs.
                 http_client: httpx2.AsyncClient = DefaultAioHttpClient()
             else:
-                from .guarded import guarded_client  # noqa: PLC0415 - heavy, imported on first use
-
-                http_client = guarded_client(self._config.judge, timeout=timeout)
+                http_client = self._config.connect(timeout)
             self._client = AsyncAnthropic(
                 http_client=http_client,
                 api_key=self._config.api_key,

@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jsonschema
-
 from harness.content import Text, text_of
 from harness.messages import Message, ModelRequest, Piece, ToolAnswer, ToolCall, Usage
 from harness.providers import demo_texts as texts
 from harness.providers.demo_files import DemoFile, files_for, summary_of
 from harness.providers.scripted import Call, Reply, Say, Think, play, reply, say, think
 from harness.providers.table import ProviderConfig
+from harness.schemachecks import INLINE, Checker, TooCostly
+from harness.schemas import Unsound
 
 PAUSE = 0.015
 """Seconds before each delta, so that one sees the text stream."""
@@ -86,9 +86,16 @@ class _Turn:
     def call(self, name: str, /, **arguments: Any) -> tuple[Call, ...]:
         """One call, or none when the request does not offer it with such arguments."""
         schema = self.tools.get(name)
-        if schema is None or not jsonschema.Draft202012Validator(schema).is_valid(arguments):
+        if schema is None or not _fits(schema, arguments):
             return ()
         return (Call(name, arguments),)
+
+
+def _fits(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    try:
+        return not Checker(schema).faults(arguments, steps=INLINE)
+    except (TooCostly, Unsound):
+        return False
 
 
 def _turn(request: ModelRequest) -> _Turn:

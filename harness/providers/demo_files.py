@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-_NAMED = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.(?:py|md|txt|json)\b")
+_NAMED = re.compile(r"(?<![\w/-])(?:[\w-]+/)*[\w-]+\.(?:py|md|txt|json)\b")
 _SUBJECT = re.compile(
     r"\b(?:about|for|on|called|named)\s+(?P<subject>[\w][\w \t-]*)", re.IGNORECASE
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from harness.errors import (
+    AddressRefused,
     BadCredentials,
     BadRequest,
     BillingRefused,
@@ -28,7 +29,7 @@ from harness.errors import (
 
 _TOO_LONG = re.compile(
     r"prompt is too long|context[ _](length|window|limit)|maximum context|too many (input )?tokens"
-    r"|exceed\w* .{0,40}context|input length and .?max_tokens.? exceed",
+    r"|exceed\w{0,10} .{0,40}context|input length and .?max_tokens.? exceed",
     re.IGNORECASE,
 )
 _UNPAID = re.compile(
@@ -49,6 +50,19 @@ _STATUS_OF_TYPE = {
     "overloaded_error": 529,
 }
 """Error types of both public APIs with the status they stand for: a stream names only the type."""
+
+
+_IN_OUR_WORDS: Mapping[type[ProviderError], str] = {
+    BadCredentials: "The model service refused the key",
+    BillingRefused: "The model service refused for want of credit",
+    BrokenStream: "The reply broke off",
+    ContextTooLong: "The model service takes no request of this length",
+    Overloaded: "The model service is failing or overloaded",
+    ProviderTimedOut: "The model service did not answer in time",
+    ProviderUnreachable: "The model service could not be reached",
+    RateLimited: "The model service is asked too often",
+    UnknownModel: "The model service knows no such model",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,20 @@ def disconnected(error: BaseException, *, opened: bool) -> ProviderError:
     return ProviderUnreachable(
         f"The model service could not be reached: {root_cause(error)}.",
         hint="Check the network and the provider's base URL.",
+    )
+
+
+def without_words(failure: ProviderError) -> ProviderError:
+    """The same failure in our words alone, for what came from an address that anybody may have typed."""
+    if isinstance(failure, AddressRefused):
+        return failure
+    what = _IN_OUR_WORDS.get(type(failure), "The model service refused the request")
+    status = f" (HTTP {failure.status})" if failure.status is not None else ""
+    return type(failure)(
+        f"{what}{status}.",
+        hint=failure.hint,
+        status=failure.status,
+        retry_after=failure.retry_after,
     )
 
 

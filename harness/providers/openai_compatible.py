@@ -7,6 +7,7 @@ SDK sends; the stream is read here, so that none of that matters. Nothing is ret
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ ENDS: Mapping[str, ReplyEnd] = {
 """Every finish reason of the SDK's type. One that it does not know counts as the end of the turn."""
 
 _CONNECT_SECONDS = 10.0
+_LOG = logging.getLogger(__name__)
 _NO_KEY = "none"
 """Sent where no key is set: the SDK wants one, local servers do not look at it."""
 
@@ -84,6 +86,9 @@ class OpenAICompatible:
         if failure is None:
             return
         # Raised out here, free of the SDK's exception, which holds the request with its key.
+        if self._config.connect is not None:
+            _LOG.info("From %s: %s", self._config.base_url, failure.message[:500])
+            failure = failures.without_words(failure)
         raise failures.broken_by(failure) if begun else failure
 
     async def aclose(self) -> None:
@@ -100,10 +105,8 @@ class OpenAICompatible:
                 self._config.timeout, connect=min(_CONNECT_SECONDS, self._config.timeout)
             )
             http_client: httpx2.AsyncClient | None = None
-            if self._config.judge is not None:
-                from .guarded import guarded_client  # noqa: PLC0415 - heavy, imported on first use
-
-                http_client = guarded_client(self._config.judge, timeout=timeout)
+            if self._config.connect is not None:
+                http_client = self._config.connect(timeout)
             self._client = AsyncOpenAI(
                 http_client=http_client,
                 api_key=self._config.api_key or _NO_KEY,

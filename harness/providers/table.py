@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from harness.errors import NotConfigured
 from harness.providers.contract import Provider
+
+if TYPE_CHECKING:
+    import httpx2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,10 @@ class ProviderConfig:
     """Seconds of silence after which a request is given up, before its first piece or later."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with each request, for gateways."""
-    judge: Callable[[str, str], str] | None = None
-    """Of a host and an address it leads to: why nothing may be sent there (`providers.guarded`). None:
-    every address will do."""
+    connect: Callable[[httpx2.Timeout], httpx2.AsyncClient] | None = None
+    """Makes the client for an address that somebody typed who does not run this server. It decides
+    where it connects, raising `AddressRefused`; and errors repeat no word of what answers there, which
+    may be no model service at all. None: every address will do."""
     prompt_caching: bool = True
     """Mark the stable beginning of a prompt for the service's cache, where it has one."""
 

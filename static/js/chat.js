@@ -260,11 +260,13 @@ const actions = {
   skip: (button) => reply(button, { skip: true }),
   result: (button) => giveResult(button, false),
   refuse: (button) => giveResult(button, true),
+  "set-aside": (button) => command({ type: "set_aside", event: button.dataset.message }, button),
   withdraw: (button) => command({ type: "withdraw", message: button.dataset.message }, button),
   steer: (button) => command({ type: "steer", message: button.dataset.message }, button),
   edit: (button) => editing.begin(button.dataset.message),
   "cancel-background": (button) =>
     command({ type: "cancel_background", background: button.dataset.background }, button),
+  "cancel-all-background": (button) => command({ type: "cancel_all_background" }, button),
   retry: (button) => command({ type: "retry" }, button),
   copy: (button) => copy(button, sourceOf(button)),
   "copy-code": (button) => copy(button, codeOf(button)),

@@ -15,7 +15,7 @@ from accounts.actions.organisations import (
     rename_organisation,
 )
 from accounts.models import Membership, Organisation, Role, User
-from harness.errors import Forbidden, Invalid, NotFound
+from harness.errors import Forbidden, Invalid, LimitReached, NotFound
 from tests.cast import join, make_user
 
 
@@ -105,6 +105,21 @@ def test_whoever_was_removed_from_her_personal_organisation_does_not_come_back(
     former.refresh_from_db()
     assert former.personal_of is None
     assert ensure_personal_organisation(user=alice) == current
+
+
+def test_personal_organisations_given_away_count_as_made(alice, bob, settings):
+    settings.AGENTSITE_ORGANISATIONS_PER_PERSON = 4
+    Membership.objects.filter(user=alice).delete()
+    given = []
+    with pytest.raises(LimitReached):
+        for _round in range(10):
+            own = ensure_personal_organisation(user=alice)
+            join(bob, own, Role.OWNER)
+            remove_member(actor=alice, membership=own.memberships.get(user=alice))
+            given.append(own)
+    assert len(given) <= 4
+    assert Organisation.objects.filter(made_by=alice).count() <= 4
+    assert ensure_personal_organisation(user=alice).personal_of == alice
 
 
 def test_a_request_works_in_the_first_organisation_until_another_is_chosen(alice, acme, client_of):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from ipaddress import ip_address
+from typing import Any
+
 import pytest
 
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import ProviderKey, Scope
-from accounts.provider_addresses import why_refused
-from harness.errors import Invalid
+from accounts.provider_addresses import judge_connection
+from agentsite.checks import check_installation
+from agentsite.environment import BASE_DIR
+from harness.errors import AddressRefused, Invalid
 
 CREDENTIALS = [
     "169.254.169.254",
@@ -77,7 +85,7 @@ def refusal_of(*arguments):
 
 @pytest.mark.parametrize("host", CREDENTIALS)
 def test_where_clouds_keep_credentials_no_request_goes(alice, acme, staff, settings, host):
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [host]
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [f"{host}:8000"]
 
     for arguments in [(alice, host), (alice, host, "organisation", acme)]:
         assert "not allowed" in refusal_of(*arguments)
@@ -91,30 +99,61 @@ def test_a_host_inside_the_network_is_named_only_if_the_operator_lists_it(
     assert "own network" in refusal_of(alice, host)
     assert "own network" in refusal_of(alice, host, "organisation", acme)
     assert "own network" in refusal_of(staff, host)
-    assert store(staff, host, "deployment").scope is Scope.DEPLOYMENT
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["other.internal:8000", f"{host}:8001"]
+    assert "own network" in refusal_of(alice, host)
 
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["other.internal", host]
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["other.internal:8000", f"{host}:8000"]
     assert store(alice, host).base_url == f"http://{host}:8000/v1"
     assert store(alice, host, "organisation", acme).scope is Scope.ORGANISATION
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = []
+    assert store(staff, host, "deployment").scope is Scope.DEPLOYMENT
 
 
 @pytest.mark.parametrize("host", NOBODYS)
 def test_an_address_of_no_single_server_is_refused(alice, settings, host):
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [host]
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [f"{host}:8000"]
 
     assert "no single server" in refusal_of(alice, host)
 
 
-@pytest.mark.parametrize("host", [*OUTSIDE, *LOOPBACK])
-def test_public_hosts_and_by_default_loopback_are_taken_however_written(alice, host):
+@pytest.mark.parametrize("host", OUTSIDE)
+def test_public_hosts_are_taken_however_written(alice, host):
     assert store(alice, host).base_url == f"http://{host}:8000/v1"
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
-def test_an_operator_may_take_loopback_off_the_list(alice, settings, host):
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = []
-
+def test_of_this_machine_only_the_ports_of_local_model_servers_are_open_by_default(alice, host):
     assert "own network" in refusal_of(alice, host)
+    given: dict[str, Any] = {"scope": "user", "provider": "openai_compatible", "key": ""}
+    for port in (11434, 1234):
+        base_url = f"http://{host}:{port}/v1"
+        assert store_provider_key(actor=alice, base_url=base_url, **given).base_url == base_url
+    for port in (6379, 5432, 80):
+        with pytest.raises(Invalid):
+            store_provider_key(actor=alice, base_url=f"http://{host}:{port}/v1", **given)
+
+
+def test_in_production_nothing_inside_is_open_by_default():
+    program = (
+        "import agentsite.settings as settings; print(settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=BASE_DIR,
+        env={**os.environ, "AGENTSITE_ENV": "production", "AGENTSITE_ENV_FILE": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("entry", ["localhost", "10.0.0.0/8", "::1", "a b:80", "localhost:99999"])
+def test_an_entry_without_a_port_or_that_is_none_refuses_the_start(settings, entry):
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["ollama.internal:11434", entry]
+    problems = [message for message in check_installation() if message.id == "agentsite.E020"]
+    assert len(problems) == 1
+    assert entry in problems[0].msg
 
 
 @pytest.mark.parametrize(
@@ -124,36 +163,44 @@ def test_a_host_that_clients_may_read_differently_is_refused(staff, host):
     refusal_of(staff, host, "deployment")
 
 
+LISTED = ["ollama.internal:11434", "10.0.0.9:11434", "localhost:11434"]
+
+
 @pytest.mark.parametrize(
-    ("host", "address"),
+    ("host", "address", "port"),
     [
-        ("api.example.com", "10.0.0.8"),
-        ("api.example.com", "127.0.0.1"),
-        ("api.example.com", "169.254.169.254"),
-        ("api.example.com", "::ffff:192.168.0.1"),
-        ("api.example.com", "fe80::1%eth0"),
-        ("ollama.internal", "169.254.169.254"),
-        ("ollama.internal", "fd00:ec2::254"),
-        ("localhost", "10.0.0.8.example"),
+        ("api.example.com", "10.0.0.8", 443),
+        ("api.example.com", "127.0.0.1", 443),
+        ("api.example.com", "169.254.169.254", 443),
+        ("api.example.com", "::ffff:192.168.0.1", 443),
+        ("api.example.com", "fe80::1", 443),
+        ("api.example.com", "0.0.0.0", 443),
+        ("ollama.internal", "169.254.169.254", 11434),
+        ("ollama.internal", "fd00:ec2::254", 11434),
+        ("ollama.internal", "10.0.0.8", 6379),
+        ("localhost", "127.0.0.1", 5432),
+        ("models.example.com", "10.0.0.9", 443),
     ],
 )
-def test_a_name_that_leads_inside_is_refused_when_it_does(settings, host: str, address: str):
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["ollama.internal", "localhost"]
-    assert why_refused(host, address)
+def test_a_name_that_leads_inside_is_refused_when_it_does(settings, host, address, port):
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = LISTED
+    with pytest.raises(AddressRefused) as refusal:
+        judge_connection(host, ip_address(address), port)
+    assert address not in f"{refusal.value.message} {refusal.value.hint}"
 
 
 @pytest.mark.parametrize(
-    ("host", "address"),
+    ("host", "address", "port"),
     [
-        ("api.example.com", "93.184.216.34"),
-        ("api.example.com", "2606:2800:220:1:248:1893:25c8:1946"),
-        ("ollama.internal", "10.0.0.8"),
-        ("models.example.com", "10.0.0.9"),
-        ("localhost", "127.0.0.1"),
+        ("api.example.com", "93.184.216.34", 443),
+        ("api.example.com", "2606:2800:220:1:248:1893:25c8:1946", 443),
+        ("ollama.internal", "10.0.0.8", 11434),
+        ("models.example.com", "10.0.0.9", 11434),
+        ("localhost", "127.0.0.1", 11434),
     ],
 )
 def test_a_name_that_leads_outside_or_where_the_operator_lets_it_is_not(
-    settings, host: str, address: str
+    settings, host, address, port
 ):
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["ollama.internal", "10.0.0.9", "localhost"]
-    assert not why_refused(host, address)
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = LISTED
+    judge_connection(host, ip_address(address), port)

@@ -11,7 +11,7 @@ from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.api.authentication import caller_with
 from accounts.models import ApiToken, User
-from tests.cast import shown
+from tests.cast import PASSWORD, shown
 
 PAGE = "/settings/tokens/"
 
@@ -28,9 +28,43 @@ def asked(organisation, **values):
     )
 
 
+def confirmed(client):
+    """The browser of somebody who has just typed the password once more."""
+    answer = client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+    assert answer.status_code == 302, answer.content.decode()
+    return client
+
+
 @pytest.fixture
 def browser(alice, acme, client_of):
-    return client_of(alice)
+    return confirmed(client_of(alice))
+
+
+def test_a_session_alone_makes_no_token(alice, acme, client_of):
+    client = client_of(alice)
+    token = create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"]).token
+    for address, values in (
+        (PAGE, asked(acme)),
+        (f"{PAGE}{token.uid}/rotate/", shown(acme, hours="0")),
+    ):
+        answer = client.post(address, values)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith(reverse("account_reauthenticate"))
+    assert ApiToken.objects.count() == 1
+
+
+def test_after_the_password_the_form_goes_on_where_it_was_stopped(alice, acme, client_of):
+    client = client_of(alice)
+    there = client.post(PAGE, asked(acme))["Location"]
+    answer = client.post(there, {"password": PASSWORD}, follow=True)
+    assert caller_with(secret_in(answer)) is not None
+
+
+def test_a_wrong_password_makes_no_token(alice, acme, client_of):
+    client = client_of(alice)
+    there = client.post(PAGE, asked(acme))["Location"]
+    assert client.post(there, {"password": "wrong"}).status_code == 200
+    assert not ApiToken.objects.exists()
 
 
 def test_a_token_is_made_and_its_secret_shown_once(browser, alice, acme):
@@ -83,7 +117,7 @@ def test_a_manager_makes_a_service_account_and_its_token(browser, acme):
 
 def test_bob_is_offered_neither_administration_nor_service_accounts(bob, acme, client_of, alice):
     robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
-    browser = client_of(bob)
+    browser = confirmed(client_of(bob))
     page = browser.get(PAGE).content.decode()
     assert "Administer the organisation" not in page
     assert "Nightly" not in page
@@ -101,7 +135,7 @@ def test_mallory_finds_neither_token_nor_service_account(
 ):
     token = create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"]).token
     robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
-    browser = client_of(mallory)
+    browser = confirmed(client_of(mallory))
     for address in (
         f"{PAGE}{token.uid}/rotate/",
         f"{PAGE}{token.uid}/revoke/",

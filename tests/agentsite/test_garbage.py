@@ -27,7 +27,7 @@ BEGINNINGS = {
         asyncio.run(lifespan({}, receive, send))
     """,
     "daphne": """
-        from agentsite import server
+        from agentsite import guarded_daphne, server
 
         class Server:
             def __init__(self, ready_callable, **_settings):
@@ -37,7 +37,7 @@ BEGINNINGS = {
                 self.ready()
                 show()
 
-        server.Server = Server
+        guarded_daphne.GuardedServer = Server
         server.serve("127.0.0.1", 0, lambda: None)
     """,
     "celery": """

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.db import connection
 
 from agentsite import probes, readiness, startup
 from agentsite.asgi import application
+from conversations import commandtrial
 from jobs.engine import engine
 from tools_app import sandboxes
 from tools_app.sandbox.contract import Capabilities
+
+TOKEN = "operators-own"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,6 +25,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def still_engine() -> Iterator[None]:
     yield
     engine.stop()
+
+
+@pytest.fixture(autouse=True)
+def untried(monkeypatch, settings) -> None:
+    """No trial of commands and no look at sandboxes of a test before counts."""
+    settings.AGENTSITE_METRICS_TOKEN = TOKEN
+    monkeypatch.setattr(sandboxes, "_found", {})
+    monkeypatch.setattr(commandtrial, "_last", None)
+
+
+async def ask_as_operator(path: str) -> tuple[int, str]:
+    return await ask(path, authorization=f"Bearer {TOKEN}")
 
 
 async def ask(path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
@@ -47,11 +63,9 @@ async def ask(path: str, method: str = "GET", **headers: str) -> tuple[int, str]
 async def test_it_says_that_it_lives_and_is_ready():
     """S-7."""
     assert await ask("/healthz") == (200, "ok\n")
-    status, body = await ask("/readyz")
+    status, body = await ask_as_operator("/readyz")
     assert status == 200
-    told = json.loads(body)
-    told.pop("sandboxes", None)  # a test before may have looked at them
-    assert told == {
+    assert json.loads(body) == {
         "status": "ready",
         "checks": {"process": "ok", "database": "ok", "migrations": "ok"},
     }
@@ -63,14 +77,14 @@ async def test_it_tells_what_was_found_of_the_sandboxes_and_is_ready_without_any
         "process": Capabilities("process", available=True),
     }
     monkeypatch.setattr(sandboxes, "_found", found)
-    status, body = await ask("/readyz")
+    status, body = await ask_as_operator("/readyz")
     assert status == 200
     assert json.loads(body)["sandboxes"] == {"bubblewrap": "no such program", "process": "ok"}
 
 
 async def test_redis_and_broker_out_of_reach_are_named_without_their_addresses(settings):
     settings.AGENTSITE_REDIS_URL = "redis://:secret-word@127.0.0.1:1"
-    status, body = await ask("/readyz")
+    status, body = await ask_as_operator("/readyz")
     assert status == 503
     assert json.loads(body)["checks"]["redis"] == "out of reach (ConnectionError)"
     assert "secret-word" not in body
@@ -80,16 +94,53 @@ async def test_redis_and_broker_out_of_reach_are_named_without_their_addresses(s
 async def test_missing_migrations_are_counted_with_their_remedy(monkeypatch):
     monkeypatch.setattr(readiness, "_are_migrated", False)
     monkeypatch.setattr(startup, "missing_migrations", lambda: 3)
-    status, body = await ask("/readyz")
+    status, body = await ask_as_operator("/readyz")
     assert status == 503
     assert "3 missing: run `manage.py migrate`" in body
 
 
 async def test_a_process_that_stops_is_not_ready(monkeypatch):
     monkeypatch.setattr(engine, "_draining", True)
-    status, body = await ask("/readyz")
+    status, body = await ask_as_operator("/readyz")
     assert status == 503
     assert json.loads(body)["checks"]["process"] == "stopping"
+
+
+@pytest.mark.parametrize("given", ["", "Bearer wrong"])
+async def test_strangers_are_told_one_word_and_nothing_of_what_is_behind_it(
+    monkeypatch, settings, given
+):
+    monkeypatch.setattr(
+        sandboxes, "_found", {"process": Capabilities("process", available=False, problem="why")}
+    )
+    monkeypatch.setattr(commandtrial, "_last", commandtrial.Trial("no bwrap", "install it"))
+    assert await ask("/readyz", authorization=given) == (200, '{"status": "degraded"}')
+    settings.AGENTSITE_REDIS_URL = "redis://127.0.0.1:1"
+    assert await ask("/readyz", authorization=given) == (503, '{"status": "unavailable"}')
+
+
+async def test_operators_are_told_why_no_command_can_run_and_what_mends_it(monkeypatch):
+    monkeypatch.setattr(commandtrial, "_last", commandtrial.Trial("no bwrap.", "install it"))
+    status, body = await ask_as_operator("/readyz")
+    assert status == 200
+    told = json.loads(body)
+    assert (told["status"], told["commands"]) == ("degraded", "no bwrap. Remedy: install it")
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a server keeps its own files")
+async def test_a_database_file_that_is_gone_or_another_one_is_noticed(monkeypatch, tmp_path):
+    file = tmp_path / "db.sqlite3"
+    file.touch()
+    monkeypatch.setattr(readiness, "_database_file", lambda: file)
+    assert (await ask_as_operator("/readyz"))[0] == 200
+    file.rename(tmp_path / "away")
+    status, body = await ask_as_operator("/readyz")
+    assert status == 503
+    assert "the database file is gone" in body
+    file.touch()
+    status, body = await ask_as_operator("/readyz")
+    assert status == 503
+    assert "another one" in body
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer ", "Bearer wrong", "right-token-not"])

@@ -9,7 +9,7 @@ import pytest
 
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
-from accounts.models import Invitation, Membership, ProviderKey
+from accounts.models import Invitation, Membership, Organisation, ProviderKey, User
 from conversations.actions.agents import create_agent
 from conversations.actions.budgets import set_budget
 from conversations.actions.credentials import create_credential
@@ -101,7 +101,13 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def world(alice, acme, conversation) -> Mapping[str, Any]:
-    """Beginning of a route → what stands for its parameters."""
+    return alices_objects(alice, acme, conversation)
+
+
+def alices_objects(
+    alice: User, acme: Organisation, conversation: Conversation
+) -> Mapping[str, dict[str, Any]]:
+    """One of each kind. Beginning of a route → what stands for its parameters."""
     invitation = Invitation.objects.create(
         organisation=acme,
         email="carol@example.org",
@@ -148,6 +154,7 @@ def world(alice, acme, conversation) -> Mapping[str, Any]:
         "c/<id:uid>/": {
             "uid": conversation.uid,
             "message_uid": message.uid,
+            "event_uid": message.uid,
             "call_uid": call.uid,
         },
         "ws/conversations/<str:uid>/": {"uid": conversation.uid},

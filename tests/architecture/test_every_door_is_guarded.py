@@ -43,10 +43,13 @@ PUBLIC: Mapping[str, str] = {
 }
 """Routes that answer anybody, by name (those without: by pattern), each with its reason."""
 
-METHODS = ("get", "post")
+METHODS = ("get", "post", "delete")
 
 PROGRAMS = ("v1/", "agui")
 """How the addresses begin that know tokens only; a browser's session is nobody there."""
+
+STRICT = ("/v1/", "/api/", "/agui", "/health")
+"""How addresses begin that take no parameter they are not described with."""
 
 SHARED: Mapping[str, str] = {"v1:model": "what is known of models by their names is nobody's"}
 """Addresses for programs that show every holder of a token the same, each with its reason."""
@@ -69,8 +72,11 @@ def values_for(route: Route, world: Mapping[str, dict[str, Any]]) -> dict[str, A
 
 
 def ask(client: Client, method: str, address: str) -> Any:
-    """With the parameters that pages take from the query, so that nobody is refused for lack of one."""
-    send = client.get if method == "get" else client.post
+    """With the parameters that pages take from the query, so that nobody is refused for lack of one.
+    An operation for programs refuses what it does not know."""
+    send = getattr(client, method)
+    if address.startswith(STRICT):
+        return send(address)
     return send(f"{address}{'&' if '?' in address else '?'}path={FILE}&before=99")
 
 

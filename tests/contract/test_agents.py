@@ -94,8 +94,8 @@ def test_an_exception_that_allows_more_than_the_default_is_kept(alice, make_agen
     )
     (toolset,) = agent.tools
     policies = {config.name: config.permission_policy.type for config in toolset.configs}
-    assert policies["read"] == "always_allow"
-    assert policies["bash"] == "always_ask"
+    assert policies == {"read": "always_allow"}
+    assert toolset.default_config.permission_policy.type == "always_ask"
 
 
 def test_lists_come_in_pages(alice, make_agent):
@@ -126,9 +126,9 @@ def test_lists_come_in_pages(alice, make_agent):
             "mcp_servers",
         ),
         ({"model": "m", "name": "x", "system": "s" * 100_001}, "system"),
-        ({"model": "m", "name": "x", "tools": [CUSTOM | {"name": "no name"}]}, "tools.0.name"),
-        ({"model": "m", "name": "x", "tools": [CUSTOM | {"description": ""}]}, "tools.0.descr"),
-        ({"model": "m", "name": "x", "tools": [CUSTOM | {"input_schema": {}}]}, "tools.0.input"),
+        ({"model": "m", "name": "x", "tools": [CUSTOM | {"name": "no name"}]}, "tools[0].name"),
+        ({"model": "m", "name": "x", "tools": [CUSTOM | {"description": ""}]}, "tools[0].descr"),
+        ({"model": "m", "name": "x", "tools": [CUSTOM | {"input_schema": {}}]}, "tools[0].input"),
         ({"model": "m", "name": "x", "tools": [CUSTOM, CUSTOM]}, "tools"),
         ({"model": "m", "name": "x", "tools": [TOOLSET, TOOLSET]}, "tools"),
     ],
@@ -171,6 +171,14 @@ def test_models_are_listed_by_the_names_that_agents_take(alice, make_agent):
         assert alice.beta.models.retrieve(name).id == name
 
 
+def test_agents_may_share_a_name(alice):
+    one, other = (
+        alice.beta.agents.create(name="Twin", model="claude-sonnet-5-5") for _time in range(2)
+    )
+    assert one.id != other.id
+    assert {one.id, other.id} <= {each.id for each in alice.beta.agents.list()}
+
+
 # --- environments ---------------------------------------------------------------------------------
 
 
@@ -197,11 +205,15 @@ def test_an_environment_is_made_changed_archived_and_deleted(staff):
 
 
 def test_what_a_sandbox_here_cannot_promise_is_refused(staff):
-    for config in (
-        {"type": "cloud", "networking": {"type": "unrestricted"}},
-        {"type": "cloud", "packages": {"pip": ["numpy"]}},
-    ):
-        with pytest.raises(anthropic.BadRequestError):
+    every = {"type": "limited", "allowed_hosts": ["*"]}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"networking": {"type": "unrestricted"}}, "AGENTSITE_SANDBOX_UNRESTRICTED"),
+        ({"packages": {"pip": ["numpy"]}}, "installs no packages"),
+        ({"networking": every}, "is not a host"),
+    ]
+    for part, said in cases:
+        config: Any = {"type": "cloud", **part}
+        with pytest.raises(anthropic.BadRequestError, match=said):
             staff.beta.environments.create(name="x", config=config)
 
 

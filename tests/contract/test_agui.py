@@ -34,13 +34,16 @@ class Program:
         self.client = httpx.Client(
             base_url=world.address,
             headers={"Authorization": f"Bearer {world.tokens[who]}"},
-            params={"agent": agent, "environment": world.environment} if agent else {},
             timeout=60,
         )
+        self.choices = {"agent": agent, "environment": world.environment} if agent else {}
 
     def post(self, body: RunAgentInput) -> httpx.Response:
         return self.client.post(
-            "/agui", content=body.model_dump_json(by_alias=True).encode(), timeout=60
+            "/agui",
+            params=self.choices,
+            content=body.model_dump_json(by_alias=True).encode(),
+            timeout=60,
         )
 
     def run(self, body: RunAgentInput) -> list[Any]:
@@ -163,7 +166,7 @@ def test_an_approval_goes_round_and_only_what_was_allowed_runs(
     # A payload that does not fit changes nothing.
     wrong = program.post(answers(thread, resolved(interrupt.id, {"approved": "yes"})))
     assert wrong.status_code == 400
-    assert wrong.json()["error"]["details"]["field"] == "resume.0.payload.approved"
+    assert wrong.json()["error"]["details"]["field"] == "resume[0].payload.approved"
     answer = answers(thread, resolved(interrupt.id, {"approved": approved}))
     resumed = program.run(answer)
     kinds = kinds_of(resumed)

@@ -66,7 +66,7 @@ async def test_the_sdks_tool_runner_answers_custom_tools_beside_a_held_confirmat
         done[dispatched.name] = dispatched.posted
         if dispatched.name == "weather":
             await confirm_what_waits(client, session.id)
-    assert done == {"weather": True, "write_file": False}
+    assert done == {"weather": True, "write": False}
     events = [event async for event in client.beta.sessions.events.list(session.id, limit=1000)]
     (given,) = [event for event in events if event.type == "user.custom_tool_result"]
     assert given.content

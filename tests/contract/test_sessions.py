@@ -400,7 +400,8 @@ def test_a_stream_of_a_deleted_session_says_so_and_ends(alice, world, make_agent
         follower.start()
         time.sleep(1)
         alice.beta.sessions.delete(session.id)
-    follower.join(45)
+    # Told at once, not when the quiet stream looks again by itself.
+    follower.join(10)
     assert not follower.is_alive()
     assert said == ["session.deleted"]
 
@@ -605,6 +606,59 @@ def test_a_session_is_its_own_first_thread(alice, begin):
     assert alice.beta.sessions.threads.retrieve(thread.id, session_id=session.id).id == thread.id
     of_thread = list(alice.beta.sessions.threads.events.list(thread.id, session_id=session.id))
     assert [event.id for event in of_thread] == [event.id for event in listed(alice, session.id)]
+    with pytest.raises(anthropic.BadRequestError, match="Archive the session"):
+        alice.beta.sessions.threads.archive(thread.id, session_id=session.id)
+    assert alice.beta.sessions.retrieve(session.id).archived_at is None
+
+
+def test_both_spellings_of_a_sessions_id_are_taken_everywhere(alice, begin):
+    session, _ = begin(reply("Done."))
+    idle(alice, session.id)
+    other = session.id.replace("sesn_", "session_")
+    (thread,) = list(alice.beta.sessions.threads.list(other))
+    theirs = thread.id.replace("sthr_", "sth_")
+    assert alice.beta.sessions.retrieve(other).id == session.id
+    assert [one.id for one in listed(alice, other)] == [one.id for one in listed(alice, session.id)]
+    assert alice.beta.sessions.threads.retrieve(theirs, session_id=other).id == thread.id
+    assert list(alice.beta.sessions.threads.events.list(theirs, session_id=other))
+    assert not list(alice.beta.sessions.resources.list(other))
+    assert not list(alice.beta.files.list(scope_id=other))
+    with alice.beta.sessions.events.stream(other) as stream:
+        assert stream.response.status_code == 200
+    alice.beta.sessions.events.send(other, events=[{"type": "user.interrupt"}])
+    assert alice.beta.sessions.update(other, title="Named").id == session.id
+    assert alice.beta.sessions.archive(other).id == session.id
+    assert alice.beta.sessions.delete(other).id == session.id
+
+
+def test_the_paths_that_are_told_are_true_where_the_agent_works(alice, world, make_agent):
+    file = alice.beta.files.upload(file=("notes.txt", b"remember this"))
+    session = alice.beta.sessions.create(
+        agent=make_agent(tools=[{"type": "agent_toolset_20260401"}]).id,
+        environment_id=world.environment,
+        resources=[{"type": "file", "file_id": file.id}],
+    )
+    (resource,) = session.resources
+    outputs = resource.mount_path.replace("/uploads/notes.txt", "/outputs")
+    opening = f"Opening {uuid.uuid4()}"
+    world.service.expect(
+        opening,
+        reply(call("bash", command=f"cat {resource.mount_path} > {outputs}/copy.txt")),
+        reply(call("read_file", path=resource.mount_path)),
+        reply(call("write_file", path="/mnt/session/outputs/made.txt", content="made")),
+        reply("Done."),
+    )
+    alice.beta.sessions.events.send(session.id, events=[text(opening)])
+    wait_for(alice, session.id, lambda _: len(results(alice, session.id)) == 3)
+    told = results(alice, session.id)
+    assert [one.is_error for one in told] == [False] * 3, told
+    assert "remember this" in told[1].content[0].text
+    made = {one.filename: one for one in alice.beta.files.list(scope_id=session.id)}
+    assert set(made) == {"copy.txt", "made.txt"}
+    assert made["copy.txt"].scope.id == session.id
+    assert alice.beta.files.download(made["copy.txt"].id).read() == b"remember this"
+    named = alice.beta.files.list(ids=[made["made.txt"].id])
+    assert [one.id for one in named] == [made["made.txt"].id]
 
 
 def test_a_file_is_uploaded_and_put_into_sessions(alice, mallory, world, make_agent, tmp_path):

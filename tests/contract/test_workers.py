@@ -144,8 +144,9 @@ def test_the_unmodified_worker_does_files_and_commands_and_waits_for_a_persons_w
     assert said[5] == "one three"
     events = listed(alice, session)
     assert not [event for event in events if event.type == "agent.tool_result"]
-    used = [event.name for event in events if event.type == "agent.tool_use"]
-    assert used[0] == "write_file", "people and programs see the names that rules are about"
+    used = [event for event in events if event.type == "agent.tool_use"]
+    assert used[0].name == "write", "the name of the public toolset"
+    assert used[0].x_name == "write_file", "and the one that rules are about"
 
 
 def wait_for_question(alice, session: str) -> list[str]:

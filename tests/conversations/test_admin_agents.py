@@ -265,14 +265,12 @@ def test_a_new_agent_is_made_with_the_form(browser, acme, staff):
         ("limits_steps", "", "required"),
         ("provider", "nonsense", "Select a valid choice"),
         ("name", "", "required"),
-        ("name", "Taken", "Another agent is called"),
         ("subagent_output_tokens", "3", "Give 16 or more"),
     ],
 )
 def test_a_refusal_stands_beside_its_field_and_nothing_is_lost(
     agent, browser, staff, field, value, words
 ):
-    create_agent(actor=staff, organisation=None, name="Taken", description="", config=CONFIG)
     values = posted(browser.get(at("change", agent))) | {
         "instructions": "Typed with care.",
         field: value,

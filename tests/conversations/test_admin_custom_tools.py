@@ -50,9 +50,9 @@ def test_an_empty_schema_takes_anything(browser, agent: Agent):  # noqa: F811
     ("change", "words"),
     [
         ({"custom_tools-1-schema": "{"}, "not valid JSON"),
-        ({"custom_tools-1-schema": "[]"}, "dictionary"),
+        ({"custom_tools-1-schema": "[]"}, "a JSON object"),
         ({"custom_tools-1-schema": '{"type": "string"}'}, "at its top"),
-        ({"custom_tools-1-name": "look_up_stock"}, "two tools are called"),
+        ({"custom_tools-1-name": "look_up_stock"}, "Two tools are called"),
         ({"custom_tools-1-name": "bash fast"}, "letters, digits"),
         ({"custom_tools-1-name": ""}, "1 to 64"),
         ({"custom_tools-1-name": "ask_user"}, "built-in tool"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.urls import reverse
 
 from accounts.models import Membership, Role
 from conversations.actions.agents import (
@@ -13,7 +14,7 @@ from conversations.actions.agents import (
     delete_agent,
     restore_version,
 )
-from conversations.actions.conversations import create_conversation
+from conversations.actions.conversations import create_conversation, find_agent
 from conversations.models import Agent, AgentVersion, Conversation
 from conversations.versiondiff import LABELS, changes_between, description_of, label_of
 from harness.agentconfig import AgentConfig, Limits, RoleOverride, ToolRule
@@ -241,13 +242,11 @@ def test_conversations_share_a_configuration_until_one_of_them_differs(
     ("values", "field"),
     [
         ({"name": "   "}, "name"),
-        ({"name": "Reviewer"}, "name"),
         ({"config": AgentConfig(provider="nonsense")}, "provider"),
         ({"config": AgentConfig(provider="openai_compatible")}, "model"),
     ],
 )
 def test_each_broken_rule_names_its_field_and_writes_nothing(staff, agent, values, field):
-    create_agent(actor=staff, organisation=None, name="Reviewer", description="", config=CONFIG)
     with pytest.raises(Invalid) as refusal:
         change(staff, agent, **values)
 
@@ -265,11 +264,44 @@ def test_a_text_of_the_limit_is_taken_and_one_past_it_refused(staff, agent, fiel
     assert getattr(stored(agent)[0], field) == "x" * limit
 
 
-def test_two_organisations_may_use_the_same_name(alice, mallory, acme, elsewhere, own_agent):
-    made = create_agent(
+def test_agents_may_share_a_name_and_then_an_id_says_which(staff, alice, acme, agent):
+    named = {"name": agent.name, "description": "", "config": CONFIG}
+    own = create_agent(actor=alice, organisation=acme, **named)
+    other = create_agent(actor=alice, organisation=acme, **named)
+    change(alice, own, name="Another")
+    change(alice, own, name=agent.name)
+
+    for each in (agent, own, other):
+        assert find_agent(actor=alice, organisation=acme, wanted=each.uid) == each
+    with pytest.raises(Invalid) as refusal:
+        find_agent(actor=alice, organisation=acme, wanted=agent.name)
+    assert refusal.value.field == "agent"
+    assert all(each.uid in refusal.value.hint for each in (agent, own, other))
+
+    for each in (own, other):
+        archive_agent(actor=alice, agent=each)
+    assert find_agent(actor=alice, organisation=acme, wanted=agent.name) == agent
+
+
+def test_anothers_namesake_is_neither_picked_nor_named(alice, mallory, acme, elsewhere, own_agent):
+    create_agent(
         actor=mallory, organisation=elsewhere, name=own_agent.name, description="", config=CONFIG
     )
-    assert made.name == own_agent.name
+    assert find_agent(actor=alice, organisation=acme, wanted=own_agent.name) == own_agent
+
+
+def test_pages_show_the_ids_of_namesakes_alone(client, staff, alice, acme, agent, environment):
+    lonely = create_agent(
+        actor=alice, organisation=acme, name="Lonely", description="", config=CONFIG
+    )
+    twin = create_agent(
+        actor=alice, organisation=acme, name=agent.name, description="", config=CONFIG
+    )
+    client.force_login(alice)
+    page = client.get(reverse("conversations:new")).content.decode()
+    for each in (agent, twin):
+        assert f'<span class="small muted">{each.uid}</span>' in page
+    assert f'<span class="small muted">{lonely.uid}</span>' not in page
 
 
 def test_an_archived_agent_is_not_on_offer_and_comes_back(staff, agent):
@@ -280,13 +312,12 @@ def test_an_archived_agent_is_not_on_offer_and_comes_back(staff, agent):
     assert agent in Agent.objects.on_offer()
 
 
-def test_an_archived_agent_whose_name_was_given_away_does_not_come_back(staff, agent):
+def test_an_archived_agent_comes_back_beside_one_of_its_name(staff, agent):
     archive_agent(actor=staff, agent=agent)
     create_agent(actor=staff, organisation=None, name=agent.name, description="", config=CONFIG)
-    with pytest.raises(Conflict):
-        archive_agent(actor=staff, agent=agent, archived=False)
+    archive_agent(actor=staff, agent=agent, archived=False)
 
-    assert stored(agent)[0].archived_at is not None
+    assert stored(agent)[0].archived_at is None
 
 
 def test_an_unused_agent_can_be_deleted_with_its_versions(staff, agent):

@@ -357,4 +357,4 @@ def test_a_denial_has_no_arguments(hers, below):
     assert answers is not None
     with pytest.raises(Invalid) as caught:
         inputs_of(parent, answers, [call])
-    assert caught.value.field == "resume.0.payload.editedArgs"
+    assert caught.value.field == "resume[0].payload.editedArgs"

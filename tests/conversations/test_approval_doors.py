@@ -21,7 +21,8 @@ from conversations.api.projection import questions
 from conversations.commandline.local import LocalDoor
 from conversations.log import append
 from conversations.models import Approval, Conversation, Event
-from harness.errors import AskedAnew, InputChanged, NotFound
+from harness.agentconfig import ToolRule
+from harness.errors import AskedAnew, Conflict, InputChanged, NotFound
 from harness.events import (
     ApprovalRequested,
     RequiresAction,
@@ -263,3 +264,38 @@ def asked_anew(conversation: Conversation, asked: Approval) -> None:
     append(conversation.pk, [Entry.of(event) for event in (SessionStatusRunning(), request, rest)])
     conversation.refresh_from_db()
     asked.refresh_from_db()
+
+
+def test_an_answer_that_names_no_request_means_only_one_that_its_socket_was_sent(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    asked = asks(conversation)
+    request_id, _calls = open_questions(conversation)
+    unnamed = ApprovalResponse(decision="approve")
+    with pytest.raises(Conflict, match=request_id):
+        act(unnamed, actor=alice, conversation=conversation, shown=["sevt_earlier"])
+    assert confirmations(asked) == []
+    act(unnamed, actor=alice, conversation=conversation, shown=["sevt_earlier", request_id])
+    assert [answer.result for answer in confirmations(asked)] == ["allow"]
+    conversation.refresh_from_db()
+    with pytest.raises(Conflict):
+        act(unnamed, actor=alice, conversation=conversation, shown=[request_id])
+
+
+def test_auto_approve_says_which_tools_ask_on_whatever_is_answered_here(
+    alice: User, converse: Converse
+) -> None:
+    rules = [ToolRule(tool="*"), ToolRule(tool="bash", permission="always_ask")]
+    conversation, _script = converse(features={"approval": True}, tools=rules)
+    asks(conversation)
+    request_id, _calls = open_questions(conversation)
+    frame = ApprovalResponse(request_id=request_id, decision="auto_approve")
+    (accepted,) = act(frame, actor=alice, conversation=conversation)
+    promise = accepted["auto_approve"]
+    assert promise["holds"] is False
+    assert "bash" in promise["asks_still"]
+    assert "bash" in promise["message"]
+    assert "read_file" not in promise["asks_still"]
+    conversation.refresh_from_db()
+    assert not conversation.features.approval

@@ -65,7 +65,7 @@ def test_a_command_runs_in_the_conversations_workspace_and_its_card_tells_all_s6
     assert isinstance(result.display, CommandDisplay)
     shown = result.display
     assert (shown.stdout, shown.stderr, shown.exit_code, shown.confined) == ("out", "err", 3, True)
-    assert shown.directory == "/workspace"
+    assert shown.directory == "/mnt/session"
     assert shown.seconds > 0
     assert (workspace_for(conversation.uid) / "note").read_text() == "mine\n"
 
@@ -150,9 +150,9 @@ def test_endless_output_is_bounded_live_and_in_the_log_s63(alice, converse):
     ask(conversation, alice)
     (text,) = said(conversation)
     assert len(text) < 10_000
-    kept = workspace_for(conversation.uid) / "outputs"
+    kept = workspace_for(conversation.uid) / "tool-results"
     (file,) = kept.iterdir()
-    assert f"outputs/{file.name}" in text
+    assert f"tool-results/{file.name}" in text
     assert file.read_text().startswith("1\n2\n")
     assert "bytes left out" in file.read_text()
 
@@ -251,7 +251,7 @@ def test_no_secret_of_the_server_reaches_a_command_s61_s70(alice, converse, sett
     for name in ("ANTHROPIC_API_KEY", "AGENTSITE_SECRET_KEY", "GITHUB_TOKEN", "LC_SECRET"):
         monkeypatch.setenv(name, secret)
     settings.AGENTSITE_DATA_DIR.joinpath("key").write_text(secret)
-    places = "/workspace /tmp /home /etc /run /var /proc/self /proc/1 /proc/net"
+    places = "/mnt/session /tmp /home /etc /run /var /proc/self /proc/1 /proc/net"
     look = (
         "env; export -p; cat /proc/self/environ /proc/1/environ /proc/*/environ; "
         f"cat {settings.AGENTSITE_DATA_DIR}/key {settings.DATABASES['default']['NAME']}; "
@@ -261,7 +261,7 @@ def test_no_secret_of_the_server_reaches_a_command_s61_s70(alice, converse, sett
     ask(conversation, alice)
     (result,) = said(conversation)
     assert "HOME=/home/agent" in result, "it could look"
-    kept = workspace_for(conversation.uid) / "outputs"
+    kept = workspace_for(conversation.uid) / "tool-results"
     for text in [result, *(file.read_text() for file in kept.glob("*"))]:
         assert secret not in text
 

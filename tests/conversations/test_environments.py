@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from django.urls import reverse
 
 from conversations.actions.agents import change_agent
+from conversations.actions.conversations import create_conversation
 from conversations.actions.environments import (
     change_environment,
     create_environment,
     set_sandbox_rules,
 )
 from conversations.models import Environment, SandboxRules
+from conversations.sandboxing import policy_of
 from conversations.seeding import digest, seed
 from harness.errors import Forbidden, Invalid
 from tests.cast import make_user
@@ -86,8 +91,8 @@ def test_two_texts_that_say_the_same_have_one_digest():
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ("filesystem_polisy: {}", "filesystem_polisy: this key is not known"),
-        ("require: [safety]", "require.0"),
+        ("filesystem_polisy: {}", "filesystem_polisy: There is no such field here"),
+        ("require: [safety]", "require[0]"),
         ("resources: {memory_mb: 1}", "resources.memory_mb"),
         ("a: [", "not valid YAML in line"),
         ("process: {env_allow: [AGENTSITE_SECRET_KEY]}", "never handed to a command"),
@@ -116,7 +121,7 @@ def test_the_admin_keeps_the_typed_policy_and_shows_the_error_beside_it(environm
     answer = browser.post(page, values)
     text = answer.content.decode()
     assert answer.status_code == 200
-    assert "rezources: this key is not known" in text
+    assert "rezources: There is no such field here" in text
     assert "rezources: {}" in text
     assert browser.post(page, {**values, "policy": "resources: {pids: 9}"}).status_code == 302
     shown = browser.get(page).content.decode()
@@ -185,7 +190,7 @@ def test_rules_never_add_anything():
 def test_staff_set_change_and_remove_an_organisations_rules(acme, staff, browser):
     add = reverse("admin:conversations_sandboxrules_add")
     wrong = browser.post(add, {"organisation": str(acme.pk), "policy": "x: 1"})
-    assert "x: this key is not known" in wrong.content.decode()
+    assert "x: There is no such field here" in wrong.content.decode()
     empty = browser.post(add, {"organisation": str(acme.pk), "policy": ""})
     assert "delete these rules" in empty.content.decode()
     assert not SandboxRules.objects.exists()
@@ -226,3 +231,54 @@ def test_nobody_without_the_permission_changes_a_policy(person, environment, acm
     ):
         with pytest.raises(Forbidden):
             attempt()
+
+
+EVERYWHERE = 'network_policies: {all: {endpoints: [{host: "*", ports: [80, 443]}]}}'
+
+
+def test_every_public_host_is_opened_only_where_the_operator_allows_it(
+    environment, staff, settings, alice, acme, make_agent
+):
+    with pytest.raises(Invalid) as refusal:
+        change(environment, staff, policy=EVERYWHERE)
+    assert refusal.value.field == "policy"
+    assert "AGENTSITE_SANDBOX_UNRESTRICTED" in refusal.value.hint
+
+    settings.AGENTSITE_SANDBOX_UNRESTRICTED = True
+    row = change(environment, staff, policy=EVERYWHERE)
+    agent = make_agent("Coding")
+    conversation = create_conversation(actor=alice, organisation=acme, agent=agent, environment=row)
+    config = agent.current.config
+    assert policy_of(conversation, config).unrestricted
+
+    settings.AGENTSITE_SANDBOX_UNRESTRICTED = False
+    with pytest.raises(Invalid, match="listed hosts only"):
+        policy_of(conversation, config)
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_nothing_of_the_server_is_ever_mounted_whoever_asks(environment, staff, settings, write):
+    """Staff who may add environments read no secret of the server by way of them."""
+    data = Path(settings.AGENTSITE_DATA_DIR)
+    settings.AGENTSITE_MOUNT_ROOTS = [str(data.parent), str(settings.BASE_DIR.parent), "/srv"]
+    own = [data, data / "workspaces", data.parent, settings.BASE_DIR, settings.BASE_DIR / ".env"]
+    link = Path(tempfile.mkdtemp(dir=data.parent)) / "way"
+    link.symlink_to(data)
+    for path in (*own, link, link.parent.parent, link / "db.sqlite3"):
+        text = f"filesystem_policy: {{read_only: [], {'read_write' if write else 'read_only'}: [{path}]}}"
+        text = text if write else f"filesystem_policy: {{read_only: ['{path}']}}"
+        with pytest.raises(Invalid, match="cannot be opened") as refusal:
+            change(environment, staff, policy=text)
+        assert refusal.value.field == "policy"
+        assert "AGENTSITE_MOUNT_ROOTS" in refusal.value.hint
+        environment.refresh_from_db()
+        assert environment.policy == ""
+
+
+def test_by_default_only_the_systems_folders_may_be_mounted(environment, staff, settings):
+    assert settings.AGENTSITE_MOUNT_ROOTS == []
+    for path in ("/etc", "/home", "/srv", "/opt", "/var/lib", "/root"):
+        with pytest.raises(Invalid, match="cannot be opened"):
+            change(environment, staff, policy=f"filesystem_policy: {{read_only: [{path}]}}")
+    text = "filesystem_policy: {read_only: [/usr, /lib, /usr/share]}"
+    assert change(environment, staff, policy=text).version == 2

@@ -10,7 +10,7 @@ import pytest
 
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import Scope
-from accounts.provider_addresses import why_refused
+from accounts.provider_connections import judged_client
 from conversations.kits import (
     Choice,
     Providers,
@@ -109,12 +109,12 @@ def test_where_a_key_may_lead_is_judged_for_people_and_not_for_the_operator(alic
     given: dict[str, Any] = {
         "provider": "anthropic",
         "key": "sk-test",
-        "base_url": "http://localhost:9",
+        "base_url": "http://localhost:11434",
     }
     store_provider_key(actor=staff, scope=Scope.DEPLOYMENT, **given)
-    assert choose_provider(config, alice, acme).config.judge is None
+    assert choose_provider(config, alice, acme).config.connect is None
     store_provider_key(actor=alice, scope=Scope.USER, **given)
-    assert choose_provider(config, alice, acme).config.judge is why_refused
+    assert choose_provider(config, alice, acme).config.connect is judged_client
 
 
 def test_libraries_are_loaded_ahead_for_services_whose_key_is_known_and_for_no_others(

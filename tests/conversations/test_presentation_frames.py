@@ -32,6 +32,7 @@ from harness.events import (
     BackgroundStarted,
     BudgetReached,
     CallHandedOut,
+    ContentSetAside,
     DiffDisplay,
     EndTurn,
     Event,
@@ -101,6 +102,7 @@ class Story:
     handed_out: set[str] = field(default_factory=set)
     request: str = ""
     last_text: str = ""
+    heard: str = ""
     wakes: list[str] = field(default_factory=list)
 
     def tell(self, choice: int) -> None:
@@ -187,13 +189,16 @@ class Story:
             always += [self._end_request] * 2
         if self.last_text:
             always += [self._go_on] * 2
+        if self.heard:
+            always.append(lambda: self._add(ContentSetAside(event_id=self.heard, reason="No.")))
         return always
 
     def _post(self) -> None:
         self.queued.append(self._add(UserMessage(content=words(f"Message {len(self.entries)}"))))
 
     def _take(self) -> None:
-        self._add(InputTaken(event_ids=(self.queued.pop(0),)))
+        self.heard = self.queued.pop(0)
+        self._add(InputTaken(event_ids=(self.heard,)))
 
     def _take_two(self) -> None:
         """The later one first, as behind an interrupt."""

@@ -140,6 +140,7 @@ ABOUT_ANOTHER = {
     "x.approval_requested",
     "x.approval_voted",
     "x.call_handed_out",
+    "x.content_set_aside",
     "x.message_withdrawn",
     "x.message_edited",
     "x.message_steered",

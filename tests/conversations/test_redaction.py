@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from conversations.redaction import MASK, redacted, redacted_text
+from tests.hostile import LOOKS_LIKE_SECRETS
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,13 @@ def test_what_looks_like_a_key_is_masked(secret):
         'client_secret: "abcdef123456"',
         "Authorization: Bearer abcdef.123456-xyz",
         "https://user:hunter2hunter2@example.org/",
+        "password\u00a0=\u00a0hunter2hunter2",
+        "Bearer\u2003abcdef.123456-xyz",
+        "ＡＰＩ＿ＫＥＹ：abcdef123456",
+        "tok\u212aen\u3000=\u2003abcdef123456".replace("k\u212a", "\u212a"),
+        "pa\u017f\u017fword=hunter2hunter2",
+        "password = “hunter2 hunter2”",
+        '{"body": "{\\"password\\": \\"hunter2hunter2\\"}"}',
     ],
 )
 def test_what_is_assigned_to_a_telling_name_is_masked(text):
@@ -47,6 +57,7 @@ def test_what_is_assigned_to_a_telling_name_is_masked(text):
         "tokens: 12",
         "sk-learn is a library",
         "Keep it secret.",
+        "Ｋｅｅｐ it “secret” – 秘密\u3000です。",
     ],
 )
 def test_harmless_text_stays(text):
@@ -65,3 +76,16 @@ def test_a_key_that_is_known_is_masked_whatever_it_looks_like():
 def test_a_private_key_is_masked_even_without_its_end():
     text = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n"
     assert "MIIabc" not in redacted_text(text)
+
+
+@pytest.mark.parametrize("name", LOOKS_LIKE_SECRETS)
+def test_no_text_takes_long_to_be_looked_through(name):
+    """By a backtracking engine the first took half a minute."""
+    began = time.thread_time()
+    redacted_text(LOOKS_LIKE_SECRETS[name])
+    redacted({LOOKS_LIKE_SECRETS[name]: "x"})
+    assert time.thread_time() - began < 0.5
+
+
+def test_half_a_character_is_no_way_past_the_mask():
+    assert "hunter2" not in redacted_text("\ud800 password: hunter2hunter2")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from html import unescape
+from html import escape, unescape
 
 import pytest
+from django.core.cache import cache
 from pygments.lexers import get_lexer_by_name
 
+from conversations.rendering import code
 from conversations.rendering.code import (
     COLOURED_CHARACTERS,
     LANGUAGES,
@@ -18,6 +20,7 @@ from conversations.rendering.code import (
 )
 from conversations.rendering.markdown import to_html
 from tests.conversations.test_rendering_markdown import faults_of
+from tests.hostile import CODE, SLOW_TO_COLOUR
 
 
 def text_of(html: str) -> str:
@@ -81,3 +84,23 @@ def test_a_block_survives_cleaning_unchanged() -> None:
 
 def test_a_language_s_name_is_only_text() -> None:
     assert faults_of(code_block("x", '"><script>alert(1)</script>')) == []
+
+
+def test_what_was_too_slow_once_is_not_tried_again_so_that_a_reload_shows_the_same(monkeypatch):
+    language, text = CODE[SLOW_TO_COLOUR[0]]
+    live = highlighted(text, language)
+
+    asked: list[str] = []
+    monkeypatch.setattr(code._colouring, "processes", asked)
+    assert highlighted(text, language) == live == escape(text)
+    assert asked == []
+
+
+def test_a_process_that_cannot_be_had_costs_the_colours_of_one_moment_only(monkeypatch):
+    cache.clear()
+    text = "x = 1\n" * 300
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("tools_app.isolation.sys.executable", "/nowhere/python")
+        code._colouring.processes.close()
+        assert highlighted(text, "python") == escape(text)
+    assert "<span" in highlighted(text, "python")

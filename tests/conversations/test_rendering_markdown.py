@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.rendering.cleaning import LINK_SCHEMES, clean
-from conversations.rendering.markdown import DEEPEST, LONGEST, to_html
+from conversations.rendering.markdown import LONGEST, to_html
+from conversations.rendering.markdownpieces import DEEPEST
 
 LOADING = {"src", "srcset", "poster", "background", "data", "xlink:href", "action", "formaction"}
 FORBIDDEN = {"script", "style", "img", "iframe", "object", "embed", "svg", "form", "link", "meta",

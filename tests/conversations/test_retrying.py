@@ -17,6 +17,7 @@ from harness.events import (
     AgentCustomToolUse,
     AgentToolResult,
     BackgroundFinished,
+    ContentSetAside,
     EndTurn,
     Event,
     InputTaken,
@@ -48,10 +49,12 @@ class Scribe:
         self._random = random.Random(seed)
         self._waiting: list[str] = []
         self._calls: list[str] = []
+        self._taken: list[str] = []
 
     def write(self, steps: int) -> None:
         for _ in range(steps):
-            self._random.choice([self._say, self._say, self._turn, self._turn, self._retry])()
+            acts = [self._say, self._say, self._turn, self._turn, self._retry, self._set_aside]
+            self._random.choice(acts)()
 
     def _add(self, event: Event) -> str:
         entry = Entry.of(event)
@@ -73,6 +76,7 @@ class Scribe:
         if not self._waiting:
             self._say()
         taken, self._waiting = self._waiting[:1], self._waiting[1:]
+        self._taken += taken
         self._add(InputTaken(event_ids=tuple(taken)))
         if self._random.random() < 0.4:
             self._calls.append(self._add(AgentCustomToolUse(name="ask", input={})))
@@ -83,6 +87,10 @@ class Scribe:
             self._add(AgentToolResult(tool_use_id=call, content=as_blocks("Fine.")))
         if self._random.random() < 0.8:
             self._add(self._random.choice([FAILED, DONE]))
+
+    def _set_aside(self) -> None:
+        if self._taken:
+            self._add(ContentSetAside(event_id=self._random.choice(self._taken)))
 
     def _retry(self) -> None:
         self._add(RetryRequested(from_start=self._random.random() < 0.5))

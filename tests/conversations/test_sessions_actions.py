@@ -40,6 +40,7 @@ from harness.events import (
 )
 from harness.providers.scripted import call, reply
 from tests.conversations.conftest import rested, still, until
+from tests.pictures import GOOD
 from tools_app.workspace import workspace_for
 
 
@@ -235,7 +236,7 @@ def test_an_interrupt_of_nothing_is_answered_and_not_stored(alice, converse):
 @pytest.mark.django_db(transaction=True)
 def test_a_message_carries_images(alice, converse):
     conversation, scripted = converse([reply("A picture.")])
-    picture = Image(source=Base64Source(media_type="image/png", data="aGk="))
+    picture = Image(source=Base64Source(media_type="image/png", data=GOOD))
     send_events(
         actor=alice,
         conversation=conversation,

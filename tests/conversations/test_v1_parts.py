@@ -15,12 +15,17 @@ from conversations.v1.door import clean
 from conversations.v1.ids import conversation_uid, thread_id
 from conversations.v1.metadata import merged
 from conversations.v1.paging import flag, page_of, time_window, values, whole_number
+from conversations.v1.publictools import NAMES, our_input, public_call
 from conversations.v1.stream import _frame, _Previews
-from conversations.v1.toolsets import NAMES, Toolset, narrowed, to_rules, to_wire
+from conversations.v1.toolsets import Toolset, narrowed, to_rules, to_wire
 from harness.agentconfig import AgentConfig, ToolRule
 from harness.errors import Invalid
 from harness.patterns import When
+from harness.policy import Policy as RulesInForce
+from harness.policy import Verdict
 from harness.providers.table import KINDS
+from harness.rules import Level, LevelledRule
+from tools_app.catalogue import all_tools
 
 PROVIDERS = some.sampled_from(["auto", *KINDS])
 NAMES_OF_MODELS = some.one_of(
@@ -119,8 +124,117 @@ def test_what_the_wire_cannot_say_is_kept_when_a_program_writes_the_rest():
     other = ToolRule(tool="todo_write", permission="always_ask")
     before = AgentConfig(tools=(ToolRule(tool="*"), conditional, other))
     toolset = Toolset.model_validate({"type": "agent_toolset_20260401"})
-    assert set(to_rules([toolset], before=before).tools) == set(before.tools)
+    written = to_rules([toolset], before=before).tools
+    assert {rule.tool for rule in written} == {*NAMES.values(), "todo_write"}
+    assert set(written) >= {conditional, other}
     assert to_rules([], before=before).tools == (conditional, other)
+
+
+def test_the_public_toolset_brings_the_public_tools_and_no_other():
+    offered = {rule.tool for rule in to_rules([Toolset(type="agent_toolset_20260401")]).tools}
+    assert offered == set(NAMES.values())
+
+
+def test_further_tools_are_opted_into_and_read_back():
+    wanted = [
+        {"name": "todo_write"},
+        {"name": "ask_user", "permission_policy": {"type": "always_ask"}},
+        {"name": "calculator", "enabled": False},
+    ]
+    toolset = Toolset.model_validate({"type": "agent_toolset_20260401", "x_tools": wanted})
+    config = AgentConfig(tools=to_rules([toolset]).tools)
+    said_back = {
+        one["name"]: one["permission_policy"]["type"] for one in to_wire(config)[0]["x_tools"]
+    }
+    assert said_back == {"todo_write": "always_allow", "ask_user": "always_ask"}
+    everything = Toolset.model_validate(
+        {"type": "agent_toolset_20260401", "x_tools": [{"name": "*"}, wanted[2]]}
+    )
+    names = {rule.tool for rule in to_rules([everything]).tools}
+    assert names == set(all_tools()) - {"calculator"}
+    rewritten = to_rules([Toolset(type="agent_toolset_20260401", x_tools=())], before=config)
+    assert {rule.tool for rule in rewritten.tools} == set(NAMES.values())
+
+
+@pytest.mark.parametrize("name", ["no_such_tool", "bash", "read_file", "mcp__x__y"])
+def test_a_further_tool_that_is_none_is_refused_in_words(name):
+    toolset = Toolset.model_validate(
+        {"type": "agent_toolset_20260401", "x_tools": [{"name": name}]}
+    )
+    with pytest.raises(Invalid, match="further tools"):
+        to_rules([toolset])
+
+
+@pytest.mark.parametrize(
+    ("ours", "public"),
+    [
+        (("read_file", {"path": "a"}), ("read", {"file_path": "a"})),
+        (
+            ("read_file", {"path": "a", "start_line": 3, "end_line": 9}),
+            ("read", {"file_path": "a", "view_range": [3, 9]}),
+        ),
+        (
+            ("read_file", {"path": "a", "start_line": 3}),
+            ("read", {"file_path": "a", "view_range": [3, -1]}),
+        ),
+        (
+            ("write_file", {"path": "a", "content": ""}),
+            ("write", {"file_path": "a", "content": ""}),
+        ),
+        (
+            ("edit_file", {"path": "a", "old_text": "1", "new_text": "2", "more": 1}),
+            ("edit", {"file_path": "a", "old_string": "1", "new_string": "2", "more": 1}),
+        ),
+        (
+            ("bash", {"command": "ls", "timeout": 1.5}),
+            ("bash", {"command": "ls", "timeout_ms": 1500}),
+        ),
+        (("grep", {"pattern": "x", "literal": True}), ("grep", {"pattern": "x", "literal": True})),
+        (("ask_user", {"path": "a"}), ("ask_user", {"path": "a"})),
+        (("bash", {"timeout": "soon"}), ("bash", {"timeout": "soon"})),
+    ],
+)
+def test_a_call_is_told_in_public_words_and_taken_back_in_either(ours, public):
+    assert public_call(*ours) == public
+    assert our_input(ours[0], public[1]) == ours[1]
+    assert our_input(*ours) == ours[1]
+
+
+def bash_asks(config: AgentConfig, *others: LevelledRule) -> bool:
+    policy = RulesInForce(config.tools, others, all_tools())
+    return policy.judge(all_tools()["bash"], "bash", config.features).verdict is Verdict.ASK
+
+
+WRITE_ASKS = {
+    "type": "agent_toolset_20260401",
+    "configs": [{"name": "write", "permission_policy": {"type": "always_ask"}}],
+}
+NO_WRITING = {
+    "type": "agent_toolset_20260401",
+    "configs": [{"name": "write", "enabled": False}, {"name": "edit", "enabled": False}],
+}
+
+
+@pytest.mark.parametrize("wire", [WRITE_ASKS, NO_WRITING], ids=["asks", "denied"])
+def test_a_shell_asks_as_the_wire_says_whatever_is_said_of_other_tools(wire):
+    toolset = Toolset.model_validate(wire)
+    config = AgentConfig(tools=to_rules([toolset]).tools)
+    assert not bash_asks(config)
+    # A session's own choice, on an agent that a page or a program made.
+    for tools in ((ToolRule(tool="*"),), to_rules([Toolset(type="agent_toolset_20260401")]).tools):
+        free = AgentConfig(tools=tools)
+        made = AgentConfig.model_validate({**free.model_dump(), **narrowed([toolset], free)})
+        assert not bash_asks(made)
+
+
+def test_a_shell_opens_no_way_around_rules_that_are_not_the_programs():
+    toolset = Toolset(type="agent_toolset_20260401")
+    config = AgentConfig(tools=to_rules([toolset]).tools)
+    asks = ToolRule(tool="write_file", permission="always_ask")
+    assert bash_asks(config, LevelledRule(asks, Level.ORGANISATION))
+    careful = AgentConfig(tools=(ToolRule(tool="*"), asks))
+    made = AgentConfig.model_validate({**careful.model_dump(), **narrowed([toolset], careful)})
+    assert bash_asks(made)
 
 
 # --- parameters and pages -------------------------------------------------------------------------

@@ -40,12 +40,15 @@ from conversations.models import (
     HandedCall,
     WorkItem,
 )
+from conversations.v1.worksessions import _answered
 from harness.agentconfig import ToolRule
-from harness.content import as_blocks, text_of
+from harness.content import Base64Source, Image, as_blocks, text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, WorkLost
+from harness.events import UserToolResult
 from harness.providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested, until
 from tests.conversations.drawing import before_query
+from tests.pictures import BROKEN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,6 +127,23 @@ def test_a_call_is_handed_out_taken_answered_and_the_turn_goes_on(alice, begin, 
     assert "agent.tool_result" not in set(conversation.events.values_list("type", flat=True))
     stop_work(holder=item, item=item, force=True)
     assert not WorkItem.objects.filter(conversation=conversation).alive().exists()
+
+
+def test_a_workers_broken_picture_is_refused_and_told_to_the_model_as_an_error(begin, key):
+    conversation = begin(WRITE, reply("Written."))
+    item = taken(key)
+    call_uid = only_call(conversation)
+    broken = Image(source=Base64Source(media_type="image/png", data=BROKEN))
+    with pytest.raises(Invalid):
+        give_tool_result(item=item, call_uid=call_uid, content=[broken])
+    block = {"type": "image", "source": broken.source.model_dump()}
+    told = {"type": "user.tool_result", "tool_use_id": call_uid, "content": [block]}
+    row = _answered(item, told, 0)
+    value = row.value
+    assert isinstance(value, UserToolResult)
+    assert value.is_error
+    assert "cannot be decoded" in text_of(value.content)
+    rested(conversation, 2)
 
 
 def test_nothing_is_done_on_this_server(alice, converse, key):

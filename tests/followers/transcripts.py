@@ -31,7 +31,7 @@ def of_event(event: Mapping[str, Any]) -> Said | None:
             words = "".join(block["text"] for block in event["content"])
             return Said("message" if kind == "user.message" else "reply", event["id"], words)
         case "agent.tool_use":
-            return Said("call", event["id"], event["name"])
+            return Said("call", event["id"], event.get("x_name", event["name"]))
         case "agent.tool_result":
             return Said("result", event["tool_use_id"])
         case "session.status_idle":

@@ -107,6 +107,7 @@ SUBJECTS = {
     "span.tool_start": "tool_use_id",
     "span.tool_end": "tool_use_id",
     "x.message_withdrawn": "event_id",
+    "x.content_set_aside": "event_id",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.agentconfig import AgentConfig, CustomTool, Features, ToolRule
+from harness.agentconfig import AgentConfig, AskOptions, CustomTool, Features, ToolRule
 from harness.content import Text, text_of
 from harness.events import (
     AgentCustomToolUse,
@@ -122,6 +122,20 @@ async def test_a_rule_that_asks_does_not_ask_before_a_call_that_others_answer():
     await bench.run(answer(asked.uid, "3"))
     assert bench.journal.types[-1] == "session.status_idle"
     assert len(bench.requests) == 2
+
+
+@pytest.mark.parametrize("condition", ["two_people", "reviewers_only", "requester_may_not_decide"])
+async def test_where_people_are_asked_for_no_program_answers_alone(condition: str):
+    wanted = AskOptions(**{condition: True})
+    asking = ToolRule(tool="look_*", permission="always_ask", options=wanted)
+    bench = bench_with(
+        reply(call("look_up_stock", article="A")), reply("Then not."), rules=(asking,)
+    )
+    await bench.run(said("How many?"))
+    assert bench.events(AgentCustomToolUse) == []
+    (refused,) = bench.events(AgentToolResult)
+    assert refused.outcome == "denied"
+    assert "a program alone answers look_up_stock" in text_of(refused.content)
 
 
 async def test_a_stop_answers_a_waiting_custom_call_as_stopped():

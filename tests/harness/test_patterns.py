@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness.patterns import Match, When, input_hash, simple_command
+from harness.commands import Match
+from harness.commandwords import simple_command
+from harness.patterns import When, input_hash
 
 
 def prefix(words: str) -> When:
@@ -253,3 +255,54 @@ def test_the_hash_survives_being_stored(arguments: dict[str, object]) -> None:
 
 def test_a_simple_command_is_split_as_a_shell_splits_it() -> None:
     assert simple_command("git commit -m 'a b' c\\ d") == ("git", "commit", "-m", "a b", "c d")
+
+
+@pytest.mark.parametrize(
+    ("path", "match"),
+    [
+        ("secrets\\key", Match.MAYBE),
+        ("s%65crets/key", Match.MAYBE),
+        ("file:secrets/key", Match.MAYBE),
+        ("file:///srv/secrets/key", Match.MAYBE),
+        ("\uff53ecrets/key", Match.MAYBE),
+        ("~/secrets", Match.MAYBE),
+        (" secrets/key", Match.YES),
+        ("secrets//./key", Match.YES),
+    ],
+)
+def test_a_denied_folder_is_met_as_careless_readers_spell_it(path: str, match: Match) -> None:
+    assert When(argument="path", path="secrets/**").at_all({"path": path}) is match
+
+
+def test_composed_and_decomposed_names_are_one_and_two_slashes_at_first_are_one() -> None:
+    assert When(argument="p", path="caf\u00e9/**").at_all({"p": "cafe\u0301/x"}) is Match.YES
+    assert When(argument="p", path="/etc/**").at_all({"p": "//etc/passwd"}) is Match.YES
+
+
+@pytest.mark.parametrize(
+    ("url", "match"),
+    [
+        ("https://evil.example.:443/", Match.YES),
+        ("https://EVIL.example/a%20b", Match.YES),
+        ("https://a@evil.example/", Match.MAYBE),
+        ("https:/evil.example/", Match.MAYBE),
+        ("https:evil.example", Match.MAYBE),
+        ("https:\\\\evil.example", Match.MAYBE),
+        ("https://ev%69l.example/", Match.MAYBE),
+        ("https://evil\u3002example/", Match.MAYBE),
+        ("https://\uff45vil.example/", Match.MAYBE),
+        ("https://fa\u00df.example/", Match.MAYBE),
+        ("https://other.example/", Match.NO),
+    ],
+)
+def test_a_denied_host_is_met_or_asked_about_however_it_is_written(url: str, match: Match) -> None:
+    assert When(argument="url", host="evil.example").at_all({"url": url}) is match
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://2130706433/", "http://127.1/", "http://0x7f.1/", "http://017700000001/",
+     "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"],
+)  # fmt: skip
+def test_an_address_is_met_or_asked_about_however_it_is_written(url: str) -> None:
+    assert When(argument="url", host="127.0.0.1").at_all({"url": url}) is not Match.NO

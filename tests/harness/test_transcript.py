@@ -16,6 +16,7 @@ from harness.events import (
     AgentThreadContextCompacted,
     AgentToolResult,
     AgentToolUse,
+    ContentSetAside,
     InputTaken,
     MessageEdited,
     MessageWithdrawn,
@@ -372,6 +373,7 @@ events = st.one_of(
     st.just(SpanModelRequestStart()),
     st.just(UserInterrupt()),
     st.builds(lambda uid: MessageWithdrawn(event_id=uid), st.sampled_from(CALLS)),
+    st.builds(lambda uid: ContentSetAside(event_id=uid), st.sampled_from(CALLS)),
     st.builds(
         lambda uid: UserToolConfirmation(tool_use_id=uid, result="allow"), st.sampled_from(CALLS)
     ),
@@ -461,8 +463,11 @@ def test_forgetting_twice_forgets_no_more_than_once_and_never_what_was_said(log_
         log.add(event)
     once = remembered(log.entries)
     assert list(remembered(once)) == list(once)
-    words = [entry for entry in log.entries if isinstance(entry.event, UserMessage | InputTaken)]
-    assert [entry for entry in once if entry in words] == words
+    words = [e.uid for e in log.entries if isinstance(e.event, UserMessage | InputTaken)]
+    assert [entry.uid for entry in once if entry.uid in words] == words
+    aside = {e.event.event_id for e in log.entries if isinstance(e.event, ContentSetAside)}
+    taken = {uid for e in once if isinstance(e.event, InputTaken) for uid in e.event.event_ids}
+    assert aside.isdisjoint(taken)
 
 
 # --- done again from the start --------------------------------------------------------------------

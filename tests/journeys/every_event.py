@@ -192,7 +192,10 @@ def _steps() -> list[list[Logged]]:
                 },
             ),
         ],
-        [("sevt_s3", {"type": "x.message_steered", "event_id": "sevt_m3"})],
+        [
+            ("sevt_s3", {"type": "x.message_steered", "event_id": "sevt_m3"}),
+            ("sevt_a1", {"type": "x.content_set_aside", "event_id": "sevt_m1", "reason": "No."}),
+        ],
         [
             (
                 "sevt_taken2",

@@ -13,7 +13,7 @@ from harness.tools import Effect, Outcome, ToolContext, perform
 from tests.sandbox.attack.suite import backend_for
 from tests.sandbox.attack.world import World
 from tests.tools_app.web_world import policy_for
-from tools_app.builtin.shell import BASH, EXTRA, ShellAccess, bash_for, shortened, under
+from tools_app.builtin.shell import BASH, EXTRA, ShellAccess, shortened, under
 from tools_app.sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend
 from tools_app.sandbox.egress import Decision
 from tools_app.sandbox.guarantees import Guarantee
@@ -238,8 +238,8 @@ async def test_when_all_places_are_taken_the_longest_idle_shell_makes_room(
 
 
 def test_the_tool_reaches_outside_as_soon_as_the_policy_opens_a_host_or_nothing_holds_it():
-    assert bash_for(Policy()).effect is Effect.WORKSPACE
+    assert under(Policy(), BASH).effect is Effect.WORKSPACE
     assert under(Policy(), BASH, confined=False).effect is Effect.OUTSIDE
     network = {"a": {"endpoints": [{"host": "a.example"}]}}
-    assert bash_for(parse_policy({"network_policies": network})).effect is Effect.OUTSIDE
+    assert under(parse_policy({"network_policies": network}), BASH).effect is Effect.OUTSIDE
     assert BASH.destructive

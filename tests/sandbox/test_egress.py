@@ -5,12 +5,30 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 import pytest
+from pydantic import ValidationError
 
-from tools_app.sandbox.egress import Refused, Request, why_unreachable
+from tools_app.sandbox.egress import Refused, Request, entry_for, why_unreachable
 from tools_app.sandbox.policy import Endpoint
 
 PLAIN = Endpoint(host="a.example")
 PRIVATE = Endpoint(host="a.example", allowed_ips=("10.0.0.0/8", "fd00::/8", "0.0.0.0/0"))
+
+
+ANYWHERE = Endpoint(host="*", ports=(80, 443))
+
+
+@pytest.mark.parametrize("head", [b"CONNECT a.example:443", b"GET http://93.184.216.34/"])
+def test_an_unrestricted_entry_is_for_every_host_on_its_ports(head: bytes):
+    assert entry_for(Request.parse(head + b" HTTP/1.1\r\n\r\n"), [ANYWHERE]) is ANYWHERE
+    with pytest.raises(Refused, match="port"):
+        entry_for(Request.parse(b"CONNECT a.example:25 HTTP/1.1\r\n\r\n"), [ANYWHERE])
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3", "127.0.0.1", "169.254.169.254", "fd12::1", "::1"])
+def test_an_unrestricted_entry_opens_no_address_inside(address: str):
+    assert why_unreachable(ip_address(address), ANYWHERE)
+    with pytest.raises(ValidationError, match="public hosts alone"):
+        Endpoint(host="*", allowed_ips=("10.0.0.0/8",))
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1"])

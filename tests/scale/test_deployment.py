@@ -241,7 +241,8 @@ def test_web_and_worker_say_that_they_are_ready_and_what_they_count(site: Site):
     """S-7."""
     for member in (*site.web, site.worker):
         assert member.get("/healthz") == (200, "ok\n")
-        status, body = member.get("/readyz")
+        assert member.get("/readyz")[0] == 200
+        status, body = member.get("/readyz", **TOKEN)
         assert status == 200, body
         for name in ("database", "migrations", "redis", "broker"):
             assert f'"{name}": "ok"' in body

@@ -113,7 +113,7 @@ def test_a_double_click_does_not_approve_the_next_step_unseen(alice, service):
     assert files(alice, uid) == ["a"]
 
 
-def test_an_answer_without_a_request_or_to_a_foreign_one_changes_nothing(alice, service):
+def test_an_answer_to_a_foreign_request_changes_nothing(alice, service):
     """S-74."""
     ask_to_write(service, "Bound", "a")
     ask_to_write(service, "Foreign", "b")
@@ -123,14 +123,31 @@ def test_an_answer_without_a_request_or_to_a_foreign_one_changes_nothing(alice, 
         foreign.say("message", content="Foreign")
         mine = chat.until("tool_approval_request")["request_id"]
         theirs = foreign.until("tool_approval_request")
-        chat.say("tool_approval_response", decision="approve")
-        assert chat.until("error")["code"] == "invalid"
         for request_id in (theirs["request_id"], theirs["tools"][0]["id"], "sevt_none", "\0"):
             chat.say("tool_approval_response", request_id=request_id, decision="approve")
             assert chat.until("error")["code"] == "not_found"
         assert files(alice, uid) == files(alice, other) == []
         chat.say("tool_approval_response", request_id=mine, decision="approve")
         chat.turn()
+    assert files(alice, uid) == ["a"]
+
+
+def test_an_answer_without_a_request_means_the_one_that_is_open(alice, service):
+    """As clients of seed OA send it."""
+    ask_to_write(service, "No id", "a", "b")
+    uid = alice.begin(enable_approval=True)
+    with alice.chat(uid) as chat:
+        chat.say("tool_approval_response", decision="approve")
+        assert chat.until("error")["code"] == "conflict"
+        chat.say("message", content="No id")
+        chat.until("tool_approval_request")
+        chat.say("tool_approval_response", decision="approve")
+        assert chat.until("accepted", "error")["type"] == "accepted"
+        chat.until("tool_approval_request")
+        assert files(alice, uid) == ["a"]
+        chat.say("tool_approval_response")
+        assert chat.turn()["status"] == "completed"
+        assert chat.of("tool_approval_result")
     assert files(alice, uid) == ["a"]
 
 
@@ -144,6 +161,8 @@ def test_auto_approve_lasts_for_the_conversation_is_seen_and_can_be_revoked(alic
         chat.say("message", content="Trust me")
         request = chat.until("tool_approval_request")["request_id"]
         chat.say("tool_approval_response", request_id=request, decision="auto_approve")
+        promise = chat.until("accepted")["auto_approve"]
+        assert not {"write_file", "read_file"} & set(promise["asks_still"])
         chat.turn()
         assert other.until("approval_changed")["enabled"] is False
         chat.ask("Still?")

@@ -42,7 +42,7 @@ MOST_BYTES = 512 * 1024
         ('{"type":"message","content":"x","key":5}', "invalid"),
         ('{"type":"toggle_teams"}', "invalid"),
         ('{"type":"toggle_teams","enabled":"yes"}', "invalid"),
-        ('{"type":"tool_approval_response","decision":"approve"}', "invalid"),
+        ('{"type":"tool_approval_response","decision":"approve"}', "conflict"),
         ('{"type":"plan_approval","feedback":5}', "invalid"),
         ('{"type":"interrupt","content":[]}', "invalid"),
     ],

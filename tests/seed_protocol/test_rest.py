@@ -37,11 +37,15 @@ def test_an_empty_body_begins_a_conversation_with_the_defaults(alice):
 
 
 @pytest.mark.parametrize(
-    ("preset", "name"), [("coding", "Coding"), ("General work",) * 2, ("", "Coding")]
+    ("preset", "name"),
+    [("coding", "Coding"), ("Coding", "Coding"), ("General work",) * 2, ("", "Coding")],
 )
-def test_a_preset_is_chosen_by_the_name_it_has_or_was_shipped_under(alice, preset, name):
-    """S-117."""
-    assert alice.read(alice.begin(preset=preset))["preset"] == name
+def test_a_preset_is_chosen_by_any_of_its_names_and_read_back_as_it_was_sent(alice, preset, name):
+    """S-1, S-117."""
+    ids = {row["name"]: row["id"] for row in alice.get("/api/presets").json}
+    read = alice.read(alice.begin(preset=preset))
+    assert (read["preset"], read["preset_id"]) == (preset or name, ids[name])
+    assert alice.read(alice.begin(preset=ids[name]))["preset"] == ids[name]
 
 
 def test_an_unknown_preset_is_refused_with_what_there_is(alice):

@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from harness.errors import InvalidToolInput
 from harness.tools import Effect, Tool, check_input
 from tools_app.builtin.think import TOOLS as THINK
-from tools_app.catalogue import all_tools, collected, find, for_features
+from tools_app.catalogue import all_tools, collected, find
 
 NAMES = {
     "read_file", "write_file", "edit_file", "list_files", "grep", "glob", "outline",
@@ -50,11 +50,6 @@ def test_only_the_tools_that_write_files_are_more_than_reading():
 
 def test_an_unknown_tool_is_none():
     assert find("no_such_tool") is None
-
-
-def test_a_tool_of_a_feature_is_offered_only_with_it_s34():
-    assert "present_plan" not in {tool.name for tool in for_features(())}
-    assert "present_plan" in {tool.name for tool in for_features({"plan_mode"})}
 
 
 def test_a_doubled_name_stops_the_start_and_names_both_owners():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tools_app import isolation
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
+from tools_app.warmprocesses import WarmProcesses
 
 
 @pytest.fixture
@@ -66,3 +68,43 @@ def test_leaving_early_ends_the_process(script):
     with IsolatedProcess(name, seconds=60) as process:
         pid = process.ask({})
     assert gone(pid)
+
+
+ECHO = """
+import signal, time
+for line in sys.stdin:
+    request = json.loads(line)
+    if "sleep" in request: time.sleep(request["sleep"])
+    if "work" in request:
+        signal.setitimer(signal.ITIMER_PROF, request["work"])
+        while True: pass
+    if "die" in request: sys.exit(1)
+    print(json.dumps(os.getpid()), flush=True)
+"""
+
+
+def test_a_warm_process_stays_and_is_replaced_when_it_was_late_or_died(script):
+    warm = WarmProcesses(script(ECHO), most=1, seconds=1)
+    first = warm.ask({})
+    assert warm.ask({}) == first
+    for request, fault in (
+        ({"sleep": 30}, IsolationTimedOut),
+        ({"work": 0.05}, IsolationTimedOut),
+        ({"die": True}, IsolationFailed),
+    ):
+        before = warm.ask({})
+        with pytest.raises(fault):
+            warm.ask(request)
+        assert gone(before)
+        assert warm.ask({}) != before
+    last = warm.ask({})
+    warm.close()
+    assert gone(last)
+
+
+def test_no_more_warm_processes_run_than_were_said_and_each_request_has_its_turn(script):
+    warm = WarmProcesses(script(ECHO), most=2, seconds=10)
+    with ThreadPoolExecutor(8) as threads:
+        found = set(threads.map(lambda _n: warm.ask({"sleep": 0.02}), range(16)))
+    assert 1 <= len(found) <= 2
+    warm.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.errors import Declined, LimitReached, ToolError
 from harness.tools import ToolContext, ToolOutput
-from tools_app.workspace import Workspace
+from tools_app.workspace import PUBLIC_ROOT, Workspace, inside
 
 PlainHandler = Callable[[ToolContext, dict[str, Any]], ToolOutput | str]
 
@@ -19,7 +19,8 @@ PATH = {
     "type": "string",
     "minLength": 1,
     "maxLength": 1_024,
-    "description": "Path relative to the workspace, for example “src/app.py”.",
+    "description": "Path relative to the workspace, for example “src/app.py”; "
+    f"“{PUBLIC_ROOT}/…” means the same.",
 }
 FOLDER = {
     "type": "string",
@@ -29,10 +30,14 @@ FOLDER = {
 
 
 def told_to_the_model(handler: PlainHandler) -> PlainHandler:
-    """The handler with refusals meant for an asker raised as `ToolError`: here the model asks."""
+    """The handler with refusals meant for an asker raised as `ToolError`: here the model asks. A path
+    may be given as commands see it."""
 
     @wraps(handler)
     def wrapped(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
+        path = arguments.get("path")
+        if isinstance(path, str):
+            arguments = {**arguments, "path": inside(context.workspace, path)}
         try:
             return handler(context, arguments)
         except (Declined, LimitReached) as problem:

@@ -66,6 +66,8 @@ class CommandMarks:
 
 def reach_in_words(policy: Policy) -> str:
     """Where a command could get what others wrote; empty: nowhere."""
+    if policy.unrestricted:
+        return "a command that could reach every public host"
     hosts = sorted({endpoint.host for endpoint in policy.endpoints})
     return f"a command that could reach {_named(hosts)}" if hosts else ""
 

@@ -14,7 +14,7 @@ from tools_app.builtin.access import FOLDER, PATH, path_of, told_to_the_model, w
 from tools_app.builtin.search import VENDORED
 from tools_app.confinement import shown
 from tools_app.diffs import diff_of
-from tools_app.provenance import answered, write
+from tools_app.provenance import answered, named, write
 from tools_app.textfiles import TextFile, decode, find_all, lines_of, replace_at
 from tools_app.workspace import Entry, Workspace
 
@@ -155,15 +155,17 @@ def edit_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
 
 
 @told_to_the_model
-def list_files(context: ToolContext, arguments: dict[str, Any]) -> str:
+def list_files(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     path, depth = arguments.get("path", ""), arguments.get("depth", 2)
     lines: list[str] = []
+    listed: list[Entry] = []
     for entry in workspace_of(context).walk(path, depth=depth, skip=VENDORED):
         if len(lines) == LISTED:
             lines.append(f"[More than {LISTED} names. List a folder of its own, or use glob.]")
             break
         lines.append(_listed(entry))
-    return "\n".join(lines) if lines else "The folder is empty."
+        listed.append(entry)
+    return named(context, "\n".join(lines) if lines else "The folder is empty.", listed)
 
 
 def _listed(entry: Entry) -> str:

@@ -16,7 +16,7 @@ from tools_app.builtin.access import FOLDER, pattern_of, told_to_the_model, work
 from tools_app.confinement import parse_path
 from tools_app.globs import Glob
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
-from tools_app.provenance import answered
+from tools_app.provenance import answered, named
 from tools_app.textfiles import decode
 from tools_app.workspace import Entry, Workspace
 
@@ -196,16 +196,16 @@ def _trailer(found: Found) -> str:
 
 
 @told_to_the_model
-def glob(context: ToolContext, arguments: dict[str, Any]) -> str:
+def glob(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     folder = arguments.get("path", "")
     files = list(_fitting(workspace_of(context), folder, arguments["pattern"]))
     if not files:
-        return "No file fits the pattern."
+        return ToolOutput("No file fits the pattern.")
     files.sort(key=lambda entry: (-entry.modified.timestamp(), entry.path))
     lines = [entry.display_path for entry in files[:GLOBBED]]
     if len(files) > GLOBBED:
         lines.append(f"[{len(files) - GLOBBED:,} older files are not shown; narrow the pattern.]")
-    return "\n".join(lines)
+    return named(context, "\n".join(lines), files[:GLOBBED])
 
 
 MAX_RESULTS = {

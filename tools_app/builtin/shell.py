@@ -419,11 +419,9 @@ def under(policy: Policy, tool: Tool, *, confined: bool = True) -> Tool:
     if not hosts:
         return replace(tool, description=f"{tool.description} There is no network.")
     reach = f"Of the network only these hosts can be reached: {', '.join(hosts[:20])}."
+    if policy.unrestricted:
+        reach = "Public hosts can be reached through the HTTP proxy that the environment names."
     return replace(tool, effect=Effect.OUTSIDE, description=f"{tool.description} {reach}")
-
-
-def bash_for(policy: Policy) -> Tool:
-    return under(policy, BASH)
 
 
 TOOLS = (BASH, HISTORY)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from net.lookups import Resolve, resolve_by_system
 from tools_app.sandbox import cgroups, seccomp
 from tools_app.sandbox.backend import ShellBackend
 from tools_app.sandbox.busy import checked
@@ -29,9 +30,7 @@ from tools_app.sandbox.egress import (
     Connect,
     EgressProxy,
     OnDecision,
-    Resolve,
     connect_directly,
-    resolve_by_system,
 )
 from tools_app.sandbox.environment import environment
 from tools_app.sandbox.limits import as_ulimits, limits_of
@@ -39,6 +38,7 @@ from tools_app.sandbox.once import Once, run_once
 from tools_app.sandbox.policy import Policy
 from tools_app.sandbox.probing import ProbeGround, judge
 from tools_app.sandbox.refusals import refuse_rule
+from tools_app.sandbox.roots import NO_ROOTS, Roots, is_extra
 from tools_app.sandbox.supervised import (
     Start,
     SupervisedShell,
@@ -73,6 +73,7 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
         resolve: Resolve = resolve_by_system,
         connect: Connect = connect_directly,
         found: Capabilities | None = None,
+        roots: Roots = NO_ROOTS,
     ) -> None:
         """`resolve` and `connect` replace the proxy's way into the world."""
         super().__init__(found)
@@ -81,6 +82,7 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
         self._resolve = resolve
         self._connect = connect
         self._disks = DiskWatches()
+        self._roots = roots
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -216,13 +218,16 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
     ) -> tuple[list[str], tuple[int, ...]]:
         """The program's arguments up to the last mount, and the descriptors they name."""
         refuse_nested(mounts)
+        self._roots.refuse(policy)
+        descriptors: list[int] = []
         argv = ["--unshare-all", "--unshare-user", "--disable-userns"]
         argv += ["--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
         argv += ["--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox"]
         for name, value in self._environment(policy).items():
             argv += ["--setenv", name, value]
         for path in policy.filesystem_policy.read_only:
-            argv += _shown(path)
+            if not is_extra(path):
+                argv += _shown(path)
         scratch = str(policy.resources.scratch_mb * MB)
         # Settings of the kernel belong to root by owner alone, so under a server that runs as root
         # they could be written without any capability.
@@ -233,14 +238,15 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
         argv += ["--size", scratch, "--perms", "0700", "--tmpfs", HOME]
         argv += ["--dir", "/var", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108
         argv += ["--dir", "/run/agentsite"]
+        for path in filter(is_extra, policy.filesystem_policy.read_only):
+            argv += self._opened(path, descriptors, writable=False)
         for path in policy.filesystem_policy.read_write:
-            argv += ["--bind-try", path, path]
+            argv += self._opened(path, descriptors, writable=True)
         for mount in mounts.all():
             writable = mount.writable
             if mount is mounts.workdir:
                 writable = writable and policy.filesystem_policy.include_workdir
             argv += ["--bind" if writable else "--ro-bind", str(mount.source), str(mount.target)]
-        descriptors = []
         for path, text in ACCOUNTS.items():
             descriptors.append(_held(text.encode()))
             argv += ["--perms", "0444", "--ro-bind-data", str(descriptors[-1]), path]
@@ -251,6 +257,14 @@ class BubblewrapBackend(ShellBackend[SupervisedShell]):
             descriptors.append(_held(program))
             argv += ["--seccomp", str(descriptors[-1])]
         return argv, tuple(descriptors)
+
+    def _opened(self, path: str, descriptors: list[int], *, writable: bool) -> list[str]:
+        """The arguments that show the very folder that was judged; none where there is nothing."""
+        descriptor = self._roots.open(path, writable=writable)
+        if descriptor is None:
+            return []
+        descriptors.append(descriptor)
+        return ["--bind-fd" if writable else "--ro-bind-fd", str(descriptor), path]
 
     def _environment(self, policy: Policy) -> dict[str, str]:
         proxy = f"http://127.0.0.1:{PROXY_PORT}" if policy.endpoints else ""

@@ -31,9 +31,10 @@ HOME, TMP = "/home/agent", "/tmp"  # noqa: S108 - inside the container, its own
 CLIENT_SECONDS = 30.0
 MB = 1024 * 1024
 LABEL = "org.agentsite.sandbox"
-HELD = frozenset(Guarantee) - {Guarantee.EGRESS_ALLOW_LIST}
+HELD = frozenset(Guarantee) - {Guarantee.EGRESS_ALLOW_LIST, Guarantee.EGRESS_PUBLIC_ONLY}
 REFUSED = {
     Guarantee.EGRESS_ALLOW_LIST: "a container's network cannot be limited to single hosts here",
+    Guarantee.EGRESS_PUBLIC_ONLY: "a container's network cannot be kept from hosts inside here",
 }
 
 

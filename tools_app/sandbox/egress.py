@@ -13,10 +13,12 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from net.addresses import Address, Sort, reached, sort_of
+from net.lookups import Resolve, UnknownHost, judged_addresses, resolve_by_system
 from tools_app.sandbox.policy import Endpoint
 
 HEAD_LIMIT = 32 * 1024
@@ -26,17 +28,9 @@ PIECE = 64 * 1024
 MOST_CONNECTIONS = 64
 """At once, of one sandbox."""
 
-Address = IPv4Address | IPv6Address
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[str, int], Awaitable[Streams]]
 
-METADATA = frozenset(
-    map(ip_address, ("169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"))
-)
-"""Where clouds hand out a machine's credentials; the fourth of them looks like a public address."""
-_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-_SIX_TO_FOUR = IPv6Network("2002::/16")
 _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"}
     | {"te", "trailer", "upgrade", "expect", "host"}
@@ -74,46 +68,13 @@ class Refused(Exception):
 
 def why_unreachable(address: Address, endpoint: Endpoint) -> str:
     """Why a connection to `address` is never made for this entry; empty if it may be."""
-    inner = embedded(address)
-    if inner is not None:
-        return why_unreachable(inner, endpoint)
-    if address in METADATA:
-        return "it is a metadata address"
-    if address.is_loopback or address.is_unspecified:
-        return "it is an address of this machine"
-    if address.is_link_local:
-        return "it is a link-local address"
-    if address.is_multicast:
-        return "it is a multicast address"
-    if address.is_global:
-        return ""
-    if any(
-        address.version == network.version and address in network for network in endpoint.networks
+    sort = sort_of(address)
+    meant = reached(address)
+    if sort is Sort.PRIVATE and any(
+        meant.version == network.version and meant in network for network in endpoint.networks
     ):
         return ""
-    return "it is a private address"
-
-
-def embedded(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for."""
-    if isinstance(address, IPv4Address):
-        return None
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address in _SIX_TO_FOUR:
-        return address.sixtofour
-    if any(address in network for network in _NAT64):
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    # The deprecated form ::a.b.c.d
-    if int(address) >> 32 == 0 and int(address) > 1:
-        return IPv4Address(int(address))
-    return None
-
-
-async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=1, proto=6)
-    return [str(entry[4][0]) for entry in found]
+    return "" if sort is Sort.PUBLIC else f"it is {sort.value}"
 
 
 async def connect_directly(address: str, port: int) -> Streams:
@@ -141,20 +102,17 @@ def entry_for(request: Request, endpoints: Sequence[Endpoint]) -> Endpoint:
 
 async def addresses_for(request: Request, endpoint: Endpoint, resolve: Resolve) -> list[str]:
     """What the host's name stands for now. Raises `Refused` if any of it is out of bounds."""
+
+    def judge(host: str, address: Address, _port: int) -> None:
+        if reason := why_unreachable(address, endpoint):
+            raise Refused(f"what {host} leads to is not opened: {reason}", address=str(address))
+
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            found = await resolve(request.host, request.port)
-    except (OSError, TimeoutError) as problem:
-        raise Refused(
-            f"the name {request.host} cannot be resolved", status="502 Bad Gateway"
-        ) from problem
-    addresses = list(dict.fromkeys(found))
-    for text in addresses:
-        # One bad address among good ones is how names are rebound.
-        reason = why_unreachable(ip_address(text.partition("%")[0]), endpoint)
-        if reason:
-            raise Refused(f"what {request.host} leads to is not opened: {reason}", address=text)
-    return addresses
+        return await judged_addresses(
+            request.host, request.port, judge, seconds=CONNECT_SECONDS, resolve=resolve
+        )
+    except UnknownHost as problem:
+        raise Refused(str(problem), status="502 Bad Gateway") from problem
 
 
 async def open_listed(

@@ -17,6 +17,7 @@ class Guarantee(StrEnum):
     WORKSPACE_BOUNDED = "workspace_bounded"
     NO_NETWORK = "no_network"
     EGRESS_ALLOW_LIST = "egress_allow_list"
+    EGRESS_PUBLIC_ONLY = "egress_public_only"
     HOST_SOCKETS_HIDDEN = "host_sockets_hidden"
     PROCESSES_ISOLATED = "processes_isolated"
     NO_SURVIVORS = "no_survivors"
@@ -37,6 +38,7 @@ MEANING: dict[Guarantee, str] = {
     Guarantee.WORKSPACE_BOUNDED: "a command that overfills its workspace is ended",
     Guarantee.NO_NETWORK: "there is no network at all",
     Guarantee.EGRESS_ALLOW_LIST: "only the listed hosts can be reached",
+    Guarantee.EGRESS_PUBLIC_ONLY: "of all hosts only public ones can be reached",
     Guarantee.HOST_SOCKETS_HIDDEN: "sockets of databases and services of the host cannot be reached",
     Guarantee.PROCESSES_ISOLATED: "processes outside can be neither seen into nor signalled",
     Guarantee.NO_SURVIVORS: "no process outlives its command or shell",

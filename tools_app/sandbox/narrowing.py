@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from tools_app.sandbox.guarantees import Guarantee
 from tools_app.sandbox.policy import (
+    EVERY_HOST,
     Endpoint,
     FilesystemPolicy,
     NetworkPolicy,
@@ -137,7 +138,7 @@ def _host(one: Endpoint, two: Endpoint) -> str | None:
 
 def _narrower(one: Endpoint, two: Endpoint) -> bool:
     """Does everything that `one` means lie in what `two` means?"""
-    if one.host == two.host:
+    if two.host in {one.host, EVERY_HOST}:
         return True
     if one.host.startswith("*."):
         return two.host.startswith("*.") and one.host[1:].endswith(two.host[1:])

@@ -27,6 +27,8 @@ from pydantic import (
 )
 
 from harness.errors import Invalid
+from harness.faults import MOST_FAULTS
+from harness.modelfaults import faults_of
 from tools_app.sandbox.guarantees import Guarantee
 
 FILE_LIMIT = 256 * 1024
@@ -50,6 +52,9 @@ USER are set to the sandbox's own values."""
 METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 FORBIDDEN_ROOTS = ("/proc", "/sys", "/dev", "/run", "/var/run")
 """Folders of the running system; no policy opens them."""
+
+EVERY_HOST = "*"
+"""The host of an entry that opens whatever is public, by name or address."""
 
 _HOST = re.compile(
     r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -117,7 +122,7 @@ class ProcessPolicy(Part):
 
 class Endpoint(Part):
     host: str = Field(max_length=253)
-    """A name, `*.` before a name for everything below it, or an address."""
+    """A name, `*.` before a name for everything below it, an address, or `*`: every public host."""
     ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = (443,)
     methods: tuple[str, ...] = ()
     """Empty: every method. What travels through an encrypted tunnel cannot be looked into, so
@@ -139,6 +144,8 @@ class Endpoint(Part):
     @field_validator("host")
     @classmethod
     def _host(cls, host: str) -> str:
+        if host == EVERY_HOST:
+            return host
         name = host.rstrip(".").lower()
         try:
             name = name.encode("idna").decode() if not name.isascii() else name
@@ -172,6 +179,12 @@ class Endpoint(Part):
     def _networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(str(ip_network(network)) for network in networks)
 
+    @model_validator(mode="after")
+    def _public_alone(self) -> Endpoint:
+        if self.host == EVERY_HOST and self.allowed_ips:
+            raise ValueError("“*” opens public hosts alone; list a private one by its own name")
+        return self
+
     @property
     def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         return tuple(ip_network(network) for network in self.allowed_ips)
@@ -180,7 +193,7 @@ class Endpoint(Part):
         """Is `host`, in lower case and without a closing dot, meant by this entry?"""
         if self.host.startswith("*."):
             return host.endswith(self.host[1:])
-        return host == self.host
+        return self.host in {host, EVERY_HOST}
 
 
 def is_address(text: str) -> bool:
@@ -234,12 +247,19 @@ class Policy(Part):
         )
 
     @property
+    def unrestricted(self) -> bool:
+        """Whether some entry opens every public host."""
+        return any(endpoint.host == EVERY_HOST for endpoint in self.endpoints)
+
+    @property
     def required(self) -> frozenset[Guarantee]:
         """What a backend must promise: what is required, and what the rules themselves imply."""
         needed = set(self.require)
         if self.endpoints:
             needed.discard(Guarantee.NO_NETWORK)
             needed.add(Guarantee.EGRESS_ALLOW_LIST)
+        if self.unrestricted:
+            needed.add(Guarantee.EGRESS_PUBLIC_ONLY)
         return frozenset(needed)
 
     @property
@@ -253,11 +273,11 @@ def parse_policy(data: Any) -> Policy:
     try:
         return Policy.model_validate(data)
     except ValidationError as problem:
-        errors = problem.errors(include_url=False, include_input=False)
-        lines = [f"{_place(error['loc'])}: {_said(error)}" for error in errors[:10]]
+        found = faults_of(problem, Policy, data)[:MOST_FAULTS]
+        places = " ".join(f"{each.field or 'policy'}: {each.rule} {each.remedy}" for each in found)
         raise Invalid(
-            "The sandbox policy is not valid: " + "; ".join(lines) + ".",
-            field=_place(errors[0]["loc"]),
+            f"The sandbox policy is not valid: {places}",
+            field=found[0].field or "policy",
             hint="Correct these places. Unknown keys are refused, so that no rule is overlooked.",
         ) from problem
 
@@ -320,13 +340,3 @@ class _Loader(yaml.SafeLoader):
                     problem=f"the key “{key}” is given twice", problem_mark=node.start_mark
                 )
         return super().construct_mapping(node, deep)
-
-
-def _place(loc: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, loc)) or "policy"
-
-
-def _said(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "this key is not known"
-    return str(error["msg"]).removeprefix("Value error, ")

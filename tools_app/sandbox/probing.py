@@ -156,7 +156,7 @@ async def judge(
         refused.setdefault(Guarantee.MEMORY_TOTAL, cgroups.find().problem)
     if own_view and Guarantee.NO_NETWORK in held:
         if python and await _way_out_is_filtered(backend, mounts):
-            held.add(Guarantee.EGRESS_ALLOW_LIST)
+            held |= {Guarantee.EGRESS_ALLOW_LIST, Guarantee.EGRESS_PUBLIC_ONLY}
         else:
             refused.setdefault(
                 Guarantee.EGRESS_ALLOW_LIST,

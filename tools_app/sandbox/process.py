@@ -33,6 +33,7 @@ from tools_app.sandbox.guarantees import Guarantee
 from tools_app.sandbox.policy import Policy
 from tools_app.sandbox.probing import ProbeGround, judge
 from tools_app.sandbox.refusals import refuse_rule
+from tools_app.sandbox.roots import NO_ROOTS, Roots, is_extra
 from tools_app.sandbox.supervised import (
     Start,
     SupervisedShell,
@@ -75,8 +76,11 @@ def landlock_version() -> int:
 class ProcessBackend(ShellBackend[SupervisedShell]):
     name = NAME
 
-    def __init__(self, *, python: str = "", found: Capabilities | None = None) -> None:
+    def __init__(
+        self, *, python: str = "", found: Capabilities | None = None, roots: Roots = NO_ROOTS
+    ) -> None:
         super().__init__(found)
+        self._roots = roots
         self._python = python or _usable_python()
         self._version = landlock_version() if sys.platform == "linux" else 0
         self._separate = sys.platform == "linux" and os.geteuid() == 0
@@ -129,7 +133,10 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
 
     async def describe(self, policy: Policy, mounts: Mounts) -> Description:
         notes = [
-            "Folders are shown where they lie on the host.",
+            (
+                "Folders are shown where they lie on the host: what is /mnt/session elsewhere is the "
+                "working directory here."
+            ),
             (
                 "There is no /proc, no /dev/shm and no socket of any kind, so Python's "
                 "multiprocessing and local servers do not work."
@@ -157,6 +164,7 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
                 remedy="For the operator: use the bubblewrap backend.",
             )
         refuse_overlap(policy, mounts)
+        self._roots.refuse(policy)
         uid = uid_of(mounts) if self._separate else None
         scratch = await asyncio.to_thread(self._scratch, uid)
         after = [self._removal(scratch)]
@@ -177,6 +185,7 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
         filters = [seccomp.ALWAYS, seccomp.NO_SOCKETS, seccomp.SHARED_NAMESPACES]
         if uid is None:
             filters.insert(0, seccomp.SAME_OWNER)
+        descriptors: list[int] = []
         shell = await open_supervised(
             Start(
                 argv=[self._python, "-I", "-S", str(SUPERVISOR), "{control}"],
@@ -185,7 +194,7 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
                     "workdir": str(mounts.workdir.source),
                     "shell": "/bin/bash",
                     "filter": encoded(seccomp.program(*filters)),
-                    "landlock": self._rules(policy, mounts, scratch.name),
+                    "landlock": self._rules(policy, mounts, scratch.name, descriptors),
                     "uid": uid,
                     # Under the server's own user its processes count as well.
                     "nproc_above": uid is None,
@@ -196,6 +205,7 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
                 each_memory=group is None or cgroups.find().memory is None,
                 group=group,
                 disk=self._disk(policy, writable),
+                descriptors=tuple(descriptors),
                 before=None if uid is None else lambda: hand_over(writable, uid),
                 after=after,
             )
@@ -204,8 +214,11 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
 
     # --- the sandbox itself ----------------------------------------------------------------------
 
-    def _rules(self, policy: Policy, mounts: Mounts, scratch: str) -> dict[str, Any]:
-        """The ruleset, as `inside/supervisor.py` hands it to the kernel."""
+    def _rules(
+        self, policy: Policy, mounts: Mounts, scratch: str, descriptors: list[int]
+    ) -> dict[str, Any]:
+        """The ruleset, as `inside/supervisor.py` hands it to the kernel. What a policy opens besides the
+        system's folders goes there as descriptors, which are added to those given."""
         version = self._version
 
         def known(table: dict[int, int]) -> int:
@@ -217,10 +230,13 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
         # pipes and devices; pipes (10) stay.
         making = handled & ~((1 << 6) | (1 << 9) | (1 << 11) | IOCTL_DEV)
         paths: dict[str, int] = {}
-        for path in policy.filesystem_policy.read_only:
-            paths[path] = reading
-        for path in (*policy.filesystem_policy.read_write, scratch):
-            paths[path] = making
+        files = policy.filesystem_policy
+        for path in files.read_only:
+            judged = self._opened(path, descriptors, writable=False) if is_extra(path) else path
+            paths[judged] = reading
+        for path in files.read_write:
+            paths[self._opened(path, descriptors, writable=True)] = making
+        paths[scratch] = making
         for mount in mounts.all():
             paths[str(mount.source)] = making if _is_writable(mount, mounts, policy) else reading
         for device in DEVICES:
@@ -236,6 +252,13 @@ class ProcessBackend(ShellBackend[SupervisedShell]):
             "length": 8 if version < 4 else 16 if version < 6 else 24,
             "paths": [(path, access & handled) for path, access in rules],
         }
+
+    def _opened(self, path: str, descriptors: list[int], *, writable: bool) -> str:
+        descriptor = self._roots.open(path, writable=writable)
+        if descriptor is None:
+            return path
+        descriptors.append(descriptor)
+        return f"/proc/self/fd/{descriptor}"
 
     def _scratch(self, uid: int | None) -> tempfile.TemporaryDirectory[str]:
         folder = tempfile.TemporaryDirectory(

@@ -12,6 +12,8 @@ from tools_app.sandbox.policy import Policy
 REMEDY: dict[Guarantee, str] = {
     Guarantee.EGRESS_ALLOW_LIST: "use the bubblewrap backend, or remove every host from "
     "network_policies",
+    Guarantee.EGRESS_PUBLIC_ONLY: "use the bubblewrap backend, or list single hosts in "
+    "network_policies",
     Guarantee.MEMORY_TOTAL: "let the server write a control group (memory controller)",
     Guarantee.PIDS_TOTAL: "let the server write a control group (pids controller), or do not run "
     "it as root",
@@ -80,9 +82,13 @@ def refuse(policy: Policy, refusals: Sequence[Refusal]) -> Unavailable:
 
 
 def _rule(policy: Policy, asked: Iterable[Guarantee]) -> str:
+    implied = {
+        Guarantee.EGRESS_ALLOW_LIST: "network_policies lists hosts",
+        Guarantee.EGRESS_PUBLIC_ONLY: "network_policies opens every public host",
+    }
     named = [
-        "network_policies lists hosts"
-        if guarantee is Guarantee.EGRESS_ALLOW_LIST and guarantee not in policy.require
+        implied[guarantee]
+        if guarantee in implied and guarantee not in policy.require
         else f"require lists “{guarantee}”"
         for guarantee in asked
     ]

@@ -19,16 +19,15 @@ import h11
 
 from harness.errors import ToolError
 from harness.tools import Objection
+from net.lookups import Resolve, resolve_by_system
 from tools_app.sandbox.egress import (
     Connect,
     OnDecision,
     Refused,
     Request,
-    Resolve,
     Streams,
     connect_directly,
     open_listed,
-    resolve_by_system,
 )
 from tools_app.sandbox.policy import Endpoint
 from tools_app.web.credentials import HIDDEN, Credentials

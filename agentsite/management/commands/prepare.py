@@ -18,7 +18,5 @@ class Command(BaseCommand):
         applied = startup.migrate()
         self.stdout.write(f"The database is up to date ({applied} migrations applied).")
         seed()
-        path = startup.setup_path()
-        if path:
-            self.stdout.write("Create the first administrator with this link; it works once:")
-            self.stdout.write(f"  {settings.AGENTSITE_BASE_URL}{path}")
+        if words := startup.setup_words(settings.AGENTSITE_BASE_URL, startup.setup_path()):
+            self.stdout.write(words)

@@ -44,9 +44,8 @@ class Command(BaseCommand):
     def _announce(self, host: str, port: int, path: str | None) -> None:
         address = settings.AGENTSITE_BASE_URL or _address(host, port)
         self.stdout.write(f"Agentsite is at {address}/ (Ctrl+C stops it).")
-        if path:
-            self.stdout.write("\nCreate the first administrator with this link; it works once:")
-            self.stdout.write(f"  {address}{path}\n")
+        if words := startup.setup_words(address, path):
+            self.stdout.write(f"\n{words}\n")
         self.stdout.flush()
 
     def _warn_about_hosts(self, host: str) -> None:

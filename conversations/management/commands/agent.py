@@ -79,6 +79,9 @@ class Command(BaseCommand):
                     metavar="JSON|@FILE",
                     help="the arguments it shall run with in place of the agent's",
                 )
+        made = command("set-aside", "go on without a message or a result that is refused")
+        made.add_argument("conversation")
+        made.add_argument("event")
         for name, help_text in (
             ("show", "print a conversation"),
             ("wake", "have somebody look whether it owes anything"),
@@ -170,6 +173,8 @@ def _do(door: Door, options: dict[str, Any]) -> Ending:
             else:
                 for row in door.events(options["conversation"]):
                     screen.event(row)
+        case "set-aside":
+            door.set_aside(options["conversation"], options["event"])
         case "wake":
             door.wake(options["conversation"])
             if not options["url"]:

@@ -39,6 +39,8 @@ class Case:
     timeout: float = 15.0
     ends: bool = True
     """It comes to its own end, so an attack that could not even be tried is noticed."""
+    may_end_shell: bool = False
+    """The kernel may end what watches over the command along with it; nothing has escaped by that."""
     open_field: bool = True
     """Succeeds without a sandbox on any machine, and does no harm there."""
     root_only: bool = False

@@ -128,6 +128,10 @@ CASES = (
     Case("remount_writable", "mounting the read-only folder again", WRITE,
          bash("mount -o remount,rw /shared; mount -o bind,rw /shared /workspace; echo x > /shared/new; "
               "echo x > {root}/shared/new"), shared_changed, "the shared folder is changed"),
+    Case("names_in_mountinfo", "names of the host's folders that are not shown", HIDDEN,
+         bash("cat /proc/self/mountinfo /proc/*/mountinfo /proc/self/mounts /proc/self/mountstats "
+              "2>/dev/null | grep -e {outside} -e {theirs} && echo {IN}"),
+         lambda _w, r: "attack-got-in" in r.stdout.text, open_field=False),
     Case("own_root_through_proc", "the host's root by /proc", READ,
          bash("for p in /proc/[0-9]*; do cat $p/root{outside}/secret.txt; cat $p/cwd/../outside/*; "
               "done 2>/dev/null; cat /proc/{victim}/root{outside}/secret.txt")),

@@ -185,4 +185,51 @@ if place and place < 2**63: print(ctypes.string_at(place, 64))
          bash("rm -f /run/agentsite/egress.sock; echo x > /run/agentsite/forwarder.py; "
               "mv /run/agentsite /run/other && echo {IN}; test -S /run/agentsite/egress.sock || "
               "echo {IN}"), says_so, network=True, open_field=False),
+    Case("packet_socket", "packets below every protocol", NETWORK,
+         python("""
+for family, kind in ((17, socket.SOCK_RAW), (17, socket.SOCK_DGRAM), (socket.AF_INET6, socket.SOCK_RAW)):
+    try: socket.socket(family, kind, 3); got_in(family, kind)
+    except OSError as problem: print(problem)
+"""), says_so, open_field=False),
+    Case("metadata_address_six", "the metadata addresses of other clouds", NETWORK,
+         python("""
+for address in ('fd00:ec2::254', 'fe80::a9fe:a9fe%lo', '100.100.100.200', '192.0.0.192', 'fec0::1'):
+    try: socket.create_connection((address, 80), 1); got_in(address)
+    except TimeoutError: got_in('sent', address)
+    except OSError as problem: print(problem)
+"""), says_so, open_field=False),
+    Case("udp_six", "a datagram out by IPv6, and one to everybody", NETWORK,
+         python("""
+for address in ('2001:db8::1', 'ff02::1%lo'):
+    try:
+        socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(b'x', (address, 53))
+        if '%' not in address: got_in(address)
+    except OSError as problem: print(problem)
+try:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1); s.sendto(b'x', ('255.255.255.255', {udp}))
+    got_in('broadcast')
+except OSError as problem: print(problem)
+"""), says_so, open_field=False),
+    Case("fast_open", "data with the first packet, without connecting", NETWORK,
+         python("s = socket.socket()\ns.sendto(b'GET / HTTP/1.0\\r\\n\\r\\n', 0x20000000, "
+                "('127.0.0.1', {tcp}))\ntime.sleep(0.1)"), visited("tcp"), CAME, open_field=False),
+    Case("egress_proxies_ignored", "a program that is told to use no proxy", EGRESS,
+         bash("export NO_PROXY='*' no_proxy='*'; for v in '' http_proxy= 'http_proxy= https_proxy='; do "
+              "env $v curl -s -m 2 --noproxy '*' http://127.0.0.1:{web}/unlisted; "
+              "env $v curl -s -m 2 http://unlisted.example/unlisted; done"),
+         smuggled, network=True, open_field=False),
+    Case("egress_own_ports", "the server's own ports through the proxy", EGRESS,
+         bash("; ".join(f"{PROXY} 'http://{host}:{{web}}/unlisted'; {PROXY} -p 'http://{host}:{{web}}/unlisted'"
+                        for host in ("localhost", "127.0.0.1", "2130706433", "0x7f.1", "127.1", "0",
+                                     "[::1]", "[::ffff:127.0.0.1]", "good.example"))),
+         smuggled, network=True, timeout=60, open_field=False),
+    Case("egress_through_itself", "the proxy asked to ask itself", EGRESS,
+         asked(r"CONNECT 127.0.0.1:3128 HTTP/1.1\r\nHost: good.example\r\n\r\n"
+               r"GET http://127.0.0.1/unlisted HTTP/1.1\r\n\r\n"), smuggled, network=True, open_field=False),
+    Case("egress_other_protocols", "the proxy spoken to as if it were another", EGRESS,
+         bash("curl -s -m 3 --socks5-hostname 127.0.0.1:3128 http://127.0.0.1:{web}/unlisted; "
+              "curl -s -m 3 --socks4a 127.0.0.1:3128 http://127.0.0.1:{web}/unlisted; "
+              "curl -s -m 3 -x http://127.0.0.1:3128 ftp://127.0.0.1:{web}/unlisted"),
+         smuggled, network=True, open_field=False),
 )  # fmt: skip

@@ -138,4 +138,63 @@ for name in ('RLIMIT_CPU', 'RLIMIT_FSIZE', 'RLIMIT_NOFILE', 'RLIMIT_NPROC'):
     Case("core_dumps", "leaving memory images on the disk", frozenset({Guarantee.FILE_SIZE_LIMITED}),
          bash("ulimit -c unlimited 2>/dev/null; python3 -c 'import os; os.abort()'; ls core* "
               "2>/dev/null && echo {IN}"), says_so, open_field=False),
+    Case("shell_fork_bomb", "the classic of the shell", frozenset({Guarantee.PIDS_TOTAL}),
+         bash("(f() { f & f & }; for n in $(seq 6); do f & done) 2>/dev/null & sleep 1; "
+              "n=$(ls -d /proc/[0-9]* 2>/dev/null | wc -l); [ $n -gt 80 ] && echo {IN}; exit 0"),
+         says_so, resources={"pids": 32}, timeout=5, ends=False, open_field=False),
+    Case("memory_in_files", "memory that belongs to no process", frozenset({Guarantee.MEMORY_TOTAL}),
+         python("""
+kept = []
+for _ in range(6):
+    place = os.memfd_create('x'); kept.append(place)
+    for _ in range(50): os.write(place, b'x' * 1048576)
+got_in()
+"""), says_so, resources={"memory_mb": 96, "file_mb": 100}, may_end_shell=True, open_field=False),
+    Case("memory_in_pipes", "memory in the buffers of pipes", frozenset({Guarantee.MEMORY_TOTAL}),
+         python("""
+import fcntl
+kept, total = [], 0
+try:
+    while total < 300 * 1048576:
+        ours, far = os.pipe(); kept.append((ours, far))
+        size = fcntl.fcntl(far, 1031, 1048576); os.set_blocking(far, False)
+        total += os.write(far, b'x' * size)
+    got_in(total)
+except OSError as problem: print(problem)
+"""), says_so, resources={"memory_mb": 96}, may_end_shell=True, open_field=False),
+    Case("reserved_blocks", "taking the disk without writing", frozenset({Guarantee.WORKSPACE_BOUNDED}),
+         python("""
+for number in range(40):
+    place = os.open(f'kept{number}', os.O_CREAT | os.O_WRONLY)
+    try: os.posix_fallocate(place, 0, 10 * 1048576)
+    except OSError as problem: print(problem)
+    time.sleep(0.05)
+time.sleep(2)
+"""), workspace_over(110, 100_000), "the workspace holds far more than it may",
+         resources={"workspace_mb": 20}, timeout=30, ends=False, open_field=False),
+    Case("folder_storm", "more folders and links than allowed", frozenset({Guarantee.WORKSPACE_BOUNDED}),
+         python("""
+for number in range(10_000):
+    os.mkdir(f'folder{number}'); os.symlink('x', f'link{number}')
+    if number % 20 == 0: time.sleep(0.005)
+"""), workspace_over(10_000, 12_000), "there are far more files than allowed",
+         resources={"workspace_files": 500}, timeout=30, ends=False, open_field=False),
+    Case("descriptors_in_many", "the machine's open files by many processes",
+         frozenset({Guarantee.OPEN_FILES_LIMITED, Guarantee.PIDS_TOTAL}),
+         python("""
+total = 0
+for _ in range(100):
+    try:
+        if os.fork() == 0:
+            try:
+                while True: os.open('/dev/null', os.O_RDONLY)
+            except OSError: time.sleep(1); os._exit(0)
+        total += 1
+    except OSError: break
+if total * 64 > 64 * 64: got_in(total)
+"""), says_so, resources={"open_files": 64, "pids": 32}, open_field=False),
+    Case("processor_in_many", "loops without end in several processes", frozenset({Guarantee.CPU_LIMITED}),
+         bash("for n in 1 2 3; do (while :; do :; done) & done; wait"), lambda _w, r: r.duration > 14,
+         "they run to the timeout", resources={"cpu_seconds": 1}, timeout=15, ends=False,
+         open_field=False),
 )  # fmt: skip

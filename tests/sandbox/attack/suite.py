@@ -115,6 +115,9 @@ async def _judge(one: Case | Scene, backend: SandboxBackend, world: World, repor
         report.refused[one.name] = refusal.message
         return "refused"
     except SandboxFailed as problem:
+        if getattr(one, "may_end_shell", False) and "ended" in problem.message:
+            report.held.append(one.name)
+            return "held"
         report.untried[one.name] = problem.message
         return "not tried"
     if escaped:

@@ -1,0 +1,93 @@
+"""What staff change about accounts, and what a lost password ends.
+
+Memberships are `members`' part. A superuser is touched by superusers alone, and what would let staff
+sign in as somebody else, or hand out power, is a superuser's too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.actions.tokens import revoke_all_tokens
+from accounts.departures import stop_work_everywhere
+from accounts.happenings import Happening, tell
+from accounts.models import User
+from harness.errors import Forbidden
+
+POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+"""What only a superuser hands out: whoever may grant it to others may grant it to themselves."""
+IDENTITY = ("username", "email", "password")
+"""What one signs in with: whoever sets it for another can be that other."""
+
+
+def may_change(actor: User, user: User | None) -> bool:
+    """Whether staff who hold the permission may change this account at all."""
+    return user is None or not user.is_superuser or (actor.is_active and actor.is_superuser)
+
+
+def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
+    """Store what staff changed in the form of an account; `changed` names the fields.
+
+    Raises Forbidden for a superuser's account, powers and what one signs in with, unless the actor is
+    a superuser. An account that was closed stops working at once.
+    """
+    is_new = user.pk is None
+    if not actor.is_superuser:
+        before = None if is_new else User.objects.filter(pk=user.pk).first()
+        reserved = set(POWERS) | (set() if is_new else set(IDENTITY))
+        if not may_change(actor, before) or reserved & set(changed):
+            raise Forbidden(_("Only a superuser may change this."))
+    with transaction.atomic():
+        user.save()
+        tell(
+            Happening.ACCOUNT_CHANGED,
+            actor=actor,
+            member=user,
+            changed=["made"] if is_new else sorted(changed),
+        )
+    if "is_active" in changed and not user.is_active:
+        stop_work_everywhere(user=user)
+    return user
+
+
+def delete_account(*, actor: User, user: User) -> None:
+    """Delete an account with all that is its own. Only a superuser may; nothing brings it back."""
+    if not (actor.is_active and actor.is_superuser):
+        raise Forbidden(
+            _("Only a superuser may delete an account."),
+            hint=_("Close it by taking “active” away."),
+        )
+    stop_work_everywhere(user=user)
+    with transaction.atomic():
+        tell(Happening.ACCOUNT_DELETED, actor=actor, deleted=user.uid, username=user.username)
+        user.delete()
+
+
+def take_sign_in_away(*, actor: User, means: EmailAddress | Authenticator | SocialAccount) -> None:
+    """Remove a second factor, an address or an outside account of somebody's, as the operator does for
+    whoever has lost it. Only a superuser may."""
+    if not (actor.is_active and actor.is_superuser):
+        raise Forbidden(_("Only a superuser may change what somebody signs in with."))
+    with transaction.atomic():
+        tell(
+            Happening.FACTOR_REMOVED,
+            actor=actor,
+            member=means.user,
+            kind=means.type if isinstance(means, Authenticator) else type(means).__name__.lower(),
+        )
+        means.delete()
+
+
+def end_after_reset(*, user: User) -> int:
+    """What a password that was reset by mail ends beside the sessions: every token of hers, since
+    whoever had the password may have made one. How many that were."""
+    with transaction.atomic():
+        ended = revoke_all_tokens(user=user)
+        tell(Happening.PASSWORD_RESET, actor=user, tokens_revoked=ended)
+    return ended

@@ -1,0 +1,78 @@
+"""Which persons stand behind an account: decisions count persons, and so does what is charged.
+
+A service account is never somebody of its own: it acts for everybody who could speak through it.
+Whether one of them may do a thing is the actions' question.
+"""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from accounts.models import ApiToken, Membership, Organisation, Role, User
+
+MANAGING = [role for role in Role if role.manages]
+
+
+def persons_behind(account: User) -> frozenset[int]:
+    """The keys of all whose act this account's may be: a person herself, and for a service account
+    who made it, who ever held a token of it, who manages its organisation, and every superuser.
+
+    Tokens that were revoked count too: what was said with one was said.
+    """
+    if not account.is_service:
+        return frozenset({account.pk})
+    found = set(User.objects.filter(is_superuser=True).values_list("pk", flat=True))
+    seen: set[int] = set()
+    accounts = {account.pk}
+    while accounts:
+        seen |= accounts
+        makers = User.objects.filter(pk__in=accounts).values_list("made_by", flat=True)
+        holders = ApiToken.objects.filter(user__in=accounts).values_list("created_by", flat=True)
+        managers = Membership.objects.filter(
+            organisation__memberships__user__in=accounts, role__in=MANAGING
+        ).values_list("user", flat=True)
+        found |= {pk for pk in {*makers, *holders, *managers} if pk is not None}
+        services = User.objects.filter(pk__in=found, kind=User.Kind.SERVICE)
+        accounts = set(services.values_list("pk", flat=True)) - seen
+        found -= accounts | seen
+    return frozenset(found)
+
+
+def accounts_of(person: User) -> Q:
+    """For a filter of users: she herself and the service accounts she stands behind."""
+    own = Q(pk=person.pk)
+    if person.is_service:
+        return own
+    services = Q(kind=User.Kind.SERVICE)
+    if User.objects.filter(pk=person.pk, is_superuser=True).exists():
+        return own | services
+    managed = Organisation.objects.filter(memberships__user=person, memberships__role__in=MANAGING)
+    tokens = ApiToken.objects.filter(created_by=person).values("user")
+    members = Membership.objects.filter(organisation__in=managed).values("user")
+    return own | services & (Q(made_by=person) | Q(pk__in=tokens) | Q(pk__in=members))
+
+
+def charged_person(account: User, organisation_id: int) -> int:
+    """The key of the person whose budgets count what this account spends in the organisation.
+
+    Of a service account: who made it, as long as she belongs there; then the owner who has for longest.
+    """
+    if not account.is_service:
+        return account.pk
+    members = Membership.objects.filter(
+        organisation=organisation_id, user__kind=User.Kind.PERSON, user__is_active=True
+    )
+    maker = members.filter(user=account.made_by_id).first()
+    payer = maker or members.owners().order_by("created_at", "pk").first()
+    return payer.user_id if payer is not None else account.pk
+
+
+def persons_among(accounts: list[User]) -> int:
+    """How many different persons are at least behind these accounts.
+
+    A service account adds one only beside people none of whom could have spoken through it.
+    """
+    people = {account.pk for account in accounts if not account.is_service}
+    services = [persons_behind(account) for account in accounts if account.is_service]
+    # Any two of one organisation have its owners in common, so that one of them counts at most.
+    return len(people) + any(behind.isdisjoint(people) for behind in services)

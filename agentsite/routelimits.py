@@ -1,0 +1,63 @@
+"""How long the body of a request may be, by its route: of a stranger short everywhere.
+
+`agentsite.bodies` keeps it. Which file may be how long, and what a body may say, the views decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.urls import Resolver404, resolve
+
+from agentsite.requestlimits import MB
+from conversations.actions.environments import MOST_UPLOAD_BYTES
+from conversations.jsonbodies import BODY_BYTES
+
+PAGE_BYTES = 4 * MB
+"""What a signed-in person's form may have, unless its route says more."""
+FORM_BYTES = MB
+"""What a form has around its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    anonymous: int
+    """Bytes of a body that shows no valid session or token."""
+    signed_in: int
+
+
+def _files() -> int:
+    return int(settings.AGENTSITE_FILE_BYTES) + FORM_BYTES
+
+
+def _uploads() -> int:
+    return MOST_UPLOAD_BYTES + FORM_BYTES
+
+
+_PROGRAMS = ("v1/", "api/", "agui")
+_LARGE = {
+    "v1/files": _files,
+    "api/workspace/upload": _uploads,
+    "c/<id:uid>/files/upload/": _uploads,
+}
+"""Routes that take files, as the URL conf writes them."""
+
+
+def limit_of_route(route: str) -> Limit:
+    """For a route of the URL conf; `""` is also what no route answers to."""
+    anonymous: int = settings.AGENTSITE_ANONYMOUS_BODY_BYTES
+    if route in _LARGE:
+        return Limit(anonymous, _LARGE[route]())
+    if route.startswith(_PROGRAMS):
+        return Limit(anonymous, BODY_BYTES)
+    return Limit(anonymous, PAGE_BYTES)
+
+
+def limit_of(path: str) -> Limit:
+    """For an address, without its query. Only asked for bodies that are longer than an anonymous one."""
+    try:
+        return limit_of_route(resolve(path).route)
+    except Resolver404:
+        anonymous: int = settings.AGENTSITE_ANONYMOUS_BODY_BYTES
+        return Limit(anonymous, anonymous)

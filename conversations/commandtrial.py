@@ -1,0 +1,133 @@
+"""Can commands run here at all? Tried with a real one, where workspaces really are.
+
+A sandbox that is found may still not get at the workspaces (a data folder closed to its user, say), and
+then every command fails though nothing is missing. What a single conversation may run is `sandboxing`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.core.cache import cache
+
+from harness.errors import AgentError
+from jobs.engine import engine
+from tools_app import sandboxes
+from tools_app.sandbox.choice import choose
+from tools_app.sandbox.contract import Mount, Mounts
+from tools_app.sandbox.policy import Policy, read_policy
+
+from .models import Environment
+
+logger = logging.getLogger(__name__)
+
+FOUND = "commands:found"
+"""The cache's key for what trials found, by host."""
+WORKSPACE = Path("/workspace")
+SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    problem: str = ""
+    """Why no command can run; empty if they can."""
+    remedy: str = ""
+    """What the operator does about it, in one line."""
+
+    @property
+    def works(self) -> bool:
+        return not self.problem
+
+
+_last: Trial | None = None
+
+
+def last_trial() -> Trial | None:
+    """What this process found; None before it has tried."""
+    return _last
+
+
+async def try_a_command() -> Trial:
+    """Once in this process, with the environment that comes first. Says it in the log and where pages
+    of other processes find it."""
+    global _last
+    if _last is None:
+        backend, policy = await engine.in_database(_terms)
+        _last = await _tried(backend, policy)
+        if not _last.works:
+            logger.warning(
+                "no command can run on this server: %s Remedy: %s", _last.problem, _last.remedy
+            )
+        await engine.in_database(_tell, _last)
+    return _last
+
+
+def known_trials() -> dict[str, Trial]:
+    """By host."""
+    told: dict[str, tuple[str, str]] = cache.get(FOUND) or {}
+    return {host: Trial(*words) for host, words in told.items()}
+
+
+def commands_problem() -> Trial | None:
+    """Why no host that works for this server runs commands; None if one does, or none has tried."""
+    trials = list(known_trials().values())
+    return trials[0] if trials and not any(trial.works for trial in trials) else None
+
+
+def _tell(trial: Trial) -> None:
+    told = {**(cache.get(FOUND) or {}), socket.gethostname(): (trial.problem, trial.remedy)}
+    cache.set(FOUND, told, timeout=None)
+
+
+def _terms() -> tuple[str, Policy]:
+    first = Environment.objects.filter(organisation=None).order_by("pk").first()
+    if first is None:
+        return "", Policy()
+    try:
+        return first.backend, read_policy(first.policy)
+    except AgentError:
+        return first.backend, Policy()
+
+
+async def _tried(backend: str, policy: Policy) -> Trial:
+    here = sandboxes.sandboxes()
+    unconfined = here.unconfined if backend == sandboxes.NONE else None
+    try:
+        ground = await asyncio.to_thread(_ground)
+        try:
+            mounts = Mounts(Mount(Path(ground.name) / "workspace", WORKSPACE, writable=True))
+            chosen = await choose(here.preferred(backend), policy, unconfined=unconfined)
+            result = await chosen.run("true", policy, mounts, timeout=SECONDS)
+        finally:
+            await asyncio.to_thread(ground.cleanup)
+        if result.ok:
+            return Trial()
+        why = result.stderr.text.strip()[-300:] or f"it ended with {result.exit_code}"
+        return Trial(f"a command that does nothing failed in {chosen.name}: {why}", _remedy(""))
+    except AgentError as problem:
+        return Trial(str(problem.message), _remedy(str(problem.hint)))
+    except OSError as problem:
+        return Trial(f"no sandbox could be started: {problem}", _remedy(""))
+
+
+def _ground() -> tempfile.TemporaryDirectory[str]:
+    """A folder like a conversation's, beside those there are."""
+    root = Path(settings.AGENTSITE_WORKSPACES_DIR)
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = tempfile.TemporaryDirectory(prefix="trial-", dir=root)
+    Path(folder.name).chmod(0o711)
+    (Path(folder.name) / "workspace").mkdir(mode=0o700)
+    return folder
+
+
+def _remedy(hint: str) -> str:
+    if "bubblewrap" in settings.AGENTSITE_SANDBOXES and shutil.which("bwrap") is None:
+        return "apt-get install bubblewrap (or: dnf install bubblewrap), and start the server again"
+    return hint or "see docs/sandbox.md, “When no command runs”"

@@ -1,0 +1,38 @@
+"""Which changes of a conversation answer questions before they are asked.
+
+A door that lets tokens in wants the scope `approvals:decide` for them, as for an answer itself. What
+they change is the actions'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from accounts.api.authentication import Caller
+from accounts.api.scopes import require_scope
+from accounts.models import TokenScope
+from harness.agentconfig import Features, ToolRule
+
+HOLDING_BACK = ("approval", "plan_mode")
+"""Switches under which an agent asks before it acts: to turn one off says yes to what it would ask."""
+
+
+def switches_off(stands: Features, changes: Mapping[str, bool]) -> bool:
+    """Whether `changes` turn off what holds the agent back now."""
+    return any(getattr(stands, name) and changes.get(name) is False for name in HOLDING_BACK)
+
+
+def asks_less(before: Iterable[ToolRule], after: Iterable[ToolRule]) -> bool:
+    """Whether calls that `before` asks about may run unasked by `after`."""
+    kept = list(after)
+    denied = {rule.tool for rule in kept if rule.permission == "always_deny" and rule.when is None}
+    return any(
+        rule.permission == "always_ask" and rule not in kept and rule.tool not in denied
+        for rule in before
+    )
+
+
+def require_decider(caller: Caller | None) -> None:
+    """Raises Forbidden for a token without the scope; a person in her browser (None) has no scopes."""
+    if caller is not None:
+        require_scope(caller, TokenScope.APPROVALS_DECIDE)

@@ -1,0 +1,238 @@
+"""Whether a command is one that a rule means, or starts it.
+
+An allowing rule is told of what is certain; one that denies or asks also of what cannot be excluded.
+Reading the command line is `harness.commandwords`' part, what follows `harness.policy`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from posixpath import basename, normpath
+
+from harness.commandwords import Word, all_words, read, simple_command
+from harness.programs import (
+    GIT_BY_SETTINGS,
+    GIT_OPTIONS,
+    GIT_OPTIONS_WITH_VALUE,
+    GIT_PLAIN,
+    GIT_STARTING,
+    GIT_STARTING_BELOW,
+    INTERPRETERS,
+    PLAIN,
+    STARTING,
+    WRAPPERS,
+)
+
+FAR = 64
+"""How many words may stand between a program and its subcommand before nobody looks further."""
+
+
+class Match(IntEnum):
+    """Whether a call is one that a rule means; the greater, the surer."""
+
+    NO = 0
+    UNFAMILIAR = 1
+    """It is begun by a program of which nobody here knows what it starts."""
+    MAYBE = 2
+    """It cannot be told from the arguments."""
+    YES = 3
+
+
+def surely_begins(command: str, prefix: Sequence[str]) -> bool:
+    """Whether the command is one simple command, readable to its end, that begins with these words and
+    starts no other: by an option, or because it is a program made for that."""
+    words = simple_command(command)
+    if words is None or tuple(words[: len(prefix)]) != tuple(prefix):
+        return False
+    rest, name = list(words[len(prefix) :]), basename(words[0])
+    if name in WRAPPERS:
+        return not rest or len(prefix) > 1
+    if name == "git":
+        place = _behind_git_options(words[1:])
+        before, after = words[1 : (place or 0) + 1], words[(place or 0) + 1 :]
+        named = GIT_STARTING.isdisjoint(word.partition("=")[0] for word in before)
+        below = GIT_STARTING_BELOW.get(after[0], ()) if after else ()
+        unnamed = after[max(len(prefix) - 1 - (place or 0), 1) :]
+        return place is not None and named and not _begins_any(below, unnamed)
+    if name == "tar" and rest and len(prefix) == 1 and not rest[0].startswith("-"):
+        rest[0] = f"-{rest[0]}"  # its letters need no hyphen
+    return not _begins_any(STARTING.get(name, ()), rest)
+
+
+def occurs(command: str, prefix: Sequence[str]) -> Match:
+    """Whether these words stand anywhere in the command, in quotes and substitutions as well; if not,
+    whether it is certain that nothing in it comes to the same.
+
+    Any place counts, not only where a command begins: `sudo`, `xargs`, `find -exec` and their like
+    make a command of any word.
+    """
+    if _stands_in(command, prefix):
+        return Match.YES
+    commands = read(command)
+    if commands is None:
+        return Match.MAYBE
+    return max((_is_meant(words, prefix) for words in commands), default=Match.NO)
+
+
+def vouches(allowed: Sequence[str], denied: Sequence[str]) -> bool:
+    """Whether a rule that allows `allowed` says enough of a program that nobody here knows to keep it
+    from being asked about because of `denied`: it names the program, and what of it is allowed where
+    the program has subcommands or runs whatever it is given."""
+    name = basename(allowed[0])
+    if name in WRAPPERS or name == "git":
+        return False
+    if name in INTERPRETERS and (len(allowed) < 2 or allowed[1].startswith("-")):
+        return False
+    return name != basename(denied[0]) or len(allowed) >= len(denied)
+
+
+# --- searching ------------------------------------------------------------------------------------
+
+
+def _stands_in(command: str, prefix: Sequence[str]) -> bool:
+    name, far = basename(prefix[0]), len(prefix) + FAR
+    return any(
+        basename(word) == name and _goes_on(words[place + 1 : place + far], prefix)
+        for words in all_words(command)
+        for place, word in enumerate(words)
+    )
+
+
+def _goes_on(words: Sequence[str], prefix: Sequence[str]) -> bool:
+    """Whether the rest of `prefix` follows, with nothing but known options of the program before it."""
+    rest = list(prefix[1:])
+    if list(words[: len(rest)]) == rest:
+        return True
+    if basename(prefix[0]) != "git":
+        return False
+    place = _behind_git_options(words)
+    return place is not None and list(words[place : place + len(rest)]) == rest
+
+
+def _behind_git_options(words: Sequence[Word]) -> int | None:
+    """Where git's subcommand stands; None where that cannot be told."""
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if word is None:
+            return None
+        if not word.startswith("-"):
+            return place
+        name, equals, _value = word.partition("=")
+        if word in GIT_OPTIONS_WITH_VALUE:
+            if None in words[place + 1 : place + 2]:
+                return None  # one that vanishes makes the next word the value
+            place += 2
+        elif word in GIT_OPTIONS or (equals and name in {*GIT_OPTIONS_WITH_VALUE, "--exec-path"}):
+            place += 1
+        else:
+            return None
+    return place
+
+
+# --- making sure ----------------------------------------------------------------------------------
+
+
+def _is_meant(words: Sequence[Word], prefix: Sequence[str]) -> Match:
+    """The same of one simple command that can be read."""
+    head = words[0]
+    if head is None or "=" in head:
+        return Match.MAYBE
+    rest = words[1:]
+    same = basename(head) == basename(prefix[0])
+    name = _known(head)
+    if name in WRAPPERS:
+        return Match.MAYBE
+    if same and list(rest[: len(prefix) - 1]) == list(prefix[1:]):
+        return Match.YES
+    if name == "git":
+        return _git_is_meant(rest, prefix if same else ())
+    if name not in PLAIN:
+        return Match.UNFAMILIAR
+    if _begins_any(STARTING.get(name, ()), rest):
+        return Match.MAYBE
+    return _plain_is_meant(rest, prefix[1:]) if same else Match.NO
+
+
+def _known(head: str) -> str:
+    """The program's name; as it stands where it lies in a folder that anybody may fill."""
+    folder, slash, name = head.rpartition("/")
+    return name if folder in _FOLDERS or not slash else head
+
+
+_FOLDERS = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
+
+
+def _begins_any(beginnings: tuple[str, ...], words: Sequence[Word]) -> bool:
+    if not beginnings:
+        return False
+    return any(
+        word is None or any(_begins(word, beginning) for beginning in beginnings) for word in words
+    )
+
+
+def _begins(word: str, beginning: str) -> bool:
+    """Whether the word begins so, is the same option cut shorter still, or has its letter in a row of
+    others (`-qu` for `-u`)."""
+    if word.startswith(beginning):
+        return True
+    if beginning.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 2 and beginning.startswith(name)
+    is_row = word.startswith("-") and not word.startswith("--")
+    return is_row and len(beginning) == 2 and beginning[0] == "-" and beginning[1] in word[1:]
+
+
+def _git_is_meant(rest: Sequence[Word], prefix: Sequence[str]) -> Match:
+    place = _behind_git_options(rest)
+    if place is None:
+        return Match.MAYBE
+    before = [word.partition("=")[0] for word in rest[:place] if word is not None]
+    if GIT_STARTING.intersection(before):
+        return Match.MAYBE
+    if place >= len(rest):
+        return Match.NO
+    command, after = rest[place], rest[place + 1 :]
+    if command is None or command not in GIT_PLAIN:
+        return Match.MAYBE  # an alias, or one that runs what it is told
+    if _begins_any(GIT_STARTING_BELOW.get(command, ()), after):
+        return Match.MAYBE
+    if any("::" in (word or "") for word in after):
+        return Match.MAYBE  # an address that names a program
+    if len(prefix) > 1 and (prefix[1] == command or prefix[1].startswith("-")):
+        wanted = [word for word in prefix[1:] if word != command]
+        if command in GIT_BY_SETTINGS and not all(word.startswith("-") for word in wanted):
+            return Match.MAYBE
+        return _plain_is_meant(after, wanted)
+    return Match.NO
+
+
+def _plain_is_meant(words: Sequence[Word], wanted: Sequence[str]) -> Match:
+    """Whether options in another order or form, or paths written otherwise, may come to what is wanted."""
+    if None in words:
+        return Match.MAYBE
+    given = [word for word in words if word is not None]
+    names = {_folded(word) for word in given}
+    if not all(_folded(word) in names for word in wanted if not word.startswith("-")):
+        return Match.NO
+    options = [word for word in wanted if word.startswith("-")]
+    used = [word for word in given if word.startswith(_LIKE_OPTIONS)]
+    if not options:
+        return Match.MAYBE
+    if any(word.startswith(("--", *_SIGNS)) for word in (*options, *used)):
+        return Match.MAYBE if used else Match.NO
+    return Match.MAYBE if _letters(options) <= _letters(used) else Match.NO
+
+
+_SIGNS = ("+", ":")
+"""What git takes before a branch for `--force` and for `--delete`."""
+_LIKE_OPTIONS = ("-", *_SIGNS)
+
+
+def _folded(word: str) -> str:
+    return basename(normpath(word)).casefold()
+
+
+def _letters(options: Sequence[str]) -> set[str]:
+    return {letter for word in options for letter in word[1:].casefold()}

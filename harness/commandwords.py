@@ -1,0 +1,196 @@
+"""The words of a shell's command line, as far as they can be read with certainty.
+
+Only a plain part of the shell's language is read, in time that grows with the length alone; everything
+else is *unreadable* and may be anything. No full parser stands here on purpose: where it and the shell
+read one text differently, a rule would have a hole. What the words mean is `harness.commands`' part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+LONGEST = 5_000
+"""Characters of a command that are read; a longer one is unreadable. Rules are weighed where everybody
+waits."""
+NESTED = 4
+"""How deep quoted words are searched for commands themselves."""
+
+Word = str | None
+"""None: what stands there is known only when the shell runs (a variable, a glob)."""
+
+# --- for certain ----------------------------------------------------------------------------------
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>[ \t]+)
+    | (?P<strange>\#|<<|;;|\$(?=['"({\[])(?!\{[A-Za-z_][A-Za-z0-9_]*\}))
+    | (?P<redirect>&>>?|[0-9]*(?:>>|>&|>\||<>|<&|>|<))
+    | (?P<end>&&|\|\||\|&|[;|&\n])
+    | (?P<plain>[\w./,:@%+=^-][\w./,:@%+=^\#-]*)
+    | '(?P<single>[^'\0]*)'
+    | "(?P<double>(?:[^"\\`$\0]|\\[^\n\0]|\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$(?![({\[]))*+)"
+    | \\(?P<escaped>[^\n\r\0])
+    | (?P<expands>\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Za-z0-9_?\#@*$!-]+|[*?\[\]~{}!])
+    | (?P<dollar>\$(?=[ \t\n;|&]|\Z))
+    """,
+    re.VERBOSE,
+)
+_ESCAPED = re.compile(r"\\([\"\\$`])")
+_UNPRINTED = re.compile(r"[\0-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+@lru_cache(maxsize=64)
+def read(text: str) -> tuple[tuple[Word, ...], ...] | None:
+    """The words of each simple command of the line, in order; None if it is unreadable.
+
+    Where redirections lead is left out: files are not commands. Assignments, reserved words and names
+    of functions stand where a program would, for the caller to wonder at.
+    """
+    if len(text) > LONGEST:
+        return None
+    commands: list[list[Word]] = [[]]
+    word: list[Word] = []
+    target = False
+    place = 0
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        kind = found.lastgroup if found else None
+        if found is None or kind is None or (kind == "strange" and (found[0] != "#" or not word)):
+            return None
+        place = found.end()
+        if kind in {"blank", "redirect", "end"}:
+            if kind == "redirect" and word and (found[0][0].isdigit() or word[-1] is None):
+                return None  # part of the word, or a variable that takes the number
+            if word:
+                if not target:
+                    commands[-1].append(_joined(word))
+                elif None in word:
+                    return None
+                word, target = [], False
+            if kind != "blank" and target:
+                return None
+            target = target or kind == "redirect"
+            if kind == "end":
+                commands.append([])
+        else:
+            word.append(_value(kind, found))
+    if target and (not word or None in word):
+        return None
+    if word and not target:
+        commands[-1].append(_joined(word))
+    return tuple(tuple(words) for words in commands if words)
+
+
+def _value(kind: str, found: re.Match[str]) -> Word:
+    if kind == "expands":
+        return None
+    text = found[kind]
+    if kind == "double":
+        return None if "$" in _ESCAPED.sub("", text) else _ESCAPED.sub(r"\1", text)
+    return text
+
+
+def _joined(word: Sequence[Word]) -> Word:
+    return None if None in word else "".join(part for part in word if part is not None)
+
+
+def simple_command(text: str) -> tuple[str, ...] | None:
+    """The words of a command that is certainly one command and nothing else; None if it may be more.
+
+    Whatever ends a command, redirects, expands or breaks the line is refused, and signs of expansion
+    and what cannot be seen also inside quotes, where they are harmless: asking once too often costs
+    less than the opposite.
+    """
+    if (
+        len(text) > LONGEST
+        or "$" in text
+        or "`" in text
+        or _UNPRINTED.search(text.replace("\t", " "))
+    ):
+        return None
+    if any(sign.isspace() and sign not in " \t" for sign in set(text)):
+        return None
+    commands = read(text)
+    if commands is None or len(commands) != 1 or _ENDS.search(_QUOTED.sub("", text)):
+        return None
+    words = tuple(word for word in commands[0] if word is not None)
+    plain = len(words) == len(commands[0]) and not any(_PUNCTUATION.issuperset(it) for it in words)
+    return words if plain else None
+
+
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""")
+_PUNCTUATION = frozenset("();<>|&")
+_ENDS = re.compile(r"[;|&<>]")
+
+
+def prefix_words(text: str) -> tuple[str, ...] | None:
+    """The words that a rule's prefix is made of, signs of expansion among them standing for
+    themselves; None where it is not the beginning of one simple command."""
+    if "$" in text or any(ord(sign) < 32 and sign != "\t" for sign in text):
+        return None
+    words = _loosely(text)
+    return tuple(words) if words and not any(map(_is_end, words)) else None
+
+
+# --- loosely ------------------------------------------------------------------------------------
+
+_LOOSE = re.compile(
+    r"""(?P<blank>[ \t]+)|(?P<end>[();<>|&\r\n`]+)|'(?P<single>[^']*)'"""
+    r"""|"(?P<double>(?:[^"\\]|\\[\s\S])*)"|\\(?P<escaped>[\s\S])|(?P<plain>[^ \t();<>|&\r\n`'"\\]+)"""
+)
+
+
+def _loosely(text: str) -> list[str] | None:
+    """Words as a shell splits them and, each as a word that `_is_end`, what ends one; None where a quote
+    is left open."""
+    words: list[str] = []
+    word: list[str] | None = None
+    place = 0
+    while place < len(text):
+        found = _LOOSE.match(text, place)
+        if found is None or found.lastgroup is None:
+            return None
+        place, kind = found.end(), found.lastgroup
+        if kind in {"blank", "end"}:
+            if word is not None:
+                words.append("".join(word))
+                word = None
+            if kind == "end":
+                words.append(_END)
+        else:
+            value = found[kind]
+            word = word or []
+            word.append(_ESCAPED.sub(r"\1", value) if kind == "double" else value)
+    if word is not None:
+        words.append("".join(word))
+    return words
+
+
+_END = "\0;"
+
+
+def _is_end(word: str) -> bool:
+    return word == _END
+
+
+@lru_cache(maxsize=64)
+def all_words(command: str) -> tuple[tuple[str, ...], ...]:
+    """The words of the command and of every word that may be a command itself, with whatever a shell would
+    put in their place left as it stands."""
+    found: list[tuple[str, ...]] = []
+    texts = [command] if len(command) <= LONGEST else []
+    for _depth in range(NESTED + 1):
+        split = [(text, _loosely(text.replace("\\\n", "")) or []) for text in texts]
+        found += [tuple(words) for _text, words in split]
+        texts = [
+            word
+            for text, words in split
+            for word in words
+            if word not in {text, _END} and _NESTS.search(word)
+        ]
+    return tuple(found)
+
+
+_NESTS = re.compile(r"[ \t;|&()\n]")

@@ -1,0 +1,179 @@
+"""How requests are answered: plain views in threads that are kept, coroutines on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.core.signals import request_finished, request_started
+from django.db import connection
+from django.db.backends.signals import connection_created
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.urls import include, path
+from django.utils import translation
+from django.views.decorators.csrf import csrf_exempt
+
+from agentsite.pages import Pages
+
+left = threading.Event()
+
+
+@csrf_exempt
+def where(request: HttpRequest) -> HttpResponse:
+    connection.ensure_connection()
+    said = {
+        "thread": threading.current_thread().name,
+        "language": translation.get_language(),
+        "body": request.body.decode(),
+        "path": request.get_full_path(),
+    }
+    translation.activate("de")
+    return JsonResponse(said)
+
+
+async def on_the_loop(_request: HttpRequest) -> HttpResponse:
+    loop = asyncio.get_running_loop()
+    return JsonResponse({"loop": id(loop), "thread": threading.current_thread().name})
+
+
+def broken(_request: HttpRequest) -> HttpResponse:
+    raise RuntimeError("on purpose")
+
+
+def stream(_request: HttpRequest) -> StreamingHttpResponse:
+    async def pieces() -> AsyncIterator[bytes]:
+        try:
+            yield b"one "
+            await asyncio.sleep(60)
+        finally:
+            left.set()
+
+    return StreamingHttpResponse(pieces())
+
+
+urlpatterns = [
+    path("where/", where),
+    path("loop/", on_the_loop),
+    path("broken/", broken),
+    path("stream/", stream),
+    path("", include("agentsite.urls")),
+]
+
+pytestmark = [
+    pytest.mark.urls(__name__),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.asyncio,
+]
+
+
+@pytest.fixture(scope="module")
+def pages() -> Pages:
+    return Pages()
+
+
+def ask(pages: Pages, path: str, body: bytes = b"") -> ApplicationCommunicator:
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST" if body else "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"testserver"), (b"content-type", b"text/plain")],
+        "server": ("testserver", 80),
+        "client": ("127.0.0.1", 1),
+    }
+    return ApplicationCommunicator(pages, scope)
+
+
+async def answer(pages: Pages, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    asked = ask(pages, path, body)
+    await asked.send_input({"type": "http.request", "body": body})
+    start = await asked.receive_output(10)
+    content = await asked.receive_output(10)
+    await asked.wait(10)
+    return start["status"], content["body"]
+
+
+async def told(pages: Pages, path: str, body: bytes = b"") -> dict[str, Any]:
+    status, content = await answer(pages, path, body)
+    assert status == 200, content
+    return dict(json.loads(content))
+
+
+async def test_plain_requests_are_answered_in_threads_that_keep_their_connections(pages: Pages):
+    opened: list[str] = []
+
+    def note(**_about: Any) -> None:
+        opened.append(threading.current_thread().name)
+
+    connection_created.connect(note)
+    try:
+        seen = [await told(pages, "/where/") for _ in range(10)]
+    finally:
+        connection_created.disconnect(note)
+    threads = {one["thread"] for one in seen}
+    assert all(name.startswith("agentsite-request") for name in threads)
+    # A thread that has just answered may not be free yet, so it need not be one.
+    assert len(threads) < 10
+    if connection.vendor == "sqlite":
+        assert len(opened) == len(set(opened)), "a thread opened a second connection"
+
+
+async def test_what_one_request_set_for_itself_is_not_there_for_the_next(pages: Pages):
+    seen = [await told(pages, "/where/") for _ in range(3)]
+    assert {one["language"] for one in seen} == {"en"}
+
+
+async def test_a_request_comes_with_its_body_and_its_address(pages: Pages):
+    seen = await told(pages, "/where/", b"what was sent")
+    assert (seen["body"], seen["path"]) == ("what was sent", "/where/")
+
+
+async def test_a_coroutine_runs_on_the_servers_own_loop_and_holds_no_thread(pages: Pages):
+    seen = await told(pages, "/loop/")
+    assert seen["loop"] == id(asyncio.get_running_loop())
+    assert seen["thread"] == threading.current_thread().name
+
+
+async def test_every_request_begins_and_ends_once_for_whoever_wants_to_know(pages: Pages):
+    heard: list[str] = []
+
+    def begun(**_about: Any) -> None:
+        heard.append("begun")
+
+    def ended(**_about: Any) -> None:
+        heard.append("ended")
+
+    request_started.connect(begun)
+    request_finished.connect(ended)
+    try:
+        for path, status in (("/where/", 200), ("/nowhere/", 404), ("/loop/", 200)):
+            heard.clear()
+            assert (await answer(pages, path))[0] == status
+            assert heard == ["begun", "ended"], path
+    finally:
+        request_started.disconnect(begun)
+        request_finished.disconnect(ended)
+
+
+async def test_a_view_that_breaks_is_answered_and_the_next_one_works(pages: Pages):
+    assert (await answer(pages, "/broken/"))[0] == 500
+    assert (await answer(pages, "/where/"))[0] == 200
+
+
+async def test_a_stream_ends_when_its_reader_leaves(pages: Pages):
+    left.clear()
+    asked = ask(pages, "/stream/")
+    await asked.send_input({"type": "http.request", "body": b""})
+    assert (await asked.receive_output(10))["status"] == 200
+    assert (await asked.receive_output(10))["body"] == b"one "
+    await asked.send_input({"type": "http.disconnect"})
+    await asked.wait(10)
+    assert left.is_set()

@@ -1,0 +1,368 @@
+"""What strangers may have a server keep, tried on both servers as they are started for people."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentsite import environment
+from agentsite.requestlimits import HEAD_BYTES, HEADERS, LINGERING_PER_ADDRESS
+from tests.agentsite.test_up import free_port
+
+MANAGE = str(environment.BASE_DIR / "manage.py")
+MB = 1024 * 1024
+SECONDS = 3
+"""What the servers under test give a head or a stranger's body."""
+CONNECTIONS = 60
+
+MAKE_TOKEN = """
+from accounts.actions.organisations import create_organisation
+from accounts.actions.tokens import create_token
+from accounts.models import User
+alice = User.objects.create_user("alice", "alice@example.org", "correct horse battery staple")
+acme = create_organisation(actor=alice, name="Acme")
+scopes = ["conversations:read", "conversations:write"]
+made = create_token(actor=alice, organisation=acme, name="test", scopes=scopes)
+print("SECRET " + made.secret)
+"""
+
+
+@dataclass
+class Server:
+    process: subprocess.Popen[str]
+    port: int
+    temporary: Path
+    secret: str
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def kept(self) -> int:
+        """Bytes of temporary files, those without a name too."""
+        kept = 0
+        for descriptor in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            try:
+                target = str(descriptor.readlink())
+                if target.startswith(str(self.temporary)):
+                    kept += descriptor.stat().st_size
+            except FileNotFoundError:
+                continue
+        return kept
+
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def memory(self) -> int:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    temporary = directory / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return {
+        **kept,
+        "AGENTSITE_ENV_FILE": str(directory / ".env"),
+        "AGENTSITE_DATA_DIR": str(directory / "data"),
+        "AGENTSITE_HEAD_SECONDS": str(SECONDS),
+        "AGENTSITE_BODY_SECONDS": str(SECONDS),
+        "AGENTSITE_CONNECTIONS_PER_ADDRESS": str(CONNECTIONS),
+        "AGENTSITE_SWEEP_SECONDS": "0",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(temporary),
+    }
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory) -> tuple[Path, str]:
+    directory = tmp_path_factory.mktemp("limits")
+    given = _environment(directory)
+    subprocess.run([sys.executable, MANAGE, "prepare"], env=given, check=True, capture_output=True)
+    made = subprocess.run(
+        [sys.executable, MANAGE, "shell", "-v", "0", "-c", MAKE_TOKEN],
+        env=given,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return directory, made.stdout.partition("SECRET ")[2].strip()
+
+
+@pytest.fixture(scope="module", params=["up", "serve"])
+def server(request, installation) -> Iterator[Server]:
+    """daphne by `up`, uvicorn by `serve`."""
+    directory, secret = installation
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, MANAGE, request.param, "--port", str(port)],
+        env=_environment(directory),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        _until(lambda: _listens(port), 60)
+        yield Server(process, port, directory / "tmp", secret)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _listens(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as line:
+            line.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            return b" 200 " in line.recv(1000)
+    except OSError:
+        return False
+
+
+def _until(done: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def head(path: str, *more: str, method: str = "POST") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "host: localhost", *more, "", ""]).encode()
+
+
+def answer(line: socket.socket) -> bytes:
+    """Until the end; what a reset cuts off is missing."""
+    said = b""
+    try:
+        while piece := line.recv(65536):
+            said += piece
+    except ConnectionError:
+        pass
+    return said
+
+
+def pour(line: socket.socket, size: int, *, chunked: bool) -> None:
+    """Send as much as is taken."""
+    piece = b"x" * 65536
+    framed = b"10000\r\n" + piece + b"\r\n" if chunked else piece
+    try:
+        for _ in range(size // len(piece)):
+            line.sendall(framed)
+    except OSError:
+        pass
+
+
+@pytest.mark.parametrize("path", ["/accounts/login/", "/v1/files", "/nowhere/", "/healthz"])
+def test_a_stranger_s_long_body_is_refused_before_it_is_sent(server, path):
+    with closing(server.connect()) as line:
+        line.sendall(head(path, f"content-length: {400 * MB}"))
+        said = answer(line)
+    assert said.startswith(b"HTTP/1.1 413 "), said[:200]
+    assert (b"sign in" in said) == (path == "/v1/files")
+
+
+@pytest.mark.parametrize("shown", ["", "authorization: Bearer ags_wrong"])
+def test_a_body_in_chunks_is_counted_while_it_comes(server, shown):
+    before = server.memory()
+    lines = [server.connect() for _ in range(4)]
+    for line in lines:
+        more = [shown] if shown else []
+        line.sendall(head("/v1/files", "transfer-encoding: chunked", *more))
+    for line in lines:
+        pour(line, 8 * MB, chunked=True)
+    assert server.kept() <= MB
+    assert server.memory() - before < 20 * MB
+    for line in lines:
+        with closing(line):
+            said = answer(line)
+            assert said.startswith(b"HTTP/1.1 413 ") or not said
+    _until(lambda: server.kept() == 0, 10)
+
+
+def test_a_refusal_is_in_the_words_of_its_door(server):
+    for path, mark in (
+        ("/v1/sessions", b'"request_too_large"'),
+        ("/api/chat", b'"error": {"code"'),
+    ):
+        with closing(server.connect()) as line:
+            line.sendall(head(path, f"content-length: {MB}"))
+            assert mark in answer(line)
+
+
+def test_one_byte_more_than_a_stranger_may_send_is_too_much(server):
+    most = 64 * 1024
+    for size, status in ((most, b" 403 "), (most + 1, b" 413 ")):  # 403: the form lacks its token
+        with closing(server.connect()) as line:
+            line.sendall(
+                head("/accounts/login/", f"content-length: {size}", "connection: close")
+                + b"x" * size
+            )
+            assert status in answer(line)[:20]
+
+
+def test_somebody_known_sends_a_large_file(server):
+    boundary = "frontier"
+    part = (
+        f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n'
+        "content-type: application/octet-stream\r\n\r\n"
+    ).encode()
+    body = part + b"x" * (12 * MB) + f"\r\n--{boundary}--\r\n".encode()
+    kind = f"content-type: multipart/form-data; boundary={boundary}"
+    token = f"x-api-key: {server.secret}"
+    # Django reads no form without a length; that it came whole is what counts here.
+    for framing, status, mark in (
+        (f"content-length: {len(body)}", b"200", str(12 * MB).encode()),
+        ("transfer-encoding: chunked", b"400", b"No file was sent"),
+    ):
+        with closing(server.connect()) as line:
+            line.sendall(head("/v1/files", kind, token, framing, "connection: close"))
+            if framing.startswith("transfer"):
+                for start in range(0, len(body), 100_000):
+                    piece = body[start : start + 100_000]
+                    line.sendall(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                line.sendall(b"0\r\n\r\n")
+            else:
+                line.sendall(body)
+            said = answer(line)
+        assert said[9:12] == status, said[:400]
+        assert mark in said
+    _until(lambda: server.kept() == 0, 10)
+
+
+def test_somebody_known_may_not_send_more_than_the_route_takes(server):
+    with closing(server.connect()) as line:
+        token = f"x-api-key: {server.secret}"
+        line.sendall(head("/v1/sessions", token, f"content-length: {33 * MB}"))
+        said = answer(line)
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert b"sign in" not in said
+
+
+def test_a_body_that_does_not_go_on_is_cut(server):
+    with closing(server.connect()) as line:
+        line.sendall(head("/accounts/login/", "content-length: 1000") + b"begun")
+        begun = time.monotonic()
+        said = answer(line)
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert time.monotonic() - begun < SECONDS + 5
+
+
+def dripped(line: socket.socket, piece: bytes) -> tuple[float, bytes]:
+    """Send a piece again and again until the server has enough; how long that took, its answer."""
+    begun, said = time.monotonic(), b""
+    line.settimeout(0.2)
+    while time.monotonic() - begun < SECONDS + 8:
+        try:
+            line.sendall(piece)
+            got = line.recv(65536)
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+        said += got
+        if not got:
+            break
+    return time.monotonic() - begun, said
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (head("/accounts/login/", "content-length: 5000"), b"x"),
+        (head("/accounts/login/", "transfer-encoding: chunked"), b"1\r\nx\r\n"),
+        (b"POST /accounts/login/ HTTP/1.1\r\nhost: localhost\r\n", b"x-more: 1\r\n"),
+        (b"POST /accounts/login/ HTTP/1.1\r\nhost: localhost\r\nx-long: ", b"x"),
+        (b"", b"\r\n"),
+        # Behind a whole request, with which it comes.
+        (head("/healthz", method="GET") + b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ", b"x"),
+    ],
+    ids=["body", "chunks", "headers", "one header", "empty lines", "second request"],
+)
+def test_dripping_does_not_keep_a_connection(server, begin, piece):
+    with closing(server.connect()) as line:
+        if begin:
+            line.sendall(begin)
+        seconds, _said = dripped(line, piece)
+    assert seconds < SECONDS + 5
+
+
+def test_a_connection_on_which_nothing_is_said_is_closed(server):
+    with closing(server.connect()) as line:
+        begun = time.monotonic()
+        answer(line)
+    assert time.monotonic() - begun < SECONDS + 5
+
+
+def test_heads_are_bounded(server):
+    for given, statuses in (
+        (head("/" + "a" * 9000, method="GET"), (b"414",)),
+        (head("/", *["x-a: 1"] * (HEADERS + 1), method="GET"), (b"431", b"400")),
+        (head("/", "x-a: " + "a" * HEAD_BYTES, method="GET"), (b"431", b"400")),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\nx-a: " + b"a" * (4 * HEAD_BYTES), (b"431", b"400")),
+    ):
+        with closing(server.connect()) as line:
+            try:
+                line.sendall(given)
+            except OSError:
+                pass
+            said = answer(line)
+        assert said[9:12] in statuses or not said, said[:100]
+        assert len(said) < 2000
+
+
+def test_few_slow_bodies_of_one_address_are_under_way_at_once(server):
+    """More than that wait for no deadline: they are told at once that there are too many."""
+    lines = [server.connect() for _ in range(LINGERING_PER_ADDRESS + 6)]
+    for line in lines:
+        line.sendall(head("/accounts/login/", "content-length: 1000") + b"begun")
+    told = [answer(line)[9:12] for line in lines]
+    for line in lines:
+        line.close()
+    assert told.count(b"429") == 6
+    assert told.count(b"408") == LINGERING_PER_ADDRESS
+
+
+def test_an_address_has_so_many_connections_and_no_more(server):
+    lines = []
+    try:
+        for _ in range(CONNECTIONS):
+            line = server.connect()
+            line.sendall(b"GET ")
+            lines.append(line)
+        time.sleep(0.5)
+        with closing(server.connect()) as one_more:
+            assert answer(one_more).startswith(b"HTTP/1.1 503 ")
+    finally:
+        for line in lines:
+            line.close()
+    _until(lambda: _listens(server.port), 10)
+
+
+def test_sockets_leave_the_count_when_they_end(server):
+    def handshake() -> bytes:
+        with closing(server.connect()) as line:
+            line.settimeout(10)
+            key = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+            upgrade = ("upgrade: websocket", "connection: Upgrade", "sec-websocket-version: 13")
+            line.sendall(head("/api/chat/x/ws", *upgrade, key, method="GET"))
+            return bytes(line.recv(1000))
+
+    for _ in range(CONNECTIONS + 20):
+        assert b" 101 " in handshake()
+
+
+def test_nothing_of_all_this_is_left_behind(server):
+    _until(lambda: server.kept() == 0, 15)
+    assert not list(server.temporary.glob("tmp*"))

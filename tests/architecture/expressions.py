@@ -1,0 +1,252 @@
+"""Every regular expression of our own, tried out on texts made from its own parts to run away with it.
+
+A judge of one expression: whatever it repeats is repeated, for thousands of characters, with what leads
+there in front and with an end on which it fails. The engine that runs it is the one that runs in use, so
+look-around and anchors count as they do there. Growing sizes end the trial long before it takes for ever.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+_parser: Any = re._parser
+_constants: Any = re._constants
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "agentsite",
+    "teams_app",
+    "conversations",
+    "skills_app",
+    "tools_app",
+    "accounts",
+    "jobs",
+    "harness",
+)
+CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+
+SIZES = (8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 50, 64, 90, 128, 250, 500, 900, 1_600, 3_000, 6_000)
+"""Repetitions. An exponential expression shows itself below thirty, a quadratic one at the end."""
+TOO_LONG = 0.06
+"""Seconds of the processor for one search; a linear one needs a thousandth of it."""
+MOST_PUMPS = 45
+
+
+@dataclass(frozen=True)
+class Use:
+    place: str
+    """`package/module.py:name of what is around it`."""
+    line: int
+    pattern: str | bytes | None
+    """None where it is put together at run time."""
+    flags: int
+
+
+# --- finding them ---------------------------------------------------------------------------------
+
+
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    return tuple(
+        (name, ast.parse(file.read_text(encoding="utf-8")))
+        for package in PACKAGES
+        for file in sorted((ROOT / package).rglob("*.py"))
+        if "/migrations/" not in (name := file.relative_to(ROOT).as_posix())
+    )
+
+
+@cache
+def uses() -> tuple[Use, ...]:
+    return tuple(use for name, tree in modules() for use in uses_in(name, tree))
+
+
+def uses_in(name: str, tree: ast.Module) -> Iterator[Use]:
+    """Every call of `re` and every expression handed to a library that compiles it with `re`."""
+    yield from _walk(name, tree, "")
+
+
+def _walk(name: str, node: ast.AST, around: str) -> Iterator[Use]:
+    for child in ast.iter_child_nodes(node):
+        inside = around
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = child.name
+        elif isinstance(child, ast.Assign | ast.AnnAssign) and not around:
+            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+            inside = target.id if isinstance(target, ast.Name) else around
+        if isinstance(child, ast.ImportFrom) and child.module in {"re", "regex", "sre_compile"}:
+            yield Use(f"{name}:{inside}", child.lineno, None, 0)
+        if isinstance(child, ast.Call):
+            call = child.func
+            if (
+                isinstance(call, ast.Attribute)
+                and isinstance(call.value, ast.Name)
+                and call.value.id == "re"
+                and call.attr in CALLS
+            ):
+                yield Use(f"{name}:{inside}", child.lineno, _text(child.args[0]), _flags(child))
+            elif getattr(call, "id", getattr(call, "attr", "")) in {
+                "RegexValidator",
+                "RegexField",
+                "re_path",
+            }:
+                given = [*child.args, *(one.value for one in child.keywords if one.arg == "regex")]
+                yield Use(f"{name}:{inside}", child.lineno, _text(given[0]) if given else None, 0)
+        yield from _walk(name, child, inside)
+
+
+def _text(node: ast.expr) -> str | bytes | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, str | bytes) else None
+
+
+def _flags(call: ast.Call) -> int:
+    named = {one.attr for one in ast.walk(call) if isinstance(one, ast.Attribute)}
+    return sum(
+        getattr(re, name).value
+        for name in named
+        if isinstance(getattr(re, name, None), re.RegexFlag)
+    )
+
+
+# --- judging one ----------------------------------------------------------------------------------
+
+
+def fault_of(pattern: str | bytes, flags: int = 0) -> str:
+    """How the expression can be made to run away; empty where nothing tried did it."""
+    compiled = re.compile(pattern, flags)
+    text = pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
+    tree = _parser.parse(text, flags & ~re.LOCALE)
+    for lead, pump in islice(dict.fromkeys(_pumps(tree, "")), MOST_PUMPS):
+        for end in ("\0", "!\n"):
+            for size in SIZES:
+                given: Any = lead + pump * size + end
+                if isinstance(pattern, bytes):
+                    given = given.encode("latin-1", "replace")
+                if _seconds(compiled, given) > TOO_LONG and _seconds(compiled, given) > TOO_LONG:
+                    return f"{pump!r} × {size} behind {lead!r}, ended by {end!r}"
+    return ""
+
+
+def _seconds(compiled: Any, text: Any) -> float:
+    began = time.thread_time()
+    compiled.sub(type(text)(), text)
+    compiled.match(text)
+    return time.thread_time() - began
+
+
+def _pumps(tree: Any, lead: str) -> Iterator[tuple[str, str]]:
+    """What leads to every repetition, and what it repeats; and the same joined, for what follows itself."""
+    whole = _sample(tree)
+    for turn in range(3):
+        yield "", _sample(tree, turn)
+    yield "", whole[:-1] or "a"
+    for part in _parts(tree):
+        before = lead + _sample(part.before)
+        for turn in range(3):
+            piece = _sample(part.repeated, turn)
+            for sign in dict.fromkeys((piece, *piece[:3])):
+                if sign:
+                    yield before, sign
+                    yield "", sign
+                    yield "", before + sign
+    for sign in ("a", " ", "\n", "-", "/", ".", "0", "\\", '"', "a-", "a ", "a.", "[", "("):
+        yield "", sign
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    before: Any
+    repeated: Any
+
+
+def _parts(tree: Any) -> Iterator[_Repeated]:
+    items = list(tree)
+    for place, (kind, value) in enumerate(items):
+        before = items[:place]
+        for inner in _inner(kind, value):
+            for part in _parts(inner):
+                yield _Repeated([*before, *part.before], part.repeated)
+        if kind in _REPEATS and value[1] > 8:
+            yield _Repeated(before, value[2])
+
+
+_REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT}
+
+
+def _inner(kind: Any, value: Any) -> list[Any]:
+    if kind in _REPEATS:
+        return [value[2]]
+    if kind is _constants.SUBPATTERN:
+        return [value[3]]
+    if kind is _constants.BRANCH:
+        return list(value[1])
+    if kind in {_constants.ASSERT, _constants.ASSERT_NOT}:
+        return [value[1]]
+    return [value] if kind is _constants.ATOMIC_GROUP else []
+
+
+def _sample(tree: Any, turn: int = 0) -> str:
+    """A short text that the expression would take, one of several by `turn`."""
+    found = ""
+    for kind, value in tree:
+        if kind is _constants.LITERAL:
+            found += chr(value)
+        elif kind is _constants.NOT_LITERAL:
+            found += "b" if value == ord("a") else "a"
+        elif kind is _constants.ANY:
+            found += "a \n"[turn % 2]
+        elif kind is _constants.IN:
+            found += _one_of(value, turn)
+        elif kind is _constants.BRANCH:
+            found += _sample(value[1][turn % len(value[1])], turn)
+        elif kind in _REPEATS:
+            found += _sample(value[2], turn) * min(max(value[0], 1), 40, max(value[1], 1))
+        elif kind in {_constants.SUBPATTERN, _constants.ATOMIC_GROUP}:
+            found += _sample(_inner(kind, value)[0], turn)
+    return found
+
+
+_LIKELY = "a0 -_/.:\n\t'\"\\=é~!<"
+
+
+def _one_of(parts: Any, turn: int) -> str:
+    written = []
+    for kind, value in parts:
+        if kind is _constants.LITERAL:
+            written.append(chr(value))
+        elif kind is _constants.RANGE:
+            written.append(chr(value[0]))
+    tried = [sign for sign in (*_LIKELY, *written) if _is_in(sign, parts)]
+    return tried[turn % len(tried)] if tried else ""
+
+
+def _is_in(sign: str, parts: Any) -> bool:
+    negated, found = False, False
+    for kind, value in parts:
+        if kind is _constants.NEGATE:
+            negated = True
+        elif kind is _constants.LITERAL:
+            found |= ord(sign) == value
+        elif kind is _constants.RANGE:
+            found |= value[0] <= ord(sign) <= value[1]
+        elif kind is _constants.CATEGORY:
+            found |= re.fullmatch(_CATEGORIES[str(value)], sign) is not None
+    return found != negated
+
+
+_CATEGORIES = {
+    f"CATEGORY_{'NOT_' if sign.isupper() else ''}{name}": rf"\{sign}"
+    for name, letter in (("DIGIT", "d"), ("SPACE", "s"), ("WORD", "w"))
+    for sign in (letter, letter.upper())
+}

@@ -1,0 +1,76 @@
+"""Runs the attacks one after another against one site and counts what was open."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+
+from jobs.engine import engine
+from tests.attack_web import (
+    on_addresses,
+    on_browsers,
+    on_permissions,
+    on_programs,
+    on_sign_in,
+    on_staff,
+    on_strangers,
+    on_tenants,
+)
+from tests.attack_web.case import CASES, NotTried
+from tests.attack_web.world import World
+
+SUBJECTS = (
+    on_strangers,
+    on_sign_in,
+    on_staff,
+    on_browsers,
+    on_addresses,
+    on_permissions,
+    on_programs,
+    on_tenants,
+)
+"""Imported, they have registered their attacks."""
+FEWEST = 120
+FEWEST_QUICK = 120
+
+
+def run(world: World, asked: argparse.Namespace) -> int:
+    """The exit code. Each attack that got something, or was not tried, is a line; the sum is the last."""
+    chosen = [
+        one
+        for one in CASES
+        if (one.quick or not asked.quick)
+        and (not asked.subject or one.subject in asked.subject)
+        and (not asked.case or one.name in asked.case)
+    ]
+    found: dict[str, str] = {}
+    untried: dict[str, str] = {}
+    for one in chosen:
+        label, began = f"{one.subject}: {one.name}", time.monotonic()
+        for service in (world.inside, world.listed):
+            service.visits.clear()
+            service.answer = None
+        try:
+            if got := one.act(world):
+                found[label] = got
+            verdict = "OPEN" if got else "held"
+        except NotTried as missing:
+            verdict, untried[label] = "not tried", str(missing)
+        except Exception:
+            verdict, untried[label] = "not tried", traceback.format_exc(limit=-4)
+        if asked.verbose:
+            print(
+                f"  {verdict:9} {time.monotonic() - began:5.2f} s  {label}: {one.tries}", flush=True
+            )
+    engine.stop()  # it shares the work of the site's own
+    for label, got in found.items():
+        print(f"  open: {label}: {got}")
+    for label, why in untried.items():
+        print(f"  not tried: {label}: {why}")
+    print(f"cases: {len(chosen)}, open: {len(found)}")
+    sys.stdout.flush()
+    whole = not (asked.subject or asked.case)
+    too_few = whole and len(chosen) < (FEWEST_QUICK if asked.quick else FEWEST)
+    return 1 if found or untried or too_few else 0

@@ -1,0 +1,36 @@
+"""The attacks on the site find nothing open; and on a site with its protections off, they do."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from agentsite.environment import BASE_DIR
+
+SECONDS = 600
+
+
+def attacked(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.attack_web", *options],
+        cwd=BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+
+
+def test_nothing_is_open_to_an_attack() -> None:
+    done = attacked("--quick")
+    last = done.stdout.strip().splitlines()[-1:]
+    said = re.fullmatch(r"cases: (\d+), open: (\d+)", last[0] if last else "")
+    assert said, done.stderr[-4000:]
+    assert (said[2], done.returncode) == ("0", 0), done.stdout
+    assert int(said[1]) >= 120
+
+
+def test_attacks_see_what_an_operator_has_opened() -> None:
+    done = attacked("--opened", "--case", "webhook: loopback", "--case", "guessing on")
+    assert done.stdout.strip().endswith("cases: 2, open: 2"), done.stdout + done.stderr[-4000:]

@@ -1,0 +1,92 @@
+"""A server that cannot run commands finds it out by itself and says so, with what mends it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+
+from conversations import commandtrial
+from conversations.actions.conversations import create_conversation
+from conversations.commandtrial import Trial, known_trials, try_a_command
+from conversations.models import Agent, Environment
+from conversations.seeding import seed
+from tools_app import sandboxes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def untried(monkeypatch) -> Iterator[None]:
+    monkeypatch.setattr(commandtrial, "_last", None)
+    monkeypatch.setattr(sandboxes, "_found", {})
+    monkeypatch.setattr(sandboxes, "_held", None)
+    cache.delete(commandtrial.FOUND)
+    yield
+    cache.delete(commandtrial.FOUND)
+
+
+async def test_a_server_with_a_sandbox_runs_its_trial(settings, tmp_path):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    assert await try_a_command() == Trial()
+    assert [trial.works for trial in known_trials().values()] == [True]
+    assert commandtrial.commands_problem() is None
+    assert not list((tmp_path / "workspaces").iterdir())
+    await sandboxes.close_sandboxes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's sandboxes have users of their own")
+async def test_without_bubblewrap_root_s_closed_data_folder_is_found_and_said(
+    settings, tmp_path, monkeypatch, caplog
+):
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    monkeypatch.setenv("PATH", str(empty))
+    closed = Path("/tmp") / f"agentsite-closed-{os.getpid()}"
+    closed.mkdir(mode=0o700)
+    settings.AGENTSITE_WORKSPACES_DIR = closed / "workspaces"
+    try:
+        with caplog.at_level(logging.WARNING, "conversations.commandtrial"):
+            trial = await try_a_command()
+    finally:
+        for path in sorted(closed.rglob("*"), reverse=True):
+            path.rmdir()
+        closed.rmdir()
+        await sandboxes.close_sandboxes()
+    assert not trial.works
+    assert "apt-get install bubblewrap" in trial.remedy
+    assert "no command can run on this server" in caplog.text
+    assert commandtrial.commands_problem() == trial
+
+
+@pytest.fixture
+def nothing_runs() -> None:
+    cache.set(commandtrial.FOUND, {"host": ("no bwrap.", "apt-get install bubblewrap")})
+
+
+def test_staff_reads_the_problem_and_its_remedy_on_every_page(client_of, staff, nothing_runs):
+    page = client_of(staff).get("/settings/").content.decode()
+    assert "No command can run on this server: no bwrap." in page
+    assert "<code>apt-get install bubblewrap</code>" in page
+
+
+def test_people_read_a_plain_line_in_the_conversation_and_nothing_of_the_server(
+    client_of, alice, acme, nothing_runs
+):
+    seed()
+    conversation = create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=Agent.objects.earliest("pk"),
+        environment=Environment.objects.earliest("pk"),
+    )
+    page = client_of(alice).get(conversation.get_absolute_url()).content.decode()
+    assert "Commands cannot run on this server at present" in page
+    assert "bwrap" not in page
+    cache.set(commandtrial.FOUND, {"host": ("no bwrap.", "x"), "other": ("", "")})
+    page = client_of(alice).get(conversation.get_absolute_url()).content.decode()
+    assert "Commands cannot run" not in page

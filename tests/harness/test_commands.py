@@ -1,0 +1,411 @@
+"""Rules about commands: however a denied command is dressed up, it never simply runs (S-64, S-79)."""
+
+from __future__ import annotations
+
+import string
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harness.agentconfig import Features, ToolRule
+from harness.commands import Match, occurs
+from harness.commandwords import LONGEST, read, simple_command
+from harness.patterns import When
+from harness.policy import Policy, Verdict
+from harness.rules import Level, LevelledRule
+from harness.tools import Effect, Tool
+
+BASH = Tool(
+    "bash",
+    "Runs a command.",
+    {"type": "object", "properties": {"command": {"type": "string"}}},
+    lambda _c, _g: "",
+    Effect.WORKSPACE,
+    general=True,
+)
+
+
+def prefix(words: str) -> When:
+    return When(argument="command", prefix=words)
+
+
+def judged(command: str, *denied: str, allowed: tuple[str, ...] = ()) -> Verdict:
+    """With everything allowed but what is denied; or only what is `allowed`."""
+    own = [ToolRule(tool="bash", when=prefix(words)) for words in allowed]
+    others = [
+        LevelledRule(
+            ToolRule(tool="bash", permission="always_deny", when=prefix(words)), Level.AGENT
+        )
+        for words in denied
+    ]
+    policy = Policy(own or [ToolRule(tool="*")], others, {"bash": BASH})
+    return policy.judge(BASH, "bash", Features(), arguments={"command": command}).verdict
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git -C . push",
+        "git --git-dir=.git --work-tree . push -f",
+        "git --no-pager -c a.b=c push",
+        "sudo -u x git -C /y push",
+        "sh -c 'git -C . push'",
+        "git 2>/dev/null push",
+        "/usr/bin/../bin/git -P push",
+    ],
+)
+def test_what_can_be_read_through_is_denied(command: str) -> None:
+    assert judged(command, "git push") is Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git $(echo push)",
+        "x=push; git $x",
+        "echo push | xargs git",
+        "git --unheard-of push",
+        "git -c alias.p=push p",
+        "git p",
+        "git pu*",
+        "git {push,}",
+        "g?t push",
+        "git pus[h]",
+        "$'git' push",
+        'git $"push"',
+        "git ${x:-push}",
+        "git `printf push`",
+        "env -S 'git pu''sh'",
+        "printf 'git %s' push | sh",
+        "sh <<< 'git pu\\sh'",
+        "sh <<END\ngit pu\\\nsh\nEND",
+        'python3 -c \'import os; os.system("git " + "push")\'',
+        "perl -e 'exec qw(git), chr(112).q(ush)'",
+        "busybox sh ./x",
+        "ssh host x",
+        "find . -exec ./x {} +",
+        "find . -execdir ./x ';'",
+        "nohup ./x &",
+        "time ./x",
+        "command ./x",
+        "exec ./x",
+        'eval "$x"',
+        "alias g=git",
+        'g() { git "$@"; }',
+        'function g { git "$@"; }',
+        "PATH=. ls",
+        "printf -v PATH .",
+        "export PATH=.",
+        "hash -p ./git ls",
+        "cp /usr/bin/git ls; ./ls pu",
+        "make",
+        "sort --compress-program=./x f",
+        "rg --pre ./x y",
+        "git submodule foreach ./x",
+        "git bisect run ./x",
+        "git rebase -x ./x",
+        "git fetch --upload-pack=./x",
+        "git fetch --upl=./x y",
+        "git clone 'ext::sh -c x' y",
+        "git grep -O./x y",
+        "git diff --ext-diff",
+        "git send-pack origin",
+        "git config core.pager ./x",
+        "git --exec-path=. status",
+        "git\u00a0push",
+        "git\u2003push",
+        "git status\u2028git pu\u200bsh",
+        "g\u200bit push",
+        "echo 'open",
+        "ls {PATH}>x",
+        "[ -v 'a[$(./x)]' ]",
+        "echo ${x@P}",
+        "ls <(./x)",
+        "coproc ./x",
+        "trap ./x EXIT",
+        "while ./x; do :; done",
+        "~/bin/ls",
+        "git push\0",
+        "git -C $empty log push",
+        "git -C * log push",
+        "git --git-dir ${empty} status push",
+        "git grep -nO'./x;' y",
+        "git grep --op=./x y",
+        "git clone -qu ./x y z",
+        "git clone --u=./x y z",
+        "git clone -qc core.sshCommand=./x ssh://y/z",
+        "git clone --co=core.sshCommand=./x ssh://y/z",
+        "git clone --te=./x y z",
+        "git init --te ./x",
+        "git merge -ns x y",
+        "git ls-remote --u=./x .",
+        "rg -nz x",
+        "curl --engine ./x.so y",
+        "curl -sK x",
+        'cat "\\\\$(./x)"',
+    ],
+)
+def test_what_cannot_be_read_asks(command: str) -> None:
+    assert judged(command, "git push") is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls -la | grep -i x > out.txt 2>&1",
+        'cat *.py; wc -l $HOME/x "${TMPDIR}/y"',
+        "git status && git log -p --oneline | head -20",
+        "git -C sub commit -am 'Do not push; yet (maybe)'",
+        "git add src/*.py",
+        "git fetch origin",
+        "git log -",
+        'echo "it\'s \\"fine\\" & done" >> notes',
+        "find . -name '*.py' | sort | uniq -c",
+        "mkdir -p a/b/c",
+    ],
+)
+def test_plain_work_is_not_asked_about(command: str) -> None:
+    assert judged(command, "git push", "rm -rf") is Verdict.ALLOW
+
+
+def test_options_in_another_order_or_form_ask() -> None:
+    for command in ("rm -fr x", "rm -r -f x", "rm x -rvf", "rm --recursive --force x", "rm $x"):
+        assert judged(command, "rm -rf") is Verdict.ASK
+    assert judged("rm -r x", "rm -rf") is Verdict.ALLOW
+    assert judged("git push origin +main", "git push --force") is Verdict.ASK
+    assert judged("git push origin :main", "git push --delete") is Verdict.ASK
+    assert judged("git push origin main", "git push --force") is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git push", "git push --all", "git push origin HEAD:main", "git push https://x/y main"],
+)
+def test_where_a_push_goes_is_the_repositorys_word(command: str) -> None:
+    assert judged(command, "git push origin main") is Verdict.ASK
+
+
+def test_a_program_nobody_here_knows_runs_where_a_rule_names_the_command() -> None:
+    assert judged("npm test", "git push") is Verdict.ASK
+    assert judged("npm test", "git push", allowed=("npm test",)) is Verdict.ALLOW
+    assert judged("pytest -q", "git push", allowed=("pytest",)) is Verdict.ALLOW
+    assert judged("npm test && ./x", "git push", allowed=("npm test",)) is Verdict.ASK
+    assert judged("docker container run x", "docker run", allowed=("docker",)) is Verdict.ASK
+    assert judged("docker ps -a", "docker run", allowed=("docker ps",)) is Verdict.ALLOW
+    assert judged("python -c 'x'", "git push", allowed=("python",)) is Verdict.ASK
+    assert judged("xargs git", "git push", allowed=("xargs",)) is Verdict.ASK
+    assert judged("git p", "git push", allowed=("git",)) is Verdict.ASK
+
+
+def test_a_narrower_rule_vouches_for_nothing_that_a_broader_one_asks_about() -> None:
+    deny = ToolRule(tool="bash", permission="always_deny", when=prefix("git push"))
+    own = [ToolRule(tool="bash", when=prefix("npm test"))]
+    policy = Policy(own, [LevelledRule(deny, Level.DEPLOYMENT)], {"bash": BASH})
+    verdict = policy.judge(BASH, "bash", Features(), arguments={"command": "npm test"}).verdict
+    assert verdict is Verdict.ASK
+
+
+RIDING = [
+    "; rm -rf /", " && x", " || x", " | x", " & x", "&", "\nx", "\rx", "\r\nx", "\vx", "\fx", "\x85x",
+    "\u2028x", "\u2029x", "\u00a0x", "\u3000x", " \\\nx", " > /x", " >/x", " >> x", " < x", " 2>x",
+    " &> x", " >& x", " <<< x", " <<E", " <(x)", " >(x)", " $(x)", " `x`", " ${x}", " $x", " $((1))",
+    " $'a'", ' $"a"', ' "$(x)"', ' "`x`"', " {a,b}", " *", " ?", " [a]", " ~", " ~x", " a=~", " #x",
+    " !x", " (x)", ";", " ;;", " |& x", "\0", " a\0b", " '", ' "', " \\", "\u200b", " \u202ex",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("riding", RIDING)
+def test_nothing_rides_on_an_allowed_command(riding: str) -> None:
+    assert judged(f"git status{riding}", allowed=("git status",)) is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("GIT_PAGER=x git status", "git status"),
+        ("git -c core.pager=x status", "git status"),
+        ("git --exec-path=. status", "git status"),
+        ("git -c core.pager=x status", "git"),
+        ("git --exec-path=. status", "git"),
+        ("git --unheard-of status", "git"),
+        ("./git status", "git status"),
+        ("find . -exec rm {} ;", "find ."),
+        ("find . -exec rm x ';'", "find ."),
+        ("find . -okdir rm x \\;", "find ."),
+        ("env rm -rf x", "env"),
+        ("xargs rm", "xargs"),
+        ("sudo rm x", "sudo"),
+        ("bash -c 'rm x'", "bash"),
+        ("sort --compress-prog=./x y", "sort"),
+        ("git grep -Osh x", "git grep"),
+        ("git diff --output=/x", "git diff"),
+        ("git fetch --upload-pack x y", "git fetch"),
+        ("tar --to-command=x -xf y", "tar"),
+        ("tar --to-c=x -xf y", "tar"),
+        ("tar -cIx -f y z", "tar"),
+        ("tar cIf x y z", "tar"),
+        ("rsync -ae x y z:", "rsync"),
+        ("git clone -qu x y z", "git clone"),
+        ("git log --o=/x", "git log"),
+        ("git reflog --output=/x", "git reflog"),
+        ("git archive --remote=. --exec=x HEAD", "git archive"),
+        ("git rebase -x ./x", "git rebase"),
+        ("git rebase -ix ./x", "git"),
+        ("git submodule --quiet foreach ./x", "git submodule"),
+        ("git -C x fetch --upload-pack=y .", "git -C x fetch"),
+    ],
+)
+def test_an_allowed_command_starts_no_other(command: str, allowed: str) -> None:
+    assert judged(command, allowed=(allowed,)) is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git -C x status -s", "git"),
+        ("git -C x fetch -p", "git -C x fetch"),
+        ("git log -p --oneline", "git log"),
+        ("git rebase main", "git rebase"),
+        ("tar xzf a", "tar"),
+        ("timeout 9 ls x", "timeout 9 ls"),
+    ],
+)
+def test_what_an_allowing_rule_names_runs(command: str, allowed: str) -> None:
+    assert judged(command, allowed=(allowed,)) is Verdict.ALLOW
+
+
+# --- any disguise ---------------------------------------------------------------------------------
+
+Disguise = Callable[[str], str]
+
+
+def _quoted_parts(command: str) -> str:
+    return " ".join(f"{word[0]}''{word[1:]}" for word in command.split(" "))
+
+
+DISGUISES: list[Disguise] = [
+    _quoted_parts,
+    lambda c: f"sh -c {subprocess.list2cmdline([c])}",
+    lambda c: "bash -c '" + c.replace("'", "'\\''") + "'",
+    lambda c: f"ls; {c}",
+    lambda c: f"{c} &",
+    lambda c: f"( {c} )",
+    lambda c: f"{{ {c}; }}",
+    lambda c: f"$( {c} )",
+    lambda c: f"`{c}`",
+    lambda c: f"env {c}",
+    lambda c: f"env -i A=b {c}",
+    lambda c: f"sudo -n {c}",
+    lambda c: f"nice -n 5 timeout 9 {c}",
+    lambda c: f"nohup {c}",
+    lambda c: f"time {c}",
+    lambda c: f"command {c}",
+    lambda c: f"exec {c}",
+    lambda c: f"eval {c}",
+    lambda c: f"if true; then {c}; fi",
+    lambda c: f"for x in 1; do {c}; done",
+    lambda c: f"f() {{ {c}; }}; f",
+    lambda c: f"echo x | xargs {c}",
+    lambda c: f"find . -maxdepth 0 -exec {c} ';'",
+    lambda c: f"sh <<'END'\n{c}\nEND",
+    lambda c: f"echo {c} | sh",
+    lambda c: c.replace(" ", "\t"),
+    lambda c: c.replace(" ", " \\\n", 1),
+    lambda c: c.replace(" ", "${IFS}", 1),
+    lambda c: c.replace(" ", " $empty ", 1),
+    lambda c: c.replace(" ", " 2>/dev/null ", 1),
+    lambda c: c.replace("p", "$(echo p)", 1),
+    lambda c: c.replace("p", "${p:-p}", 1),
+    lambda c: c.replace("p", "[p]", 1),
+    lambda c: c.replace("p", "\\p", 1),
+    lambda c: c.replace("p", "$'\\x70'", 1),
+    lambda c: c.replace("u", "{u,}", 1),
+    lambda c: c.replace("git", "/usr/bin/git", 1),
+    lambda c: c.replace("git", "git -C .", 1),
+    lambda c: c.replace("git", "git --no-pager -c x.y=z", 1),
+    lambda c: c.replace("git", "busybox git", 1),
+    lambda c: c.replace("git ", "x=git; $x ", 1),
+    lambda c: "python3 -c 'import os;os.system(\"" + c.replace(" ", "\"+chr(32)+\"") + "\")'",
+    lambda c: f"echo {c.encode().hex()} | xxd -r -p | sh",
+    lambda c: f"ssh localhost {c}",
+    lambda c: f"A=b {c}",
+    lambda c: f"! {c}",
+    lambda c: f"alias x='{c}'; x",
+    lambda c: f"trap '{c}' EXIT",
+    lambda c: f"cat <({c})",
+    lambda c: f"echo x > f && {c}",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(DISGUISES), max_size=5))
+@example([])
+def test_no_disguise_makes_a_denied_command_run(disguises: list[Disguise]) -> None:
+    command = "git push origin main"
+    for disguise in disguises:
+        command = disguise(command)
+    assert judged(command, "git push") is not Verdict.ALLOW
+    assert judged(command, "git push", allowed=("git", "sh", "bash", "env", "echo", "ls")) is not (
+        Verdict.ALLOW
+    )
+
+
+SIGNS = st.text(
+    alphabet=string.ascii_letters + " \t\n'\"\\$`;|&<>(){}[]*?~#!=-./@%:,^0\u00a0ü", max_size=40
+)
+
+
+@given(SIGNS)
+def test_what_is_read_is_what_a_shell_reads(text: str) -> None:
+    """Of a line that can be read, with nothing left to expand, the words are those that bash makes of it.
+    Nothing of it runs: each command is given to `printf` in place of its program."""
+    words = simple_command(text)
+    if words is None or "\0" in text:
+        return
+    told = subprocess.run(
+        ["/bin/bash", "--norc", "-c", f"printf '%s\\0' {text}"],
+        capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True, timeout=10,
+    )  # fmt: skip
+    assert tuple(told.stdout.decode().split("\0")[:-1]) == words
+
+
+@given(st.text(max_size=200) | SIGNS)
+def test_any_text_is_read_without_a_fault(text: str) -> None:
+    read(text)
+    assert occurs(text, ("git", "push")) in Match
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["git ", "git -p ", "'", '"', "\\", "$(", "`", "((", "a'b\"", '"$x', "${a", "git -C git ", "1", "<<",
+     '"\\"',     "'\"", "\\\n", "sh -c '", "| ", "; "],
+)  # fmt: skip
+def test_a_long_command_takes_no_longer_than_its_length_and_a_longer_one_is_not_read(
+    unit: str,
+) -> None:
+    """Minutes would show a reading whose time grows faster than the text."""
+    text = (unit * LONGEST)[:LONGEST]
+    occurs(text, ("git", "push"))
+    prefix("git push").surely({"command": text})
+    longer = f"git status {unit * LONGEST * 10}"
+    assert occurs(longer, ("git", "push")) is Match.MAYBE
+    assert not prefix("git status").surely({"command": longer})
+
+
+def test_an_argument_that_is_left_out_may_be_the_denied_one() -> None:
+    """A search without a folder searches the denied one as well."""
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    search = Tool("grep", "Searches.", schema, lambda _c, _g: "", Effect.READ)
+    deny = ToolRule(
+        tool="grep", permission="always_deny", when=When(argument="path", path="secrets/**")
+    )
+    policy = Policy([ToolRule(tool="*")], [LevelledRule(deny, Level.AGENT)], {"grep": search})
+
+    def verdict(**given: str) -> Verdict:
+        return policy.judge(search, "grep", Features(), arguments=given).verdict
+
+    assert verdict() is Verdict.ASK
+    assert verdict(path="src") is Verdict.ALLOW
+    assert verdict(path="secrets/x") is Verdict.DENY

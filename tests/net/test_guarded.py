@@ -1,0 +1,164 @@
+"""A client for addresses that people typed: where it connects, and what its errors give away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import httpx2
+import pytest
+
+from harness.errors import AddressRefused, BadRequest, ProviderError, ProviderUnreachable
+from harness.providers.contract import Provider
+from harness.providers.table import ProviderConfig, build
+from harness.testing.messages_api import MessagesApi
+from harness.testing.provider_contract import ask, pieces_of, pieces_until_error
+from net.addresses import Address
+from net.guarded import guarded_client
+
+KEY = "sk-test"
+
+
+class Judge:
+    """Answers what it is told to, and remembers what it was asked."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = answers
+        self.asked: list[tuple[str, str, int]] = []
+
+    def __call__(self, host: str, address: Address, port: int) -> None:
+        self.asked.append((host, str(address), port))
+        if why := self._answers[min(len(self.asked), len(self._answers)) - 1]:
+            raise AddressRefused(why)
+
+    def config(self, base_url: str, provider: str = "anthropic") -> ProviderConfig:
+        return ProviderConfig(provider, KEY, base_url, connect=partial(_client, self))
+
+
+def _client(judge: Judge, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+    return guarded_client(judge, timeout=timeout)
+
+
+def address_of(api: MessagesApi, host: str) -> str:
+    return api.base_url.replace("127.0.0.1", host)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+async def test_what_is_allowed_is_reached_under_its_own_name(host: str):
+    judge = Judge("")
+    async with MessagesApi(lambda _request: "Hello.") as api:
+        provider = build(judge.config(address_of(api, host)))
+        assert await pieces_of(provider, ask("Hi."))
+        await provider.aclose()
+        sent = {name.lower(): value for name, value in api.headers[0].items()}
+        assert sent["host"] == address_of(api, host).removeprefix("http://")
+        assert (host, "127.0.0.1", int(api.base_url.rpartition(":")[2])) in judge.asked
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai_compatible"])
+async def test_what_is_refused_hears_nothing_and_is_not_tried_again(name: str):
+    judge = Judge("It leads inside.")
+    async with MessagesApi(lambda _request: "Hello.") as api:
+        provider = build(judge.config(address_of(api, "localhost"), name))
+        _pieces, error = await pieces_until_error(provider, ask("Hi."))
+        await provider.aclose()
+        assert isinstance(error, BadRequest)
+        assert error.message == "It leads inside."
+        assert not error.retryable
+        assert api.headers == []
+
+
+async def test_a_name_that_changes_its_mind_is_judged_again():
+    async with MessagesApi(lambda _request: "Hello.") as api:
+        judge = Judge("", "It leads inside by now.")
+        provider = build(judge.config(api.base_url))
+        assert await pieces_of(provider, ask("Hi."))
+        _pieces, error = await pieces_until_error(provider, ask("Hi again."))
+        await provider.aclose()
+        assert isinstance(error, BadRequest)
+        assert len(api.headers) == 1
+
+
+async def test_a_name_that_leads_nowhere_may_lead_somewhere_later():
+    provider = build(Judge("").config("http://nowhere.invalid"))
+    _pieces, error = await pieces_until_error(provider, ask("Hi."))
+    await provider.aclose()
+    assert isinstance(error, ProviderUnreachable)
+    assert error.retryable
+
+
+SECRET = "requirepass hunter2"
+
+
+@asynccontextmanager
+async def answering(status: str, body: str, kind: str = "application/json") -> AsyncIterator[str]:
+    """Some server inside the network that is no model service; yields its address."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        writer.write(f"{head}Connection: close\r\n\r\n{body}".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai_compatible"])
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        ("400 Bad Request", json.dumps({"error": {"message": SECRET}}), "application/json"),
+        ("404 Not Found", f"<h1>{SECRET}</h1>", "text/html"),
+        ("500 Broken", SECRET, "text/plain"),
+        (
+            "403 Forbidden",
+            json.dumps({"type": "error", "error": {"message": SECRET}}),
+            "application/json",
+        ),
+        (
+            "200 OK",
+            f'event: error\ndata: {{"type": "error", "error": {{"message": "{SECRET}"}}}}\n\n',
+            "text/event-stream",
+        ),
+        ("200 OK", f"data: {SECRET}\n\n", "text/event-stream"),
+        (f"302 Found\r\nLocation: /{SECRET.replace(' ', '-')}", "", "text/plain"),
+        (f"999 {SECRET}", "", "text/plain"),
+    ],
+)
+async def test_errors_repeat_no_word_of_what_answers_at_a_persons_address(
+    provider: str, status: str, body: str, kind: str
+):
+    async with answering(status, body, kind) as address:
+        error = await failed(build(Judge("").config(address, provider)))
+    words = f"{error.message} {error.hint}"
+    assert error.message
+    assert not any(word in words for word in ("requirepass", "hunter2"))
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai_compatible"])
+async def test_a_closed_port_and_its_address_are_not_told(provider: str):
+    async with answering("200 OK", "") as address:
+        pass
+    error = await failed(build(Judge("").config(address, provider)))
+    assert isinstance(error, ProviderUnreachable)
+    assert "127.0.0.1" not in error.message
+    assert "refused" not in error.message
+
+
+async def test_the_operators_own_address_may_say_what_is_wrong():
+    async with answering("400 Bad Request", json.dumps({"error": {"message": "No tools."}})) as at:
+        error = await failed(build(ProviderConfig("openai_compatible", KEY, at)))
+    assert "No tools." in error.message
+
+
+async def failed(provider: Provider) -> ProviderError:
+    _pieces, error = await pieces_until_error(provider, ask("Hi."))
+    await provider.aclose()
+    assert isinstance(error, ProviderError)
+    return error

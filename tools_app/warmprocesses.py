@@ -1,0 +1,73 @@
+"""Isolated processes that stay: for work on foreign text that is done so often that a new process for each
+would cost more than the work. How one is confined is `tools_app.isolation`'s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from threading import BoundedSemaphore, Lock
+from typing import Any
+
+from tools_app.isolation import IsolatedProcess, IsolationFailed
+
+
+class WarmProcesses:
+    """At most `most` processes of one script, started when they are needed; for any number of threads.
+
+    One that is late or dies is gone, and the next request gets another. They end with this process.
+    """
+
+    def __init__(
+        self, script: str | Path, *, most: int, seconds: float, libraries: bool = False
+    ) -> None:
+        """`seconds` of the clock are granted to a request, and as many to waiting for its turn."""
+        self._script = script
+        self._seconds = seconds
+        self._libraries = libraries
+        self._turns = BoundedSemaphore(most)
+        self._lock = Lock()
+        self._idle: list[IsolatedProcess] = []
+        self._owner = os.getpid()
+
+    def ask(self, request: Mapping[str, Any]) -> Any:
+        """The answer. Raises `IsolationTimedOut` where this request took too long, `IsolationFailed`
+        where its process died or none was to be had. Blocks; never call it on an event loop."""
+        if not self._turns.acquire(timeout=self._seconds):
+            raise IsolationFailed
+        try:
+            process = self._taken()
+            try:
+                reply = process.ask(request, seconds=self._seconds)
+            except BaseException:
+                process.__exit__(None, None, None)
+                raise
+            with self._lock:
+                self._idle.append(process)
+            return reply
+        finally:
+            self._turns.release()
+
+    def close(self) -> None:
+        """End those that are idle; a later request starts new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.__exit__(None, None, None)
+
+    def _taken(self) -> IsolatedProcess:
+        with self._lock:
+            if self._owner != os.getpid():  # a fork: these belong to the parent
+                self._owner, self._idle = os.getpid(), []
+            while self._idle:
+                process = self._idle.pop()
+                if process.alive:
+                    return process
+                process.__exit__(None, None, None)
+        try:
+            return IsolatedProcess(
+                self._script, seconds=None, libraries=self._libraries
+            ).__enter__()
+        except OSError:
+            raise IsolationFailed from None
