@@ -190,7 +190,7 @@ class Engine:
                 while others := self._others():
                     await asyncio.wait(others)
         except TimeoutError:
-            raise TimeoutError(_where(self._others())) from None
+            raise TimeoutError(where(self._others())) from None
 
     # --- on the loop ------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class Engine:
             return self._threads
 
 
-def _where(tasks: Iterable[asyncio.Task[Any]]) -> str:
+def where(tasks: Iterable[asyncio.Task[Any]]) -> str:
     """At which lines these tasks wait, outermost first."""
     return "; ".join(" > ".join(_lines_of(task.get_coro())) for task in tasks)
 

@@ -3,7 +3,11 @@ that is still when a test ends."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,17 +20,19 @@ from conversations.models import Agent, AgentVersion, Conversation, Environment,
 from harness.agentconfig import AgentConfig
 from harness.ids import new_id
 from harness.providers.scripted import Script, Scripted, registered
-from jobs.engine import engine
+from jobs.engine import engine, where
 
 MakeAgent = Callable[..., Agent]
 Converse = Callable[..., tuple[Conversation, Scripted]]
 
 
 @pytest.fixture(autouse=True)
-def still_engine() -> Iterator[None]:
+def still_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever a test started has ended before its database goes away; and what it did not start, such
-    as the recurring jobs of a server that another test imported, before it begins."""
+    as the recurring jobs of a server that another test imported, before it begins. A process that
+    ended, such as the command line's, left an engine that takes nothing more."""
     engine.stop()
+    monkeypatch.setattr(engine, "_draining", False)
     yield
     engine.stop()
 
@@ -75,9 +81,25 @@ def until(holds: Callable[[], Any], seconds: float = 40.0) -> Any:
     """Wait for something that another thread brings about; its value, or an assertion error."""
     end = time.monotonic() + seconds
     while not (value := holds()):
-        assert time.monotonic() < end, "it did not come about in time"
+        assert time.monotonic() < end, f"it did not come about in time\n{_stacks()}"
         time.sleep(0.01)
     return value
+
+
+def _stacks() -> str:
+    """Where every thread stands, and every task of the engine: what a rare stall leaves to read."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    threads = [
+        f"--- {names.get(ident, ident)}\n{''.join(traceback.format_stack(frame, limit=8))}"
+        for ident, frame in sys._current_frames().items()
+    ]
+    tasks: list[str] = []
+
+    async def look() -> None:
+        tasks.append(where(asyncio.all_tasks()))
+
+    engine.submit(look).result(5)
+    return "\n".join([*threads, *tasks, f"draining: {engine.draining}"])
 
 
 def types(conversation: Conversation) -> list[str]:
