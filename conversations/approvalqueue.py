@@ -70,13 +70,10 @@ class Queue:
 
 
 def queue(
-    user: User, view: str = WAITING, after: str = "", chosen: Mapping[str, str] | None = None
+    user: User, view: str = WAITING, after: str = "", filters: Mapping[str, str] | None = None
 ) -> Queue:
     """One page. Raises Invalid for an unknown view, filter value or place."""
-    found = of_view(user, view)
-    for name, value in (chosen or {}).items():
-        if value:
-            found = _filtered(user, found, name, value)
+    found = chosen(user, view, filters or {})
     # Waiting: the oldest first. Decided: the latest first.
     forward = view != DECIDED
     found = found.order_by("pk" if forward else "-pk")
@@ -91,6 +88,15 @@ def queue(
     rows = list(with_facts(found)[: PAGE_SIZE + 1])
     page = rows[:PAGE_SIZE]
     return Queue(items(user, page), str(page[-1].pk) if len(rows) > PAGE_SIZE else "")
+
+
+def chosen(user: User, view: str, filters: Mapping[str, str]) -> ApprovalQuerySet:
+    """Those of a list that pass the filters, in no order yet; an empty filter lets all pass."""
+    found = of_view(user, view)
+    for name, value in filters.items():
+        if value:
+            found = _filtered(user, found, name, value)
+    return found
 
 
 def of_view(user: User, view: str) -> ApprovalQuerySet:
@@ -138,7 +144,9 @@ def find(user: User, uid: str) -> Approval:
     """Raises NotFound; somebody else's looks the same."""
     found = with_facts(Approval.objects.visible_to(user)).filter(uid=uid.replace("\0", "")).first()
     if found is None:
-        raise NotFound(_("There is no such approval."))
+        raise NotFound(
+            _("There is no such approval."), hint=_("The review queue lists those you may see.")
+        )
     return found
 
 
@@ -220,6 +228,29 @@ def assignees(approval: Approval) -> list[User]:
     return [
         one for one in found.order_by("username")[:COUNTED] if not may_not_decide(one, approval)
     ]
+
+
+def assignee_named(approval: Approval, name: str) -> tuple[User | None, str]:
+    """The person and the role of `person:` and an id or `role:` and a name; neither for nobody.
+
+    Raises NotFound for somebody it could not be handed to, and Invalid for another spelling.
+    """
+    if not name:
+        return None, ""
+    kind, _colon, meant = name.partition(":")
+    match kind:
+        case "role" if meant:
+            return None, meant
+        case "person":
+            for one in assignees(approval):
+                if one.uid == meant:
+                    return one, ""
+            raise NotFound(_("There is no such person to ask."))
+    raise Invalid(
+        _("assignee: Neither a person nor a role is named."),
+        field="assignee",
+        hint=_("Give “person:” and an id, “role:reviewer”, “role:admin” or “role:owner”."),
+    )
 
 
 def _filtered(user: User, found: ApprovalQuerySet, name: str, value: str) -> ApprovalQuerySet:

@@ -13,6 +13,7 @@ from typing import Any
 from django.dispatch import Signal
 from django.utils import timezone
 
+from accounts.models import User
 from accounts.persons import persons_among
 from harness.events import (
     AgentMcpToolUse,
@@ -30,6 +31,7 @@ from harness.policy import UNKNOWN
 from harness.rules import AskTerms
 
 from . import audit, handouts
+from .deciders import may_be_asked
 from .models import Approval, ApprovalDecision, Conversation, Event
 from .policyrules import root_of
 from .touches import touched_by
@@ -197,7 +199,15 @@ def _set_terms(approval: Approval, terms: AskTerms, reason: str) -> None:
     approval.turn_uid = terms.turn
     seconds = terms.expires_seconds
     approval.expires_at = now + timedelta(seconds=seconds) if seconds else None
-    if terms.reviewers_only:
+    kind, _colon, named = terms.ask_first.partition(":")
+    if kind == "person":
+        # Named by a rule that may be older than her leaving: then it is for all who may answer.
+        person = User.objects.filter(uid=named).first()
+        fits = person is not None and may_be_asked(person, approval)
+        approval.assignee, approval.assignee_role = person if fits else None, ""
+    elif kind == "role":
+        approval.assignee, approval.assignee_role = None, named
+    elif terms.reviewers_only:
         approval.assignee_role = "reviewer"
 
 

@@ -33,6 +33,17 @@ def may_not_decide(actor: User, approval: Approval) -> str:
     return ""
 
 
+def may_be_asked(user: User, approval: Approval) -> bool:
+    """Whether it may be handed to her: she still belongs here, and could answer it."""
+    belongs = Membership.objects.filter(organisation_id=approval.organisation_id, user=user)
+    return (
+        user.is_active
+        and not user.is_service
+        and not may_not_decide(user, approval)
+        and (belongs.exists() or has_staff_permission(user, CHANGE))
+    )
+
+
 def reviews(actor: User, approval: Approval) -> bool:
     """Whether she decides for others where it was asked."""
     if has_staff_permission(actor, CHANGE):

@@ -30,6 +30,9 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_ASKED_FIRST = re.compile(r"person:\w{1,64}|role:(reviewer|admin|owner)", re.ASCII)
+
+
 class AskOptions(_Strict):
     """Who may answer what a rule asks, and how long it may take."""
 
@@ -42,10 +45,22 @@ class AskOptions(_Strict):
     service_accounts: tuple[str, ...] = Field(default=(), max_length=20)
     """Ids of service accounts that may answer although one of the conditions above asks for people;
     each still counts as those who manage it."""
+    ask_first: str = ""
+    """Who is asked before others, `person:` and an id or `role:` and a name; who may answer stays."""
     expires_seconds: int | None = Field(default=None, ge=1, le=31_536_000)
     """After so long without an answer the call is denied; None: it waits for ever."""
     strict: bool = False
     """Every call is asked for anew: no permission given in advance settles it."""
+
+    @field_validator("ask_first")
+    @classmethod
+    def _names_somebody(cls, name: str) -> str:
+        if name and not _ASKED_FIRST.fullmatch(name):
+            raise ValueError(
+                "who is asked first is “person:” and a person’s id, or one of “role:reviewer”,"
+                " “role:admin” and “role:owner”"
+            )
+        return name
 
 
 class ToolRule(_Strict):

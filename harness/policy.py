@@ -385,6 +385,7 @@ def _question(tool: Tool, state: Situation, asks: Sequence[_Ask], *, unknown: bo
         reviewers_only=any(ask.options.reviewers_only for ask in asks),
         requester_may_not_decide=any(ask.options.requester_may_not_decide for ask in asks),
         service_accounts=_named_by_all(asks),
+        ask_first=_asked_first(asks),
         expires_seconds=min(expiries, default=None),
         may_be_settled=not any(ask.options.strict for ask in asks),
         turn=state.turn,
@@ -399,6 +400,12 @@ def _named_by_all(asks: Sequence[_Ask]) -> tuple[str, ...]:
     if not named:
         return ()
     return tuple(one for one in dict.fromkeys(named[0]) if all(one in each for each in named))
+
+
+def _asked_first(asks: Sequence[_Ask]) -> str:
+    """Whom the broadest rule names; of one level the first."""
+    by_level = sorted(asks, key=lambda ask: ask.level)
+    return next((ask.options.ask_first for ask in by_level if ask.options.ask_first), "")
 
 
 def risk_of(tool: Tool, *, tainted: bool = False, unknown: bool = False) -> Risk:

@@ -121,6 +121,8 @@ class AskTerms(Frozen):
     requester_may_not_decide: bool = False
     service_accounts: tuple[str, ...] = ()
     """Those that every rule names which asks for people."""
+    ask_first: str = ""
+    """Whom the broadest rule names that names anybody."""
     expires_seconds: int | None = None
     may_be_settled: bool = True
     """Whether an answer may also hold for later calls."""
@@ -134,6 +136,7 @@ class AskTerms(Frozen):
             reviewers_only=self.reviewers_only,
             requester_may_not_decide=self.requester_may_not_decide,
             service_accounts=self.service_accounts,
+            ask_first=self.ask_first,
             expires_seconds=self.expires_seconds,
         )
 

@@ -17,7 +17,7 @@ from accounts.models import User
 from accounts.persons import persons_among
 from conversations import audit
 from conversations.approvals import changed, propose, votes
-from conversations.deciders import conditions_met, may_not_decide, reviews
+from conversations.deciders import conditions_met, may_be_asked, may_not_decide, reviews
 from conversations.judging import history_of, kit_of
 from conversations.log import append
 from conversations.models import (
@@ -160,10 +160,7 @@ def assign_approval(
         _require_waiting(held)
         if reviews(actor, held) is False and held.conversation.owner_id != actor.pk:
             raise Forbidden(_("You may not hand this to anybody."))
-        if user is not None and (
-            not Approval.objects.visible_to(user).filter(pk=held.pk).exists()
-            or may_not_decide(user, held)
-        ):
+        if user is not None and not may_be_asked(user, held):
             raise Invalid(
                 _("This person could not decide on it."),
                 field="assignee",
@@ -172,7 +169,7 @@ def assign_approval(
         if role and role not in {str(reviewing) for reviewing in REVIEWING}:
             raise Invalid(
                 _("People of this role do not decide for others."),
-                field="role",
+                field="assignee",
                 hint=_("Choose reviewer, admin or owner."),
             )
         held.assignee, held.assignee_role = user, role

@@ -53,6 +53,7 @@ def save_rule(
     scope = _scope(level)
     place = _place(actor, scope, value, organisation, agent, conversation)
     _require_accounts(value, place.get("organisation"))
+    _require_person(value, place.get("organisation"))
     with transaction.atomic():
         if PolicyRule.objects.active().filter(**place).count() >= MOST_RULES:
             raise Conflict(
@@ -212,6 +213,22 @@ def _require_accounts(rule: ToolRule, organisation: Organisation | None) -> None
                 field="rule.options.service_accounts",
                 hint=_("Name those of the organisation by their ids, or leave them out."),
             )
+
+
+def _require_person(rule: ToolRule, organisation: Organisation | None) -> None:
+    """Who is to be asked first is a person who is known where the rule holds."""
+    kind, _colon, uid = rule.options.ask_first.partition(":")
+    if kind != "person":
+        return
+    found = User.objects.filter(uid=uid, kind=User.Kind.PERSON, is_active=True)
+    if organisation is not None:
+        found = found.filter(memberships__organisation=organisation)
+    if not found.exists():
+        raise Invalid(
+            _("There is no person “%(uid)s” here.") % {"uid": uid[:40]},
+            field="rule.options.ask_first",
+            hint=_("Name a member of the organisation by her id, or a role."),
+        )
 
 
 def _manages(actor: User, organisation: Organisation) -> bool:

@@ -70,9 +70,12 @@ class ApiView(APIView):
 
     def conversations(self) -> Any:
         """Those the caller may see. A token sees those of its organisation."""
-        found = Conversation.objects.visible_to(self.actor)
+        return self.narrowed(Conversation.objects.visible_to(self.actor))
+
+    def narrowed(self, found: Any) -> Any:
+        """Of these rows those of a token's organisation; a browser's session sees all of them."""
         if isinstance(getattr(self.request, "caller", None), Caller):
-            found = found.filter(organisation=self.organisation)
+            return found.filter(organisation=self.organisation)
         return found
 
     def find_conversation(self, uid: str) -> Conversation:

@@ -209,6 +209,37 @@ class BackgroundEnded(serializers.Serializer[Any]):
     ended = serializers.IntegerField(help_text="How many ran; their end is told in the log.")
 
 
+class ApprovalRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    conversation_id = serializers.CharField()
+    tool_use_id = serializers.CharField()
+    tool = serializers.CharField()
+    input = serializers.DictField(help_text="What it would run with, or ran with.")
+    reason = serializers.CharField(help_text="Why it waits.")
+    risk = serializers.ChoiceField(choices=["low", "medium", "high"])
+    state = serializers.ChoiceField(
+        choices=["pending", "approved", "denied", "expired", "cancelled"]
+    )
+    needed = serializers.IntegerField(help_text="How many people must allow it.")
+    assignee = serializers.CharField(
+        allow_blank=True,
+        help_text="Who is asked first: `person:` and an id, or `role:` and a name.",
+    )
+    asked_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Denied by itself then.")
+
+
+class Assignee(serializers.Serializer[Any]):
+    assignee = StrictText(
+        allow_blank=True,
+        max_length=80,
+        help_text=(
+            "`person:` and an id, `role:reviewer`, `role:admin` or `role:owner`; empty: nobody in "
+            "particular."
+        ),
+    )
+
+
 class UseTool(serializers.Serializer[Any]):
     name = StrictText(max_length=64, help_text="One of GET /api/tools with `direct`.")
     arguments = serializers.DictField(required=False, help_text="By the tool's input schema.")

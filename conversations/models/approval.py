@@ -219,6 +219,13 @@ class Approval(models.Model):
         return input_hash(self.effective_input)
 
     @property
+    def asked_first(self) -> str:
+        """Whom it was handed to, as rules and programs name them; empty: nobody in particular."""
+        if self.assignee is not None:
+            return f"person:{self.assignee.uid}"
+        return f"role:{self.assignee_role}" if self.assignee_role else ""
+
+    @property
     def wants_people(self) -> bool:
         """Whether a condition makes who answers matter: then no program does."""
         return self.needed > 1 or self.reviewers_only or self.requester_may_not_decide

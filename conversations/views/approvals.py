@@ -176,18 +176,8 @@ def decide_many(request: SignedInRequest) -> HttpResponse:
 def assign(request: SignedInRequest, uid: str) -> HttpResponse:
     """To a person (`person:` and the id), to a role (`role:` and its name), or to nobody."""
     approval = approvalqueue.find(request.user, uid)
-    kind, _colon, chosen = request.POST.get("assignee", "").partition(":")
-    user = None
-    if kind == "person":
-        user = next((one for one in approvalqueue.assignees(approval) if one.uid == chosen), None)
-        if user is None:
-            raise NotFound(_("There is no such person to ask."))
-    assign_approval(
-        actor=request.user,
-        approval=approval,
-        user=user,
-        role=chosen if kind == "role" else "",
-    )
+    user, role = approvalqueue.assignee_named(approval, request.POST.get("assignee", ""))
+    assign_approval(actor=request.user, approval=approval, user=user, role=role)
     messages.success(request, _("It is noted who is asked first."))
     return redirect("conversations:approval", uid=uid)
 

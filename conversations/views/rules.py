@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.models import Organisation, User
+from accounts.models import Membership, Organisation, Role, User
 from accounts.requests import SignedInRequest
 from conversations import approvalqueue
 from conversations.actions import rules
 from conversations.models import Agent, PolicyRule
+from conversations.models.approval import REVIEWING
 from conversations.models.policyrule import CHANGE_RULES
 from conversations.namesakes import told_apart
 from conversations.permissions import has_staff_permission
@@ -25,6 +27,7 @@ from harness.foreignjson import Unreadable, read_json
 from .answers import done
 
 PAGE_SIZE = 100
+MOST_PEOPLE = 500
 WAYS = ("prefix", "path", "host", "equals")
 OPTIONS = ("requester_may_not_decide", "two_people", "reviewers_only", "strict")
 
@@ -89,6 +92,8 @@ def _page(request: SignedInRequest, refusal: Declined | None = None) -> HttpResp
             is_active=True,
             memberships__organisation__in=Organisation.objects.visible_to(request.user),
         ).distinct(),
+        "roles": [(role.value, role.label) for role in REVIEWING],
+        "people": _people(request.user),
         "chosen_accounts": request.POST.getlist("service_account") if refusal else [],
         "agents": told_apart(Agent.objects.visible_to(request.user).on_offer()),
         "refusal": refusal,
@@ -96,6 +101,17 @@ def _page(request: SignedInRequest, refusal: Declined | None = None) -> HttpResp
         "chosen_options": request.POST.getlist("option") if refusal else [],
     }
     return render(request, "conversations/rules.html", context, status=422 if refusal else 200)
+
+
+def _people(user: User) -> QuerySet[User]:
+    """The members of what she manages: whom she may name."""
+    managed = Membership.objects.filter(user=user, role__in=[role for role in Role if role.manages])
+    members = User.objects.filter(
+        kind=User.Kind.PERSON,
+        is_active=True,
+        memberships__organisation__in=managed.values("organisation"),
+    )
+    return members.distinct().order_by("username")[:MOST_PEOPLE]
 
 
 def _levels(request: SignedInRequest) -> list[tuple[str, str]]:
@@ -140,6 +156,8 @@ def _rule(request: SignedInRequest) -> dict[str, Any]:
         options["expires_seconds"] = 60 * int(minutes)
     if accounts := request.POST.getlist("service_account"):
         options["service_accounts"] = accounts
+    if asked := request.POST.get("ask_first", ""):
+        options["ask_first"] = asked
     if options:
         given["options"] = options
     return given

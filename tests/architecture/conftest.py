@@ -171,6 +171,7 @@ def alices_objects(
         "approvals/rules/<id:uid>/": {"uid": rule.uid},
         "approvals/calls/": {"call_uid": call.uid},
         "approvals/<id:uid>/": {"uid": Approval.objects.get(call_uid=call.uid).uid},
+        "api/approvals/<id:uid>/": {"uid": Approval.objects.get(call_uid=call.uid).uid},
         "api/workspace/file/": {
             "path": f"{FILE}?conversation_id={conversation.uid}",
         },

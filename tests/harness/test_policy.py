@@ -60,6 +60,21 @@ def judged(
     )
 
 
+def test_the_broadest_rule_that_names_somebody_says_who_is_asked_first() -> None:
+    def asking(level: Level, name: str) -> LevelledRule:
+        options = AskOptions(ask_first=name)
+        return LevelledRule(ToolRule(tool="bash", permission=ASK, options=options), level)
+
+    judgement = judged(
+        asking(Level.CONVERSATION, "role:owner"),
+        asking(Level.ORGANISATION, "person:user_1"),
+        asking(Level.DEPLOYMENT, ""),
+    )
+
+    assert judgement.terms is not None
+    assert judgement.terms.ask_first == "person:user_1"
+
+
 @pytest.mark.parametrize("level", [Level.DEPLOYMENT, Level.ORGANISATION, Level.CONVERSATION])
 def test_a_denial_at_any_level_wins_over_allowing_at_every_other(level: Level) -> None:
     """S-81."""
