@@ -31,6 +31,7 @@ from agentsite.routelimits import limit_of
 from jobs.engine import engine
 
 UNKNOWN = -1
+_FRAMING = (b"content-length", b"transfer-encoding")
 
 _lingering: Counter[str] = Counter()
 """Bodies of strangers that take long, by address."""
@@ -66,6 +67,10 @@ class Intake:
 
     def take(self, size: int) -> None:
         self._received += size
+
+    @property
+    def received(self) -> int:
+        return self._received
 
     @property
     def is_over(self) -> bool:
@@ -128,6 +133,10 @@ class Bodies:
         if length == 0:
             await self.inner(scope, receive, send)
             return
+        if length == UNKNOWN:
+            # Django believes the header alone, and reads no form without one: once the body is
+            # whole, its length joins this list.
+            scope = {**scope, "headers": list(scope["headers"])}
         with _intake(scope, length) as intake:
             await _Exchange(scope, receive, send, intake).run(self.inner)
 
@@ -180,11 +189,18 @@ class _Exchange:
                     self._refusal = await self._intake.look()
                 if self._refusal is None:
                     if not message.get("more_body", False):
-                        self._whole = True
-                        self._intake.end()
+                        self._end()
                     return message
         # The application drops what it has; the answer is given here.
         return {"type": "http.disconnect"}
+
+    def _end(self) -> None:
+        self._whole = True
+        self._intake.end()
+        headers = self._scope["headers"]
+        if body_length(headers) == UNKNOWN:
+            kept = [(name, value) for name, value in headers if name not in _FRAMING]
+            headers[:] = [*kept, (b"content-length", str(self._intake.received).encode())]
 
     async def send(self, message: Any) -> None:
         if self._refusal is not None and not self._answered:

@@ -23,13 +23,14 @@ def switches_off(stands: Features, changes: Mapping[str, bool]) -> bool:
 
 
 def asks_less(before: Iterable[ToolRule], after: Iterable[ToolRule]) -> bool:
-    """Whether calls that `before` asks about may run unasked by `after`."""
-    kept = list(after)
+    """Whether calls that `before` asks about or refuses may run unasked by `after`: a rule that holds
+    back is gone, or one allows what, without any rule, the tool's own nature asks about."""
+    stood, kept = list(before), list(after)
     denied = {rule.tool for rule in kept if rule.permission == "always_deny" and rule.when is None}
     return any(
-        rule.permission == "always_ask" and rule not in kept and rule.tool not in denied
-        for rule in before
-    )
+        rule.permission != "always_allow" and rule not in kept and rule.tool not in denied
+        for rule in stood
+    ) or any(rule.permission == "always_allow" and rule not in stood for rule in kept)
 
 
 def require_decider(caller: Caller | None) -> None:

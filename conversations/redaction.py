@@ -29,10 +29,10 @@ _PRIVATE_KEY = linear(
 )
 _BEARER = linear(r"(?i)\b(bearer\s+)[a-z0-9._~+/\-]{8,}=*")
 _ASSIGNMENT = linear(
-    r"(?i)((?:api[_\-]?key|secret|password|passwd|token|private[_\-]?key)\\*[\"']?"
+    r"(?i)((?:api[_\-]?key|secret|password|passwd|passphrase|token|private[_\-]?key)\\*[\"']?"
     r"\s*[:=]\s*\\*)(\"[^\"\n]{4,}\"|'[^'\n]{4,}'|[^\s\"',;]{6,})"
 )
-_IN_ADDRESS = linear(r"(://[^/\s:@]*:)[^@\s/]+(@)")
+_IN_ADDRESS = linear(r"(://[^/\s:@]*:)[^@\s\"'<>]+(@)")
 
 
 def redacted_text(text: str, known: Collection[str] = ()) -> str:
@@ -71,6 +71,10 @@ _AS_ASCII = {
     0x17F: "s",
     0x212A: "K",
 }
+_IN_A_NAME = _AS_ASCII | dict.fromkeys(
+    [0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF]
+)
+"""Here places do not matter: what nobody sees goes."""
 
 
 def redacted(value: Any, known: Collection[str] = ()) -> Any:
@@ -82,7 +86,7 @@ def redacted(value: Any, known: Collection[str] = ()) -> Any:
             name: MASK
             if isinstance(held, str)
             and held
-            and _TELLING_NAME.search(str(name).translate(_AS_ASCII).strip())
+            and _TELLING_NAME.search(str(name).translate(_IN_A_NAME).strip())
             else redacted(held, known)
             for name, held in value.items()
         }

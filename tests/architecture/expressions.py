@@ -35,8 +35,9 @@ CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "fin
 
 SIZES = (8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 50, 64, 90, 128, 250, 500, 900, 1_600, 3_000, 6_000)
 """Repetitions. An exponential expression shows itself below thirty, a quadratic one at the end."""
-TOO_LONG = 0.06
-"""Seconds of the processor for one search; a linear one needs a thousandth of it."""
+QUADRATIC, OF_SIGNS = re.compile("[^x]*y"), 6_000
+"""What runs away on any machine: a search may take a third of it for as long a text. A linear one needs
+a hundredth."""
 MOST_PUMPS = 45
 
 
@@ -133,9 +134,16 @@ def fault_of(pattern: str | bytes, flags: int = 0) -> str:
                 given: Any = lead + pump * size + end
                 if isinstance(pattern, bytes):
                     given = given.encode("latin-1", "replace")
-                if _seconds(compiled, given) > TOO_LONG and _seconds(compiled, given) > TOO_LONG:
+                most = _too_long() * max(1, len(given) / OF_SIGNS)
+                if _seconds(compiled, given) > most and _seconds(compiled, given) > most:
                     return f"{pump!r} × {size} behind {lead!r}, ended by {end!r}"
     return ""
+
+
+@cache
+def _too_long() -> float:
+    """Seconds of this machine's processor."""
+    return min(_seconds(QUADRATIC, "a" * OF_SIGNS) for _try in range(5)) / 3
 
 
 def _seconds(compiled: Any, text: Any) -> float:

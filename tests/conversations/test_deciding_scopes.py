@@ -17,8 +17,9 @@ from conversations.actions.messages import set_feature
 from conversations.api import incoming
 from conversations.api.commands import scope_of
 from conversations.api.visitors import Visitor
+from conversations.decisions import asks_less
 from conversations.models import Agent, Conversation, Environment
-from harness.agentconfig import Features
+from harness.agentconfig import Features, Permission, ToolRule
 from harness.errors import Forbidden
 from tests.architecture.sources import PRODUCT, called_in
 
@@ -240,3 +241,18 @@ def test_no_other_door_decides_or_switches() -> None:
     }
 
     assert found == DOORS
+
+
+def test_asking_less_is_to_drop_what_holds_back_or_to_allow_anew() -> None:
+    def rule(permission: Permission, tool: str = "bash") -> ToolRule:
+        return ToolRule(tool=tool, permission=permission)
+
+    ask, allow, deny = rule("always_ask"), rule("always_allow"), rule("always_deny")
+    assert asks_less([ask], [])
+    assert asks_less([deny], [])
+    assert asks_less([], [allow])
+    assert asks_less([deny], [allow])
+    assert not asks_less([], [ask])
+    assert not asks_less([ask], [deny])
+    assert not asks_less([allow], [])
+    assert not asks_less([allow, ask], [ask, allow])

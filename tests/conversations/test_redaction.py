@@ -38,6 +38,8 @@ def test_what_looks_like_a_key_is_masked(secret):
         "tok\u212aen\u3000=\u2003abcdef123456".replace("k\u212a", "\u212a"),
         "pa\u017f\u017fword=hunter2hunter2",
         "password = “hunter2 hunter2”",
+        "passphrase=hunter2hunter2",
+        "postgres://user:ab/hunter2@example.org/",
         '{"body": "{\\"password\\": \\"hunter2hunter2\\"}"}',
     ],
 )
@@ -58,6 +60,7 @@ def test_what_is_assigned_to_a_telling_name_is_masked(text):
         "sk-learn is a library",
         "Keep it secret.",
         "Ｋｅｅｐ it “secret” – 秘密\u3000です。",
+        '{"at": "http://localhost:8080/path", "mail": "a@example.org"}',
     ],
 )
 def test_harmless_text_stays(text):
@@ -67,6 +70,13 @@ def test_harmless_text_stays(text):
 def test_fields_are_masked_by_their_names_at_any_depth():
     shown = redacted({"a": [{"api_key": "x1", "x-api-key": "x2", "max_tokens": 5, "note": "fine"}]})
     assert shown == {"a": [{"api_key": MASK, "x-api-key": MASK, "max_tokens": 5, "note": "fine"}]}
+
+
+def test_what_nobody_sees_in_a_name_hides_no_secret():
+    assert redacted({"pass\u200bword": "x1", "api_\u00adkey": "x2"}) == {
+        "pass\u200bword": MASK,
+        "api_\u00adkey": MASK,
+    }
 
 
 def test_a_key_that_is_known_is_masked_whatever_it_looks_like():
