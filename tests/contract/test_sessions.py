@@ -45,7 +45,7 @@ def wait_for(client, session_id, done, seconds=60.0):
         session = client.beta.sessions.retrieve(session_id)
         if done(session):
             return session
-        assert time.monotonic() < end, session
+        assert time.monotonic() < end, (session.status, listed(client, session_id)[-12:])
         time.sleep(0.05)
 
 
