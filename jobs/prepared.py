@@ -1,4 +1,4 @@
-"""Queries whose SQL is built once, for paths on which building it costs more than asking.
+"""Queries and changes whose SQL is built once, for paths on which building it costs more than asking.
 
 Which rows is still said by a queryset, so a rule about who may see what stands in one place. For a
 query that is asked now and then, use the queryset itself.
@@ -6,15 +6,16 @@ query that is asked now and then, use the queryset itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.query import get_related_populators
+from django.db.models.sql import UpdateQuery
 from django.db.transaction import TransactionManagementError
 
 Row = TypeVar("Row")
@@ -60,7 +61,7 @@ class _Built:
 class Prepared(Generic[Row]):
     """`Prepared(lambda given: Thing.objects.filter(uid=given.uid)).first(uid="…")`.
 
-    What is given is compared as it is: numbers, texts, moments; never None, a list or a model. It is
+    What is given is compared as it is: numbers, texts, moments, days; never None, a list or a model. It is
     not known when the query is built, so the function must not decide anything by it. Rows
     are those of the queryset: models (also with `select_related`), or tuples for `values_list`. It may
     be sliced, and may lock what it finds, in a transaction.
@@ -74,7 +75,7 @@ class Prepared(Generic[Row]):
         here = connections[DEFAULT_DB_ALIAS]
         built = self._for_this_database(here)
         with here.cursor() as cursor:
-            cursor.execute(built.sql, _filled(built, given, here))
+            cursor.execute(built.sql, _filled(built.parameters, given, here))
             rows = cursor.fetchall()
         return _made(built, rows, here)
 
@@ -83,7 +84,7 @@ class Prepared(Generic[Row]):
         here = connections[DEFAULT_DB_ALIAS]
         built = self._for_this_database(here)
         with here.cursor() as cursor:
-            cursor.execute(built.sql, _filled(built, given, here))
+            cursor.execute(built.sql, _filled(built.parameters, given, here))
             row = cursor.fetchone()
         return _made(built, [row], here)[0] if row is not None else None
 
@@ -91,7 +92,7 @@ class Prepared(Generic[Row]):
         here = connections[DEFAULT_DB_ALIAS]
         built = self._for_this_database(here)
         with here.cursor() as cursor:
-            cursor.execute(built.sql, _filled(built, given, here))
+            cursor.execute(built.sql, _filled(built.parameters, given, here))
             return cursor.fetchone() is not None
 
     def _for_this_database(self, here: BaseDatabaseWrapper) -> _Built:
@@ -101,6 +102,35 @@ class Prepared(Generic[Row]):
         if built.locks and not here.in_atomic_block:
             raise TransactionManagementError("A query that locks rows needs a transaction.")
         return built
+
+
+class PreparedUpdate:
+    """`PreparedUpdate(lambda given: Thing.objects.filter(uid=given.uid), lambda given: {"seen": given.at})`.
+
+    Changes columns of the rows themselves, as `QuerySet.update` does; what is given as for `Prepared`.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Given], QuerySet[Any, Any]],
+        changes: Callable[[Given], Mapping[str, Any]],
+    ) -> None:
+        self._build = build
+        self._changes = changes
+        self._built: dict[str, tuple[str, Sequence[Any]]] = {}
+
+    def run(self, **given: Any) -> int:
+        """How many rows there were."""
+        here = connections[DEFAULT_DB_ALIAS]
+        built = self._built.get(here.vendor)
+        if built is None:
+            query = self._build(Given()).query.chain(UpdateQuery)
+            query.add_update_values(self._changes(Given()))
+            built = self._built[here.vendor] = query.get_compiler(connection=here).as_sql()
+        sql, parameters = built
+        with here.cursor() as cursor:
+            cursor.execute(sql, _filled(parameters, given, here))
+            return int(cursor.rowcount)
 
 
 def _built(queryset: QuerySet[Any, Any], here: BaseDatabaseWrapper) -> _Built:
@@ -155,14 +185,18 @@ def _converters(columns: Sequence[Any], here: BaseDatabaseWrapper) -> list[Conve
     ]
 
 
-def _filled(built: _Built, given: dict[str, Any], here: BaseDatabaseWrapper) -> list[Any]:
+def _filled(
+    parameters: Sequence[Any], given: dict[str, Any], here: BaseDatabaseWrapper
+) -> list[Any]:
     return [
         _adapted(given[each.name], here) if isinstance(each, _Value) else each
-        for each in built.parameters
+        for each in parameters
     ]
 
 
 def _adapted(value: Any, here: BaseDatabaseWrapper) -> Any:
     if isinstance(value, datetime):
         return here.ops.adapt_datetimefield_value(value)
+    if isinstance(value, date):
+        return here.ops.adapt_datefield_value(value)
     return value

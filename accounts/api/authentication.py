@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
@@ -20,6 +20,7 @@ from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.models import ApiToken, Organisation, User
 from accounts.models.api_token import MANAGING_SCOPES
+from jobs.prepared import Given, Prepared
 
 SECRET_LENGTH = 200
 """Longer strings are not looked up; ours have 68 characters."""
@@ -43,22 +44,29 @@ def caller_with(secret: str) -> Caller | None:
     """
     if not secret or len(secret) > SECRET_LENGTH or not secret.isascii():
         return None
-    return _caller(Q(digest=hash_token(secret)))
+    return _caller(_SHOWN.first(digest=hash_token(secret), now=timezone.now()))
 
 
 def caller_of_token(uid: str) -> Caller | None:
     """The same for a token that was shown before, for what outlives the request that showed it."""
-    return _caller(Q(uid=uid))
+    return _caller(_NAMED.first(uid=uid, now=timezone.now()))
 
 
-def _caller(which: Q) -> Caller | None:
-    token = (
-        ApiToken.objects.valid_at(timezone.now())
+def _in_force(given: Given) -> QuerySet[ApiToken]:
+    """Tokens that open something now: of people who may come in, where they still belong."""
+    return (
+        ApiToken.objects.valid_at(given.now)
         .select_related("user", "organisation")
-        .filter(which, user__is_active=True)
+        .filter(user__is_active=True)
         .filter(organisation__memberships__user_id=F("user_id"))
-        .first()
     )
+
+
+_SHOWN = Prepared(lambda given: _in_force(given).filter(digest=given.digest))
+_NAMED = Prepared(lambda given: _in_force(given).filter(uid=given.uid))
+
+
+def _caller(token: ApiToken | None) -> Caller | None:
     if token is None:
         return None
     user: User = token.user

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, F, FloatField, Q, Value, When
+from django.db.models import Case, F, Q, When
 from django.db.models.functions import Greatest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -20,9 +20,13 @@ from rest_framework.throttling import BaseThrottle
 from accounts.api.authentication import Caller
 from accounts.models import ApiToken
 from harness.errors import TooMany
+from jobs.prepared import PreparedUpdate
 
 WINDOW = 60.0
 """Seconds in which a whole rate may be used at once; it grows back evenly."""
+
+ANY_NUMBER = 10**9
+"""What no count of a day and no number of seconds reaches."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -42,21 +46,18 @@ def count_request(token: ApiToken, *, writes: bool, now: float | None = None) ->
         else settings.AGENTSITE_API_READS_PER_MINUTE
     )
     quota = settings.AGENTSITE_API_REQUESTS_PER_DAY
-    changes: dict[str, Any] = {
-        "last_used_at": moment,
-        "day_requests": Case(When(day=moment.date(), then=F("day_requests") + 1), default=Value(1)),
-        "day": moment.date(),
-    }
-    room = Q(pk=token.pk)
-    if quota:
-        room &= Q(day=None) | ~Q(day=moment.date()) | Q(day_requests__lt=quota)
-    if rate:
-        step = WINDOW / rate
+    step = WINDOW / rate if rate else 0.0
+    counted = _COUNTED[field].run(
+        token=token.pk,
+        moment=moment,
+        today=moment.date(),
+        quota=quota or ANY_NUMBER,
+        now=now,
+        step=step,
         # Half a step of grace keeps rounding from taking the last request of a full rate.
-        room &= Q(**{f"{field}__lte": now + WINDOW - step / 2})
-        begin = Greatest(F(field), Value(now, output_field=FloatField()))
-        changes[field] = begin + Value(step, output_field=FloatField())
-    if ApiToken.objects.filter(room).update(**changes):
+        latest=now + WINDOW - step / 2 if rate else now + ANY_NUMBER,
+    )
+    if counted:
         return
     row = ApiToken.objects.filter(pk=token.pk).first()
     if row is None:
@@ -64,6 +65,25 @@ def count_request(token: ApiToken, *, writes: bool, now: float | None = None) ->
     if quota and row.day == moment.date() and row.day_requests >= quota:
         raise _quota_used(quota, moment)
     raise _too_fast(rate, getattr(row, field) + WINDOW / rate / 2 - WINDOW - now)
+
+
+def _counted(field: str) -> PreparedUpdate:
+    """One more request of the kind that `field` is about, if there is room for it."""
+    return PreparedUpdate(
+        lambda given: ApiToken.objects.filter(
+            Q(day=None) | ~Q(day=given.today) | Q(day_requests__lt=given.quota),
+            **{"pk": given.token, f"{field}__lte": given.latest},
+        ),
+        lambda given: {
+            "last_used_at": given.moment,
+            "day_requests": Case(When(day=given.today, then=F("day_requests") + 1), default=1),
+            "day": given.today,
+            field: Greatest(F(field), given.now) + given.step,
+        },
+    )
+
+
+_COUNTED = {field: _counted(field) for field in ("reads_until", "writes_until")}
 
 
 class TokenThrottle(BaseThrottle):
