@@ -29,6 +29,7 @@ from harness.events import Event as EventValue
 from harness.patterns import input_hash
 from harness.policy import UNKNOWN
 from harness.rules import AskTerms
+from jobs.prepared import Prepared
 
 from . import audit, handouts
 from .deciders import may_be_asked
@@ -36,6 +37,12 @@ from .models import Approval, ApprovalDecision, Conversation, Event
 from .policyrules import root_of
 from .touches import touched_by
 from .webhooks import outbox
+
+_WAITING = Prepared(
+    lambda given: Approval.objects.filter(
+        conversation=given.conversation, state=Approval.State.PENDING
+    ).select_related("conversation")
+)
 
 changed = Signal()
 """Sent with `approval` whenever one was opened, voted on, assigned or closed, inside the transaction:
@@ -237,8 +244,9 @@ def _settle(conversation: Conversation, row: Event, answer: UserToolConfirmation
 
 def _cancel(conversation: Conversation, except_for: Collection[str] = ()) -> None:
     """Nobody needs an answer any more: the call was answered otherwise or is given up."""
-    waiting = Approval.objects.filter(conversation=conversation, state=Approval.State.PENDING)
-    for held in waiting.exclude(call_uid__in=except_for).select_related("conversation"):
+    for held in _WAITING.all(conversation=conversation.pk):
+        if held.call_uid in except_for:
+            continue
         held.state = Approval.State.CANCELLED
         held.closed_at = timezone.now()
         held.save(update_fields=["state", "closed_at"])

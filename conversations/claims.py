@@ -20,7 +20,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from jobs.metrics import RUNS_LOST
-from jobs.prepared import Prepared
+from jobs.prepared import Prepared, PreparedUpdate
 
 from . import activations, logsql, seats
 from .models import Activation, Conversation, Run, Wake
@@ -40,6 +40,15 @@ _HELD = Prepared(
         .only("owner_id", "organisation_id", "parent_id")
         .filter(pk=given.pk)
     )
+)
+_RELEASED = PreparedUpdate(
+    lambda given: Run.objects.filter(pk=given.pk, state=Run.State.RUNNING),
+    lambda given: {
+        "state": given.state,
+        "stop_reason": given.stop_reason,
+        "error": given.error,
+        "ended_at": Now(),
+    },
 )
 
 
@@ -104,12 +113,11 @@ def release(
     step: Activation.Step = Activation.Step.ACKED,
 ) -> bool:
     """Give the conversation back; False when it was lost before. `step` is for the journal."""
-    held = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING)
     state = Run.State.FAILED if error else Run.State.RESTED
     with transaction.atomic():
         seats.hold_line(run.conversation)
-        given = held.update(
-            state=state, stop_reason=stop_reason, error=error[:2000], ended_at=Now()
+        given = _RELEASED.run(
+            pk=run.pk, state=state.value, stop_reason=stop_reason, error=error[:2000]
         )
         if given:
             # The kind of an error, not its words: those may hold what people wrote.

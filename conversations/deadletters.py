@@ -54,6 +54,9 @@ _LAST = Prepared(
         .values_list("state")[:1]
     )
 )
+_UNSETTLED = Prepared(
+    lambda given: DeadLetter.objects.unsettled().filter(conversation=given.conversation)
+)
 
 
 def _codes(kind: type[errors.ProviderError]) -> Iterator[str]:
@@ -113,7 +116,7 @@ def _keep(conversation: Conversation, row: Event, details: StopDetails) -> None:
     attempts = failed.calls
     if details.code == RUN_LOST:
         attempts = max(attempts, settings.AGENTSITE_LOST_RUNS)
-    held = DeadLetter.objects.unsettled().filter(conversation=conversation).first()
+    held = _UNSETTLED.first(conversation=conversation.pk)
     if held is None:
         DeadLetter.objects.create(conversation=conversation, attempts=attempts, **found)
         return
@@ -124,7 +127,7 @@ def _keep(conversation: Conversation, row: Event, details: StopDetails) -> None:
 
 
 def _settle(conversation: Conversation) -> None:
-    held = DeadLetter.objects.unsettled().filter(conversation=conversation).first()
+    held = _UNSETTLED.first(conversation=conversation.pk)
     if held is None:
         return
     retry = (

@@ -7,14 +7,15 @@ anybody adds, what others begin with stays. Setting them is `actions.preferences
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Literal, TypeVar
 
 from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from harness.errors import Invalid
+from jobs.prepared import Given, Prepared
 
 from .models import Agent, Defaults, Environment, Preference
 from .seeds import AGENTS
@@ -24,8 +25,7 @@ T = TypeVar("T", Agent, Environment)
 
 def default_agent(user: User, organisation: Organisation) -> Agent:
     """Raises Invalid where no agent is on offer."""
-    offered = Agent.objects.visible_to(user).usable_in(organisation).on_offer()
-    agent = _chosen(offered.select_related("current"), "agent", user, organisation)
+    agent = _chosen(_AGENTS, user, organisation)
     if agent is None:
         raise Invalid(
             _("There is no agent to work with."),
@@ -37,8 +37,7 @@ def default_agent(user: User, organisation: Organisation) -> Agent:
 
 def default_environment(user: User, organisation: Organisation) -> Environment:
     """Raises Invalid where no environment is on offer."""
-    offered = Environment.objects.visible_to(user).usable_in(organisation).on_offer()
-    environment = _chosen(offered, "environment", user, organisation)
+    environment = _chosen(_ENVIRONMENTS, user, organisation)
     if environment is None:
         raise Invalid(
             _("There is no environment to work in."),
@@ -48,29 +47,72 @@ def default_environment(user: User, organisation: Organisation) -> Environment:
     return environment
 
 
-def _chosen(
-    offered: QuerySet[T],
-    kind: Literal["agent", "environment"],
-    user: User,
-    organisation: Organisation,
-) -> T | None:
+class _Kind(Generic[T]):
+    """What may be asked for of agents, or of environments."""
+
+    def __init__(
+        self,
+        column: Literal["agent", "environment"],
+        shipped: Iterable[str],
+        offered: Callable[[Any, Any], QuerySet[T]],
+    ) -> None:
+        self.shipped = list(shipped)
+        """By the names they were installed under, in our order."""
+
+        def on_offer(given: Given) -> QuerySet[T]:
+            return offered(given.user, given.organisation)
+
+        self.by_key: Prepared[T] = Prepared(lambda given: on_offer(given).filter(pk=given.pk))
+        self.by_seed: Prepared[T] = Prepared(
+            lambda given: on_offer(given).filter(seed_name=given.name)
+        )
+        self.oldest: Prepared[T] = Prepared(
+            lambda given: on_offer(given).order_by(
+                F("organisation_id").asc(nulls_first=True), "pk"
+            )[:1]
+        )
+        self.own = Prepared(
+            lambda given: Preference.objects.filter(user=given.user).values_list(
+                f"default_{column}_id"
+            )
+        )
+        self.common = Prepared(
+            lambda given: (
+                Defaults.objects.filter(Q(organisation=given.organisation) | Q(organisation=None))
+                .order_by(F("organisation_id").asc(nulls_last=True))
+                .values_list(f"{column}_id")
+            )
+        )
+
+
+_AGENTS: _Kind[Agent] = _Kind(
+    "agent",
+    AGENTS,
+    lambda user, organisation: (
+        Agent.objects.visible_to(user).usable_in(organisation).on_offer().select_related("current")
+    ),
+)
+_ENVIRONMENTS: _Kind[Environment] = _Kind(
+    "environment",
+    ["default"],
+    lambda user, organisation: (
+        Environment.objects.visible_to(user).usable_in(organisation).on_offer()
+    ),
+)
+
+
+def _chosen(kind: _Kind[T], user: User, organisation: Organisation) -> T | None:
+    here = {"user": user.pk, "organisation": organisation.pk}
     for pk in _wanted(kind, user, organisation):
-        if found := offered.filter(pk=pk).first():
+        if found := kind.by_key.first(pk=pk, **here):
             return found
-    # The ones that were installed, in our order; then the oldest. None of them is anybody's newest.
-    shipped = list(AGENTS) if kind == "agent" else ["default"]
-    for name in shipped:
-        if found := offered.filter(seed_name=name).first():
+    for name in kind.shipped:
+        if found := kind.by_seed.first(name=name, **here):
             return found
-    shared_first = F("organisation_id").asc(nulls_first=True)
-    return offered.order_by(shared_first, "pk").first()
+    # None of them is anybody's newest.
+    return kind.oldest.first(**here)
 
 
-def _wanted(
-    kind: Literal["agent", "environment"], user: User, organisation: Organisation
-) -> Iterator[int]:
-    own = Preference.objects.filter(user=user).values_list(f"default_{kind}_id", flat=True)
-    yield from (pk for pk in own if pk)
-    rows = Defaults.objects.filter(Q(organisation=organisation) | Q(organisation=None))
-    rows = rows.order_by(F("organisation_id").asc(nulls_last=True))
-    yield from (pk for pk in rows.values_list(f"{kind}_id", flat=True) if pk)
+def _wanted(kind: _Kind[T], user: User, organisation: Organisation) -> Iterator[int]:
+    yield from (pk for (pk,) in kind.own.all(user=user.pk) if pk)
+    yield from (pk for (pk,) in kind.common.all(organisation=organisation.pk) if pk)

@@ -32,8 +32,12 @@ def has_left(conversation: Conversation) -> bool:
     """Whether nobody is there any more for whom an agent might work."""
     return not (
         conversation.owner.is_active
-        and _MEMBER.exists(organisation=conversation.organisation_id, user=conversation.owner_id)
+        and is_member(conversation.owner_id, conversation.organisation_id)
     )
+
+
+def is_member(user_id: int, organisation_id: int) -> bool:
+    return _MEMBER.exists(organisation=organisation_id, user=user_id)
 
 
 def stop_of_member(user_id: int, organisation_id: int) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs
 import structlog
 from asgiref.sync import sync_to_async
 from channels.consumer import get_handler_name
+from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import HttpRequest
@@ -92,6 +93,11 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         """Without channels' own look after database connections, for which every frame would wait for
         the one thread that all synchronous views share. Our threads look after theirs."""
         await getattr(self, get_handler_name(message))(message)
+
+    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
+        """The same: channels' own looks after connections once more at the end."""
+        await self.disconnect(message["code"])
+        raise StopConsumer
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self._ready:

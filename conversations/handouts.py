@@ -22,9 +22,14 @@ from harness.events import (
     UserToolResult,
 )
 from harness.events import Event as EventValue
+from jobs.prepared import Prepared
 
 from .hub import hub
 from .models import Conversation, Event, HandedCall, WorkItem
+
+_HANDED = Prepared(
+    lambda given: HandedCall.objects.filter(conversation=given.conversation).values_list("pk")[:1]
+)
 
 
 def project(conversation: Conversation, row: Event, event: EventValue) -> None:
@@ -47,7 +52,8 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
                 call_uid__in=calls
             ).delete()
         case SessionStatusIdle() | SessionStatusTerminated():
-            if HandedCall.objects.filter(conversation=conversation).delete()[0]:
+            if _HANDED.exists(conversation=conversation.pk):
+                HandedCall.objects.filter(conversation=conversation).delete()
                 _drop_queued(conversation)
         case _:
             pass

@@ -57,12 +57,12 @@ from harness.events import (
 )
 from harness.events import Event as EventValue
 from harness.history import Entry
-from jobs.prepared import Prepared
+from jobs.prepared import Prepared, PreparedUpdate
 
 from . import approvals, budgets, budgetstops, deadletters, delays, handouts, logsql
 from .counting import count_error
 from .hub import hub
-from .models import Conversation, Event, PartialBlock, Run
+from .models import Conversation, Event, Run
 from .search import index_edited, index_event
 from .spending import record_request_end
 from .webhooks import outbox
@@ -111,8 +111,22 @@ _AFTER = Prepared(
 _SENT_BEFORE = Prepared(
     lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
 )
-
-_WAKERS = ("x.background_finished", "x.wake_due")
+_WAKING = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation,
+        type__in=("x.background_finished", "x.wake_due"),
+        processed_at=None,
+    ).values_list("pk")[:1]
+)
+_HANDLED = PreparedUpdate(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation,
+        processed_at=None,
+        type__in=(given.one, given.other),
+        seq__lt=given.before,
+    ),
+    lambda given: {"processed_at": given.now},
+)
 
 
 def append(
@@ -307,7 +321,7 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
             delays.ask(conversation, row, event)
         case AgentMessage():
             conversation.message_count += 1
-            PartialBlock.objects.filter(uid=row.uid).delete()
+            logsql.drop_partial(row.uid)
             index_event(row)
         case InputTaken():
             messages = _mark_processed(conversation, event.event_ids)
@@ -370,8 +384,7 @@ def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:
 
 def _something_wakes(conversation: Conversation) -> bool:
     """Whether a wake has come due, or a background command has ended, and no turn has taken it in."""
-    wakers = Event.objects.filter(conversation=conversation, type__in=_WAKERS)
-    return wakers.filter(processed_at=None).exists()
+    return _WAKING.exists(conversation=conversation.pk)
 
 
 def _mark_processed(conversation: Conversation, uids: Sequence[str]) -> int:
@@ -383,9 +396,12 @@ def _mark_processed(conversation: Conversation, uids: Sequence[str]) -> int:
 def _mark_handled(conversation: Conversation, rest: SessionStatusIdle, *, before: int) -> None:
     """At a rest every answer to a call that came before it has been heeded, and every interrupt as
     well, unless the turn only waits for a person and is still to be ended."""
-    handled = ["user.tool_confirmation"]
-    if not isinstance(rest.stop_reason, RequiresAction):
-        handled.append("user.interrupt")
-    Event.objects.filter(
-        conversation=conversation, processed_at=None, type__in=handled, seq__lt=before
-    ).update(processed_at=timezone.now())
+    answers, interrupts = "user.tool_confirmation", "user.interrupt"
+    waits = isinstance(rest.stop_reason, RequiresAction)
+    _HANDLED.run(
+        conversation=conversation.pk,
+        one=answers,
+        other=answers if waits else interrupts,
+        before=before,
+        now=timezone.now(),
+    )

@@ -254,6 +254,12 @@ def keep_partials(partials: Sequence[NewPartial], *, at: datetime) -> None:
         cursor.executemany(_KEEP_PARTIAL, [(*partial, stamp) for partial in partials])
 
 
+def drop_partial(uid: str) -> None:
+    """Forget the text that was arriving: all of it is stored now."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {_PARTIALS} WHERE uid = %s", [uid])
+
+
 def mark_processed(conversation_id: int, uids: Sequence[str], *, at: datetime) -> list[str]:
     """Have these events wait no more. The types of those that did."""
     if not uids:

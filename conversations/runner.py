@@ -58,6 +58,11 @@ _LOADED = Prepared(
     ).filter(pk=given.pk)
 )
 
+_RESTED = Prepared(lambda given: Conversation.objects.filter(pk=given.pk))
+_OWES = Prepared(
+    lambda given: Conversation.objects.filter(pk=given.pk, owes_run=True).values_list("pk")
+)
+
 
 class ToolThreads:
     """Runs the plain tools of one run in the engine's tool threads, a few of them at a time, so that
@@ -237,15 +242,20 @@ def _load(conversation_id: int, run: Run) -> Loaded:
     if deadletters.is_poisoned(conversation_id):
         raise Poisoned
     _bring_due_wakes(conversation_id, run)
-    conversation = _LOADED.first(pk=conversation_id)
-    if conversation is None:
-        raise Conversation.DoesNotExist(f"There is no conversation {conversation_id}.")
+    conversation = _found(_LOADED, conversation_id)
     return (
         conversation,
         log.entries_after(conversation_id, 0),
         plan_kit(conversation),
         take_partials(conversation_id),
     )
+
+
+def _found(query: Prepared[Conversation], conversation_id: int) -> Conversation:
+    conversation = query.first(pk=conversation_id)
+    if conversation is None:
+        raise Conversation.DoesNotExist(f"There is no conversation {conversation_id}.")
+    return conversation
 
 
 def _is_interrupted(conversation_id: int) -> bool:
@@ -269,13 +279,13 @@ def _finish(conversation_id: int, run: Run, error: str, owed_nothing_at: int | N
         # What came in waits for something else, and that will call a run again.
         unchanged = Conversation.objects.filter(pk=conversation_id, last_seq=owed_nothing_at)
         unchanged.update(owes_run=False)
-    conversation = Conversation.objects.get(pk=conversation_id)
+    conversation = run.conversation = _found(_RESTED, conversation_id)
     step = activations.step_of(conversation, skipped=owed_nothing_at is not None)
     claims.release(run, stop_reason=conversation.stop_reason, error=error, step=step)
-    conversation.refresh_from_db(fields=["owes_run"])
+    owes_run = _OWES.exists(pk=conversation_id)
     put_off = delays.is_put_off(conversation_id) and not _is_interrupted(conversation_id)
     left = engine.draining and conversation.status == Conversation.Status.RUNNING
-    if left or (conversation.owes_run and not put_off and not error):
+    if left or (owes_run and not put_off and not error):
         wake(conversation_id)
 
 

@@ -10,14 +10,18 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.models import User
 from accounts.persons import charged_person
 from harness.events import SpanModelRequestEnd, SpanModelRequestStart
 from harness.messages import Usage as Tokens
+from jobs.prepared import Prepared
 
 from . import budgets, logsql
 from .counting import count_call
 from .models import Conversation, Run, Usage
 from .prices import cost_of, find_price
+
+_OWNER = Prepared(lambda given: User.objects.filter(pk=given.pk))
 
 
 def record_request_end(
@@ -35,7 +39,7 @@ def record_request_end(
         model_request_id=ended.model_request_start_id,
         organisation_id=conversation.organisation_id,
         user_id=conversation.owner_id,
-        charged_to_id=charged_person(conversation.owner, conversation.organisation_id),
+        charged_to_id=charged_person(_owner(conversation), conversation.organisation_id),
         server_keys=begun.server_keys,
         conversation=conversation,
         run=run,
@@ -56,3 +60,7 @@ def record_request_end(
     transaction.on_commit(partial(count_call, begun, ended))
     if begun.purpose == "main" and not ended.is_error:
         conversation.context_tokens = tokens.total_tokens
+
+
+def _owner(conversation: Conversation) -> User:
+    return _OWNER.first(pk=conversation.owner_id) or conversation.owner

@@ -124,7 +124,7 @@ class PreparedUpdate:
         here = connections[DEFAULT_DB_ALIAS]
         built = self._built.get(here.vendor)
         if built is None:
-            query = self._build(Given()).query.chain(UpdateQuery)
+            query: Any = self._build(Given()).query.chain(UpdateQuery)
             query.add_update_values(self._changes(Given()))
             built = self._built[here.vendor] = query.get_compiler(connection=here).as_sql()
         sql, parameters = built

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,6 +20,7 @@ from conversations import removals
 from conversations.actions.agents import check_provider
 from conversations.actions.naming import one_line
 from conversations.background import end_here
+from conversations.departures import is_member
 from conversations.hub import hub
 from conversations.log import append
 from conversations.models import (
@@ -39,6 +41,7 @@ from harness.events import SessionUpdated
 from harness.history import Entry
 from harness.ids import new_conversation_id
 from harness.modelfaults import read_as
+from jobs.prepared import Prepared
 
 TITLE_LIMIT = 200
 """Characters; the width of the column."""
@@ -49,6 +52,29 @@ OVERRIDABLE = frozenset(
 for tools may only be added to the agent's, and only such as allow less."""
 OFFERS_NAMED = 20
 """How many choices an error lists before it stops."""
+
+
+def _agents(user: Any, organisation: Any) -> QuerySet[Agent]:
+    offered = Agent.objects.visible_to(user).usable_in(organisation).on_offer()
+    return offered.select_related("current")
+
+
+def _environments(user: Any, organisation: Any) -> QuerySet[Environment]:
+    return Environment.objects.visible_to(user).usable_in(organisation).on_offer()
+
+
+_AGENT = Prepared(lambda given: _agents(given.user, given.organisation).filter(uid=given.wanted))
+_AGENTS = Prepared(
+    lambda given: _agents(given.user, given.organisation).filter(name=given.wanted)[: SHOWN + 1]
+)
+_ENVIRONMENT = Prepared(
+    lambda given: _environments(given.user, given.organisation).filter(uid=given.wanted)
+)
+_ENVIRONMENTS = Prepared(
+    lambda given: _environments(given.user, given.organisation).filter(name=given.wanted)[
+        : SHOWN + 1
+    ]
+)
 
 
 def create_conversation(
@@ -74,7 +100,7 @@ def create_conversation(
     not the actor's, Invalid for an agent or an environment that is not on offer there, for an unknown
     switch or override and for too long a title; each lists what may be given.
     """
-    if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
+    if not is_member(actor.pk, organisation.pk):
         raise NotFound(_("There is no such organisation."))
     if parent is not None and not Conversation.objects.visible_to(actor).contains(parent):
         raise NotFound(_("There is no such conversation."))
@@ -110,12 +136,10 @@ def find_agent(*, actor: User, organisation: Organisation, wanted: str, name: st
     Raises Invalid naming what is on offer, or the ids of those that share the name. `name` is what
     to call it in that error.
     """
-    offered = Agent.objects.visible_to(actor).usable_in(organisation).on_offer()
-    read = offered.select_related("current")
-    agent = read.filter(uid=wanted).first() or only_one(
-        read.filter(name=wanted)[: SHOWN + 1], wanted=wanted, field="agent"
-    )
+    here = {"user": actor.pk, "organisation": organisation.pk, "wanted": wanted}
+    agent = _AGENT.first(**here) or only_one(_AGENTS.all(**here), wanted=wanted, field="agent")
     if agent is None:
+        offered = _agents(actor, organisation)
         raise Invalid(
             _("The agent “%(name)s” is not on offer.") % {"name": name or wanted},
             field="agent",
@@ -128,11 +152,12 @@ def find_environment(
     *, actor: User, organisation: Organisation, wanted: str, name: str = ""
 ) -> Environment:
     """The environment on offer in `organisation`, as `find_agent` finds an agent."""
-    offered = Environment.objects.visible_to(actor).usable_in(organisation).on_offer()
-    environment = offered.filter(uid=wanted).first() or only_one(
-        offered.filter(name=wanted)[: SHOWN + 1], wanted=wanted, field="environment"
+    here = {"user": actor.pk, "organisation": organisation.pk, "wanted": wanted}
+    environment = _ENVIRONMENT.first(**here) or only_one(
+        _ENVIRONMENTS.all(**here), wanted=wanted, field="environment"
     )
     if environment is None:
+        offered = _environments(actor, organisation)
         raise Invalid(
             _("The environment “%(name)s” is not on offer.") % {"name": name or wanted},
             field="environment",

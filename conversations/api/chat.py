@@ -15,6 +15,7 @@ from conversations.decisions import require_decider, switches_off
 from conversations.defaults import default_agent, default_environment
 from conversations.fieldnames import written
 from conversations.models import Agent
+from jobs.prepared import Prepared
 
 from .base import ApiView
 from .bodies import read_body
@@ -28,6 +29,16 @@ FEATURES = {
     "enable_approval": "approval",
     "enable_plan_mode": "plan_mode",
 }
+
+_SHIPPED = Prepared(
+    lambda given: (
+        Agent.objects.visible_to(given.user)
+        .usable_in(given.organisation)
+        .on_offer()
+        .select_related("current")
+        .filter(seed_name=given.name)
+    )
+)
 
 
 class ChatView(ApiView):
@@ -74,15 +85,9 @@ class ChatView(ApiView):
         """A preset by the id or name it has here, or by the name it was shipped under."""
         if not wanted:
             return default_agent(self.actor, self.organisation)
-        wanted = wanted.replace("\0", "")
-        offered = Agent.objects.visible_to(self.actor).usable_in(self.organisation).on_offer()
-        shipped = offered.filter(seed_name=wanted).first()
-        return find_agent(
-            actor=self.actor,
-            organisation=self.organisation,
-            wanted=shipped.uid if shipped else wanted,
-            name=shipped.name if shipped else "",
-        )
+        wanted, where = wanted.replace("\0", ""), self.organisation
+        shipped = _SHIPPED.first(user=self.actor.pk, organisation=where.pk, name=wanted)
+        return shipped or find_agent(actor=self.actor, organisation=where, wanted=wanted)
 
 
 def _overrides(values: dict[str, Any]) -> dict[str, Any]:

@@ -283,8 +283,8 @@ def _plan_in_words(
 
 def open_questions(conversation: Conversation) -> tuple[str, Sequence[CallFacts]]:
     """The id of the request that waits for a person, and its calls that nobody answered yet."""
-    rest = _last_rest(conversation)
-    if rest is None or not conversation.waits_for_person:
+    rest = _last_rest(conversation) if conversation.waits_for_person else None
+    if rest is None:
         return "", ()
     asked = _asked(conversation, rest.uid)
     return rest.uid, [call for call in asked if call.custom or _waiting(conversation, call)]

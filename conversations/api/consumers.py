@@ -25,8 +25,10 @@ from conversations.following import FollowingConsumer, Gone, after_in, in_thread
 from conversations.hub import Delta
 from conversations.joining import Joining
 from conversations.models import Conversation, Event
+from conversations.models.conversation import ConversationQuerySet
 from conversations.socketframes import Refused
 from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
+from jobs.prepared import Given, Prepared
 
 from . import incoming, visitors
 from .commands import act, open_questions, scope_of
@@ -58,6 +60,17 @@ class Batch:
     last: int = 0
     """The last event of the log when it was read."""
 
+
+def _visible(given: Given) -> ConversationQuerySet:
+    found = Conversation.objects.visible_to(given.user).filter(uid=given.uid)
+    return found.select_related("agent_version", "owner", "organisation")
+
+
+_VISIBLE = Prepared(_visible)
+_VISIBLE_THERE = Prepared(lambda given: _visible(given).filter(organisation=given.organisation))
+_AFTER = Prepared(
+    lambda given: Event.objects.filter(conversation__uid=given.uid).after(given.seq)[:EVENTS_A_READ]
+)
 
 _joining: Joining[Batch] = Joining(in_thread)
 
@@ -140,10 +153,11 @@ class ChatConsumer(FollowingConsumer):
 
     async def _enter(self, look: Look) -> None:
         self._look = look
-        await self._in_thread(self._count_entry)
+        if not self._fresh:  # else with the first read, which is then nobody else's
+            await self._in_thread(self._count_entry)
         await self.begin()
 
-    def _count_entry(self) -> None:
+    def _count_entry(self) -> Visitor:
         """In a thread. Raises `Gone`."""
         visitor = self._visitor()
         if visitor.caller is not None:
@@ -151,6 +165,7 @@ class ChatConsumer(FollowingConsumer):
                 count_request(visitor.caller.token, writes=False)
             except TooMany as problem:
                 raise Gone(_declined(problem), incoming.CLOSED_UNAUTHORISED) from None
+        return visitor
 
     def _give_up(self) -> None:
         self._waiting = None
@@ -178,14 +193,11 @@ class ChatConsumer(FollowingConsumer):
         return visitor
 
     def _conversation(self, visitor: Visitor) -> Conversation:
-        found = (
-            Conversation.objects.visible_to(visitor.user)
-            .select_related("agent_version", "owner", "organisation")
-            .filter(uid=self._uid)
-        )
-        if visitor.organisation is not None:
-            found = found.filter(organisation=visitor.organisation)
-        conversation = found.first()
+        who, where = visitor.user.pk, visitor.organisation
+        if where is None:
+            conversation = _VISIBLE.first(user=who, uid=self._uid)
+        else:
+            conversation = _VISIBLE_THERE.first(user=who, uid=self._uid, organisation=where.pk)
         if conversation is None:
             said = error(
                 NotFound.code,
@@ -206,12 +218,11 @@ class ChatConsumer(FollowingConsumer):
         return await _joining.read(key, self._read_in_language)
 
     def read(self) -> Batch:
-        visitor = self._visitor()
         if self._fresh:
-            return self._begin_now(self._conversation(visitor))
+            return self._begin_now(self._conversation(self._count_entry()))
+        visitor = self._visitor()
         # Before the conversation: what is said of its switches must not be older than the events.
-        events = Event.objects.filter(conversation__uid=self._uid)
-        rows = list(events.after(self._seen)[:EVENTS_A_READ])
+        rows = _AFTER.all(uid=self._uid, seq=self._seen)
         conversation = self._conversation(visitor)
         if self._seen > conversation.last_seq:
             said = error(

@@ -28,6 +28,7 @@ from harness.events import (
     SpanModelRequestStart,
     UserToolConfirmation,
 )
+from jobs.prepared import Prepared
 from tools_app.workspace import Workspace, workspace_for
 
 from .incoming import Frame
@@ -44,6 +45,27 @@ ABOUT_QUESTIONS = (
 )
 FILES_IN_FRAME = 200
 """Files that a terminal frame lists; `GET /api/workspace/files` pages through all of them."""
+
+_REQUESTS = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation,
+        type__in=("span.model_request_start", "span.model_request_end"),
+        seq__gt=given.after,
+        seq__lt=given.before,
+    ).order_by("seq")
+)
+_BEGINNINGS = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation,
+        type__in=("x.input_taken", "x.retry_requested"),
+        seq__lt=given.before,
+    ).order_by("-seq")[:20]
+)
+_TRACE = Prepared(
+    lambda given: ModelTrace.objects.filter(
+        conversation=given.conversation, model_request_id=given.request
+    )
+)
 
 
 def effort_of(conversation: Conversation) -> str:
@@ -89,12 +111,7 @@ class TableFacts:
 
     def usage(self, rest: Told) -> Frame:
         began = self._turn_began(rest.seq)
-        spans = Event.objects.filter(
-            conversation=self._conversation,
-            type__in=("span.model_request_start", "span.model_request_end"),
-            seq__gt=began,
-            seq__lt=rest.seq,
-        ).order_by("seq")
+        spans = _REQUESTS.all(conversation=self._conversation.pk, after=began, before=rest.seq)
         purposes: dict[str, str] = {}
         prompt = output = last = 0
         for row in spans:
@@ -206,11 +223,11 @@ class TableFacts:
 
     def _turn_began(self, seq: int) -> int:
         """The number of the event that began the turn which was under way at `seq`."""
-        begins = self._before(seq).filter(type__in=("x.input_taken", "x.retry_requested"))
-        for row in begins.order_by("-seq").iterator(chunk_size=20):
-            value = row.value
-            if not (isinstance(value, InputTaken) and value.steered):
-                return int(row.seq)
+        while rows := _BEGINNINGS.all(conversation=self._conversation.pk, before=seq):
+            for row in rows:
+                value, seq = row.value, row.seq
+                if not (isinstance(value, InputTaken) and value.steered):
+                    return int(seq)
         return 0
 
     def _seq_of(self, request_id: str) -> int:
@@ -218,9 +235,7 @@ class TableFacts:
         return int(found or 0)
 
     def _trace(self, request_id: str) -> ModelTrace | None:
-        return ModelTrace.objects.filter(
-            conversation=self._conversation, model_request_id=request_id
-        ).first()
+        return _TRACE.first(conversation=self._conversation.pk, request=request_id)
 
     def _known_secrets(self) -> list[str]:
         owner, organisation = self._conversation.owner, self._conversation.organisation

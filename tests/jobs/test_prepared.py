@@ -9,11 +9,13 @@ from datetime import timedelta
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Greatest
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
-from accounts.models import Membership, Organisation, Role, User
-from jobs.prepared import Prepared
+from accounts.models import ApiToken, Membership, Organisation, Role, User
+from jobs.prepared import Prepared, PreparedUpdate
 
 MEMBERS = Prepared(
     lambda given: (
@@ -30,6 +32,17 @@ NAMES = Prepared(
     lambda given: (
         User.objects.filter(memberships__role=given.role).order_by("-username")
     ).values_list("username", "is_active", "date_joined")[:2]
+)
+
+PROMOTED = PreparedUpdate(
+    lambda given: Membership.objects.filter(
+        created_at__lt=given.moment, organisation=given.organisation, role=given.old
+    ),
+    lambda given: {"role": given.new, "created_at": Greatest(F("created_at"), given.at_least)},
+)
+COUNTED = PreparedUpdate(
+    lambda given: ApiToken.objects.filter(Q(day=None) | ~Q(day=given.today)),
+    lambda given: {"day": given.today, "day_requests": F("day_requests") + given.more},
 )
 
 
@@ -110,6 +123,28 @@ def test_what_a_thread_asked_with_ends_with_the_thread(team: Organisation):
     asking.join()
     gc.collect()
     assert [connection() for connection in used] == [None]
+
+
+def test_an_update_changes_the_rows_that_are_meant_and_says_how_many_there_were(team: Organisation):
+    before, later = timezone.now(), timezone.now() + timedelta(hours=1)
+    given = {"organisation": team.pk, "new": Role.REVIEWER.value, "at_least": later}
+    assert PROMOTED.run(moment=before, old=Role.MEMBER.value, **given) == 2
+    changed = Membership.objects.filter(role=Role.REVIEWER).order_by("user__username")
+    assert [row.user.username for row in changed] == ["bob", "carol"]
+    assert {row.created_at for row in changed} == {later}
+    assert PROMOTED.run(moment=before, old=Role.MEMBER.value, **given) == 0
+    assert Membership.objects.get(user__username="alice").role == Role.OWNER
+
+
+def test_an_update_compares_days_as_the_queryset_does(team: Organisation):
+    alice = User.objects.get(username="alice")
+    token = ApiToken.objects.create(user=alice, organisation=team, digest="d", token_key="k")
+    today = timezone.now().date()
+    assert COUNTED.run(today=today, more=2) == 1
+    assert COUNTED.run(today=today, more=2) == 0
+    assert COUNTED.run(today=today + timedelta(days=1), more=3) == 1
+    token.refresh_from_db()
+    assert (token.day, token.day_requests) == (today + timedelta(days=1), 5)
 
 
 def test_a_value_that_is_not_given_is_an_error(team: Organisation):
