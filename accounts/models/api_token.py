@@ -24,7 +24,7 @@ SECRET_PREFIX = "ags_"  # noqa: S105 - how every secret begins, so that scanners
 
 
 class TokenScope(models.TextChoices):
-    """What a token may be used for. None implies another."""
+    """What a token may be used for. None implies another. Rows may hold older ones, which open nothing."""
 
     CONVERSATIONS_READ = "conversations:read", _("Read conversations")
     CONVERSATIONS_WRITE = "conversations:write", _("Start and continue conversations")
@@ -32,7 +32,6 @@ class TokenScope(models.TextChoices):
     AGENTS_MANAGE = "agents:manage", _("Manage agents and environments")
     SKILLS_MANAGE = "skills:manage", _("Manage skills")
     VAULTS_MANAGE = "vaults:manage", _("Manage one's own vaults")
-    MCP = "mcp", _("Connect MCP clients")
     ADMIN = "admin", _("Administer the organisation")
 
 

@@ -89,7 +89,7 @@ def test_everything_about_members_is_told_with_who_did_it(alice, acme, bob):
 def test_everything_about_keys_is_told_and_no_secret(alice, acme):
     robot = service_accounts.create_service_account(actor=alice, organisation=acme, name="Nightly")
     issued = tokens.create_token(
-        actor=alice, organisation=acme, name="ci", scopes=["mcp"], user=robot
+        actor=alice, organisation=acme, name="ci", scopes=["conversations:read"], user=robot
     )
     replaced = tokens.rotate_token(actor=alice, token=issued.token)
     tokens.revoke_token(actor=alice, token=replaced.token)
@@ -142,7 +142,9 @@ def test_who_reviews_reads_it_and_mallory_does_not(alice, acme, bob, mallory):
 
 
 def test_a_changed_password_is_told_and_ends_no_token(alice, acme, client_of):
-    issued = tokens.create_token(actor=alice, organisation=acme, name="ci", scopes=["mcp"])
+    issued = tokens.create_token(
+        actor=alice, organisation=acme, name="ci", scopes=["conversations:read"]
+    )
     values = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     assert client_of(alice).post(reverse("account_change_password"), values).status_code == 302
     assert last().action == "password_changed"
@@ -151,8 +153,12 @@ def test_a_changed_password_is_told_and_ends_no_token(alice, acme, client_of):
 
 def test_a_password_reset_by_mail_is_told_and_ends_every_token(alice, acme, elsewhere, mallory):
     for organisation in (acme, organisations.create_organisation(actor=alice, name="Second")):
-        tokens.create_token(actor=alice, organisation=organisation, name="ci", scopes=["mcp"])
-    hers = tokens.create_token(actor=mallory, organisation=elsewhere, name="x", scopes=["mcp"])
+        tokens.create_token(
+            actor=alice, organisation=organisation, name="ci", scopes=["conversations:read"]
+        )
+    hers = tokens.create_token(
+        actor=mallory, organisation=elsewhere, name="x", scopes=["conversations:read"]
+    )
     client = Client()
     client.post(reverse("account_reset_password"), {"email": alice.email})
     [link] = re.findall(r"http://testserver(/\S+)", str(mail.outbox[-1].body))

@@ -42,7 +42,9 @@ def browser(alice, acme, client_of):
 
 def test_a_session_alone_makes_no_token(alice, acme, client_of):
     client = client_of(alice)
-    token = create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"]).token
+    token = create_token(
+        actor=alice, organisation=acme, name="x", scopes=["conversations:read"]
+    ).token
     for address, values in (
         (PAGE, asked(acme)),
         (f"{PAGE}{token.uid}/rotate/", shown(acme, hours="0")),
@@ -133,7 +135,9 @@ def test_bob_is_offered_neither_administration_nor_service_accounts(bob, acme, c
 def test_mallory_finds_neither_token_nor_service_account(
     alice, acme, mallory, elsewhere, client_of
 ):
-    token = create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"]).token
+    token = create_token(
+        actor=alice, organisation=acme, name="x", scopes=["conversations:read"]
+    ).token
     robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
     browser = confirmed(client_of(mallory))
     for address in (
@@ -153,7 +157,12 @@ def test_an_operator_makes_a_token_in_the_admin_for_a_service_account(
 ):
     robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
     browser = client_of(staff)
-    values = {"name": "ci", "organisation": acme.pk, "user": robot.pk, "scopes": ["mcp"]}
+    values = {
+        "name": "ci",
+        "organisation": acme.pk,
+        "user": robot.pk,
+        "scopes": ["conversations:read"],
+    }
     answer = browser.post(reverse("admin:accounts_apitoken_add"), values)
     caller = caller_with(secret_in(answer))
     assert caller is not None
@@ -162,7 +171,12 @@ def test_an_operator_makes_a_token_in_the_admin_for_a_service_account(
 
 
 def test_an_operator_makes_no_token_that_speaks_for_a_person(staff, alice, acme, client_of):
-    values = {"name": "ci", "organisation": acme.pk, "user": alice.pk, "scopes": ["mcp"]}
+    values = {
+        "name": "ci",
+        "organisation": acme.pk,
+        "user": alice.pk,
+        "scopes": ["conversations:read"],
+    }
     answer = client_of(staff).post(reverse("admin:accounts_apitoken_add"), values)
     assert answer.status_code == 200
     assert not ApiToken.objects.exists()
@@ -170,7 +184,9 @@ def test_an_operator_makes_no_token_that_speaks_for_a_person(staff, alice, acme,
 
 def test_an_operator_replaces_and_revokes_in_the_admin(staff, alice, acme, client_of):
     robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
-    token = create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"], user=robot).token
+    token = create_token(
+        actor=alice, organisation=acme, name="x", scopes=["conversations:read"], user=robot
+    ).token
     browser = client_of(staff)
     address = reverse("admin:accounts_apitoken_replace", args=[token.pk])
     assert browser.get(address).status_code == 200
@@ -188,7 +204,9 @@ def test_an_operator_replaces_and_revokes_in_the_admin(staff, alice, acme, clien
 
 
 def test_staff_who_operate_nothing_reach_no_token_in_the_admin(alice, acme, client_of, db):
-    token = create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"]).token
+    token = create_token(
+        actor=alice, organisation=acme, name="x", scopes=["conversations:read"]
+    ).token
     helper = User.objects.create_user("helper", is_staff=True)
     browser = client_of(helper)
     for name, arguments in (

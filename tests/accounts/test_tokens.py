@@ -96,11 +96,26 @@ def test_a_token_for_conversations_carries_no_powers_of_staff(staff, acme):
     assert powers == [(False, False), (True, True)]
 
 
+def test_a_scope_that_is_offered_no_more_is_refused_and_does_no_harm_where_it_stands(alice, acme):
+    with pytest.raises(Invalid) as refused:
+        create_token(actor=alice, organisation=acme, name="x", scopes=["mcp"])
+    assert refused.value.field == "scopes"
+
+    old = create_token(actor=alice, organisation=acme, name="x", scopes=[READ]).token
+    ApiToken.objects.filter(pk=old.pk).update(scopes=["mcp", READ])
+    old.refresh_from_db()
+
+    assert rotate_token(actor=alice, token=old).token.has_scope(READ)
+
+
 def test_scopes_come_in_one_order_and_once(alice, acme):
     issued = create_token(
-        actor=alice, organisation=acme, name="x", scopes=["mcp", READ, "mcp", "admin"]
+        actor=alice,
+        organisation=acme,
+        name="x",
+        scopes=["vaults:manage", READ, "vaults:manage", "admin"],
     )
-    assert issued.token.scopes == ["conversations:read", "mcp", "admin"]
+    assert issued.token.scopes == ["conversations:read", "vaults:manage", "admin"]
 
 
 @pytest.mark.parametrize(

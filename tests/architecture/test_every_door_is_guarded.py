@@ -13,6 +13,7 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
+from django.urls import resolve
 
 from accounts.actions.organisations import create_organisation
 from accounts.actions.tokens import create_token
@@ -155,6 +156,22 @@ def by_token(user: User, organisation: Organisation) -> Client:
         actor=user, organisation=organisation, name="program", scopes=TokenScope.values
     )
     return Client(headers={"Authorization": f"Bearer {issued.secret}"})
+
+
+def demanded_by(view: Any) -> set[TokenScope]:
+    """The scopes that a view of programs wants, by method."""
+    return {scope for scope in getattr(view, "scopes", {}).values() if scope is not None}
+
+
+@pytest.mark.django_db
+def test_every_scope_that_is_offered_opens_something(world):
+    demanded: set[TokenScope] = set()
+    for route in page_routes():
+        if route.pattern.startswith((*PROGRAMS, "api/")):
+            match: Any = resolve(route.address(values_for(route, world)).partition("?")[0])
+            demanded |= demanded_by(getattr(match.func, "cls", None) or match.func.view_class)
+
+    assert set(TokenScope) == demanded
 
 
 def programs_routes() -> list[Route]:

@@ -76,7 +76,7 @@ def _scope(scopes: tuple[str, ...], world: World) -> Got:
     return "; ".join([*shown, *([f"changed: {changed}"] if changed else [])])
 
 
-for _scopes in (("mcp",), ("approvals:decide",), ("skills:manage",)):
+for _scopes in (("approvals:decide",), ("skills:manage",)):
     attack(
         SUBJECT,
         f"all with a token of {_scopes[0]}",

@@ -41,11 +41,19 @@ def test_a_token_is_made_and_its_secret_stands_alone(alice, acme):
     [
         (["CI", "--user", "alice"], "needs a scope"),
         (["CI", "--user", "alice", "--scope", "everything"], "invalid choice"),
-        (["CI", "--user", "nobody", "--scope", "mcp"], "nobody"),
-        (["", "--user", "alice", "--scope", "mcp"], "name"),
-        (["CI", "--user", "alice", "--scope", "mcp", "--days", "0"], "--days"),
+        (["CI", "--user", "nobody", "--scope", "conversations:read"], "nobody"),
+        (["", "--user", "alice", "--scope", "conversations:read"], "name"),
+        (["CI", "--user", "alice", "--scope", "conversations:read", "--days", "0"], "--days"),
         (
-            ["CI", "--user", "alice", "--scope", "mcp", "--organisation", "Elsewhere"],
+            [
+                "CI",
+                "--user",
+                "alice",
+                "--scope",
+                "conversations:read",
+                "--organisation",
+                "Elsewhere",
+            ],
             "no such organisation",
         ),
     ],
