@@ -28,6 +28,16 @@ def dollars_of(units: int) -> Decimal:
     return units * SMALLEST
 
 
+def units_of_millionths(millionths: int) -> int:
+    """Of millionths of a US dollar, as programs say them."""
+    return millionths * 100
+
+
+def whole_millionths_of(units: int) -> int:
+    """Rounded up, so that nothing that was spent looks like nothing."""
+    return -(-units // 100)
+
+
 def rounded(dollars: Decimal) -> Decimal:
     """As a usage row keeps it, on every database."""
     return dollars.quantize(SMALLEST)

@@ -25,7 +25,8 @@ from harness.events import SpanModelRequestStart
 
 from . import budgetstops, logsql
 from .amounts import MONEY, amount_text, units_of
-from .models import Budget, BudgetPeriod, Conversation, Reservation, Usage
+from .models import Budget, BudgetPeriod, Conversation, Event, Reservation, Usage
+from .policyrules import root_of
 from .prices import worst_cost
 
 WARN_AT = 80
@@ -43,8 +44,7 @@ class CapReached(LimitReached):
         self, message: str, *, hint: str, period: BudgetPeriod, needed: int | None
     ) -> None:
         super().__init__(message, hint=hint)
-        self.period_id = period.pk
-        self.budget_id = period.budget_id
+        self.period = period
         self.needed = needed
         """What the call would have reserved; None when its model has no price."""
 
@@ -69,7 +69,9 @@ def reserve(
     tokens = begun.prompt_tokens_at_most + begun.output_tokens_at_most
     cost = worst_cost(begun) if any(each.unit == MONEY for each in budgets) else None
     by_need: dict[int, list[BudgetPeriod]] = defaultdict(list)
-    for period in _lock_periods(budgets, now, payer):
+    for period in _lock_periods(budgets, now, payer, root_of(conversation)):
+        if period.conversation_id == conversation.pk:
+            _begin_run(period, begun.turn)
         need = units_of(cost) if period.budget.unit == MONEY and cost is not None else tokens
         if period.budget.unit == MONEY and cost is None:
             if not settings.AGENTSITE_BUDGETS_ALLOW_UNPRICED:
@@ -119,7 +121,7 @@ def settle(conversation: Conversation, usage: Usage, *, now: datetime) -> None:
     counted = {reservation.period.budget_id for reservation in held.values()}
     others = [budget for budget in budgets if budget.pk not in counted]
     by_change: dict[tuple[int, int], list[BudgetPeriod]] = defaultdict(list)
-    for period in _lock_periods(others, now, payer, and_also=held):
+    for period in _lock_periods(others, now, payer, root_of(conversation), and_also=held):
         given_back = held[period.pk].amount if period.pk in held else 0
         by_change[given_back, _used(period.budget, usage, given_back)].append(period)
     for (given_back, used), periods in by_change.items():
@@ -181,6 +183,8 @@ def begin_period(budget: Budget, *, now: datetime) -> None:
 
     For a transaction that keeps usage rows from being written meanwhile.
     """
+    if budget.period == Budget.Period.RUN:
+        return  # each conversation's begins with its next call
     first = starts_on(budget.period, now)
     if budget.is_for_each:
         BudgetPeriod.objects.bulk_create(
@@ -288,11 +292,15 @@ def standings(
     found = list(budgets)
     if not found:
         return []
+    root = None if conversation is None else root_of(conversation)
     first = {budget.pk: starts_on(budget.period, now) for budget in found}
     rows = {
         (row.budget_id, row.starts_on): row
         for row in BudgetPeriod.objects.filter(
-            Q(user=None) | Q(user=person), budget__in=found, starts_on__in=set(first.values())
+            Q(user=None) | Q(user=person),
+            Q(conversation=None) | Q(conversation=root),
+            budget__in=found,
+            starts_on__in=set(first.values()),
         )
     }
     return [
@@ -327,6 +335,10 @@ def _name(budget: Budget, conversation: Conversation | None) -> str:
 
 def who_may_raise(budget: Budget) -> str:
     """What a person at the cap can do about it."""
+    if budget.period == Budget.Period.RUN:
+        return _(
+            "Send a message, or “Try again”: that begins another run. Whoever set the budget can raise it."
+        )
     match budget.scope:
         case Budget.Scope.DEPLOYMENT | Budget.Scope.PERSON:
             return _("An administrator of this server can raise it.")
@@ -367,13 +379,20 @@ def ends_on(period: str, now: datetime) -> date | None:
 
 
 def _lock_periods(
-    budgets: Sequence[Budget], now: datetime, payer: int, and_also: Collection[int] = ()
+    budgets: Sequence[Budget],
+    now: datetime,
+    payer: int,
+    root: int,
+    and_also: Collection[int] = (),
 ) -> list[BudgetPeriod]:
-    """The current periods of `budgets`, of those for each person `payer`'s, and those with the given
-    keys, locked, widest first."""
+    """The current periods of `budgets`, of those for each person `payer`'s, of those for each run that of
+    the conversation `root`, and those with the given keys, locked, widest first."""
     first = {budget.pk: starts_on(budget.period, now) for budget in budgets}
     wanted = Q(pk__in=list(and_also)) | Q(
-        Q(user=None) | Q(user=payer), budget__in=list(first), starts_on__in=set(first.values())
+        Q(user=None) | Q(user=payer),
+        Q(conversation=None) | Q(conversation=root),
+        budget__in=list(first),
+        starts_on__in=set(first.values()),
     )
 
     # A budget's own row is locked before the first period and never after one: who changes a limit
@@ -381,7 +400,7 @@ def _lock_periods(
     begun = set(BudgetPeriod.objects.filter(wanted).values_list("budget_id", "starts_on"))
     missing = {pk for pk, start in first.items() if (pk, start) not in begun}
     if missing:
-        _begin_periods(missing, first, payer)
+        _begin_periods(missing, first, payer, root)
     return [
         row
         for row in _locked(wanted)
@@ -389,8 +408,9 @@ def _lock_periods(
     ]
 
 
-def _begin_periods(missing: Collection[int], first: dict[int, date], payer: int) -> None:
-    """A new day or month has come: nothing is spent in it, and its limit is today's."""
+def _begin_periods(missing: Collection[int], first: dict[int, date], payer: int, root: int) -> None:
+    """A new day or month has come, or a conversation's first run under a budget for each: nothing is
+    spent in it, and its limit is today's."""
     # Under the budget's lock, so that a limit that is being changed is not missed.
     current = Budget.objects.select_for_update(no_key=True).filter(pk__in=missing)
     BudgetPeriod.objects.bulk_create(
@@ -399,12 +419,23 @@ def _begin_periods(missing: Collection[int], first: dict[int, date], payer: int)
                 budget=budget,
                 starts_on=first[budget.pk],
                 user_id=payer if budget.is_for_each else None,
+                conversation_id=root if budget.period == Budget.Period.RUN else None,
                 limit=budget.limit,
             )
             for budget in current.order_by("scope", "pk")
         ],
         ignore_conflicts=True,
     )
+
+
+def _begin_run(period: BudgetPeriod, turn: str) -> None:
+    """Count anew where the conversation's next run has begun; what is of no run (a title) counts in the
+    one before."""
+    if turn in {"", period.turn}:
+        return
+    # Not nothing: the budget may be younger than the run.
+    period.turn, period.spent = turn, _spent_in_run(period, turn)
+    period.save(update_fields=["turn", "spent"])
 
 
 def _locked(wanted: Q) -> QuerySet[BudgetPeriod]:
@@ -448,6 +479,19 @@ def _spent_since(budget: Budget, first: date) -> int:
     if first != ALWAYS:
         usage = usage.filter(created_at__gte=_begin_of(first))
     return _sum(budget, usage)
+
+
+def _spent_in_run(period: BudgetPeriod, turn: str) -> int:
+    began = Event.objects.filter(conversation=period.conversation_id, uid=turn)
+    since = began.values_list("created_at", flat=True).first()
+    if since is None:
+        return 0
+    usage = Usage.objects.order_by().filter(
+        conversation__in=_with_descendants(period.conversation_id), created_at__gte=since
+    )
+    if period.budget.scope == Budget.Scope.PERSON:
+        usage = usage.filter(server_keys=True)
+    return _sum(period.budget, usage)
 
 
 def _begin_of(day: date) -> datetime:

@@ -24,9 +24,9 @@ AT_A_TIME = 20
 """Conversations that one settled call lets go on; the next call sees to more."""
 
 
-def note(conversation_id: int, *, period_id: int, needed: int | None) -> None:
+def note(conversation_id: int, refused_in: BudgetPeriod, *, needed: int | None) -> None:
     """The budget of this period refused a call. For a transaction of its own: the refusal rolled
-    back the one it came from.
+    back the one it came from, and with it the period, if that had begun there.
 
     If there is room by now, the conversation is marked at once: whoever made the room could not
     know of it.
@@ -34,12 +34,18 @@ def note(conversation_id: int, *, period_id: int, needed: int | None) -> None:
     with transaction.atomic():
         # As whoever raises the limit does: so one of us sees what the other did.
         budgets = Budget.objects.select_for_update(of=("self",), no_key=True)
-        budget = budgets.filter(periods=period_id).order_by("pk").first()
-        rows = BudgetPeriod.objects.select_for_update(no_key=True).filter(pk=period_id)
-        period = rows.first()
-        if budget is None or period is None:
+        budget = budgets.filter(pk=refused_in.budget_id).first()
+        if budget is None:
             return
-        fits = needed is not None and period.room >= needed
+        period, _begun = BudgetPeriod.objects.select_for_update(no_key=True).get_or_create(
+            budget=budget,
+            starts_on=refused_in.starts_on,
+            user=refused_in.user,
+            conversation=refused_in.conversation,
+            defaults={"limit": budget.limit},
+        )
+        # Another run would begin: what is left of this one is nothing to go on with by itself.
+        fits = needed is not None and period.room >= needed and budget.period != Budget.Period.RUN
         free = fits or budget.removed_at is not None
         BudgetStop.objects.update_or_create(
             conversation_id=conversation_id,
@@ -82,6 +88,7 @@ def release_for_room(rooms: Mapping[int, int]) -> None:
     left = dict(rooms)
     chosen = []
     stops = BudgetStop.objects.held().filter(fitting).order_by("id")
+    stops = stops.exclude(period__budget__period=Budget.Period.RUN)
     for pk, period, needed in stops.values_list("pk", "period_id", "needed")[:AT_A_TIME]:
         if needed is not None and needed <= left[period]:
             left[period] -= needed

@@ -95,7 +95,7 @@ def store(conversation_id: int, run: Run, entries: Sequence[Entry], known_seq: i
         try:
             rows = log.append(conversation_id, entries, run=run)
         except CapReached as reached:
-            budgetstops.note(conversation_id, period_id=reached.period_id, needed=reached.needed)
+            budgetstops.note(conversation_id, reached.period, needed=reached.needed)
             raise
         if rows[0].seq == known_seq + 1:
             return log.Stored(rows[0].seq, rows[0].created_at).of(entries)

@@ -380,6 +380,8 @@ class SpanModelRequestStart(Frozen):
     model: str = ""
     step: int = 0
     """Counts the model requests of the turn from 1."""
+    turn: str = ""
+    """The turn it belongs to (`Turn.uid`); empty: to none, or stored before turns were named here."""
     prompt_tokens_at_most: int = 0
     """An upper estimate, for what has to be reserved before the request is sent."""
     output_tokens_at_most: int = 0

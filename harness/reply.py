@@ -110,6 +110,7 @@ class Reply:
             provider=self.kit.provider.name,
             model=request.model,
             step=history.turn.steps + 1,
+            turn=history.turn.uid,
             prompt_tokens_at_most=self._prompt_at_most,
             output_tokens_at_most=request.max_output_tokens,
             server_keys=self.kit.server_keys,

@@ -80,6 +80,12 @@ def _summed(periods: QuerySet[BudgetPeriod], column: str) -> QuerySet[Any, Any]:
     return by_budget.annotate(together=Sum(column)).values("together")
 
 
+def _figure(budget: Budget, amount: int | None) -> str:
+    """Of a budget for each run there is none: the runs of all conversations have nothing in common."""
+    each_run = budget.period == Budget.Period.RUN
+    return "—" if each_run else amount_text(budget.unit, amount or 0)
+
+
 class BudgetAdmin(DeletesEach, ModelAdmin):
     """Those in force. Lifting one keeps its figures."""
 
@@ -141,8 +147,8 @@ class BudgetAdmin(DeletesEach, ModelAdmin):
 
     @admin.display(description=_("spent"))
     def spent(self, obj: Any) -> str:
-        return amount_text(obj.unit, obj.now_spent or 0)
+        return _figure(obj, obj.now_spent)
 
     @admin.display(description=_("reserved"))
     def reserved(self, obj: Any) -> str:
-        return amount_text(obj.unit, obj.now_reserved or 0)
+        return _figure(obj, obj.now_reserved)

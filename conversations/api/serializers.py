@@ -240,6 +240,30 @@ class Assignee(serializers.Serializer[Any]):
     )
 
 
+class BudgetRow(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="Whom it caps, in words.")
+    scope = serializers.ChoiceField(
+        choices=["deployment", "organisation", "user", "conversation", "person"]
+    )
+    unit = serializers.ChoiceField(choices=["tokens", "money"])
+    period = serializers.ChoiceField(choices=["day", "month", "total", "run"])
+    limit = serializers.IntegerField(help_text="Tokens, or millionths of a US dollar.")
+    spent = serializers.IntegerField(help_text="In this period, or in the latest run.")
+    reserved = serializers.IntegerField(help_text="For calls under way.")
+    ends_on = serializers.DateField(allow_null=True, help_text="When its next period begins.")
+
+
+class NewBudget(serializers.Serializer[Any]):
+    unit = serializers.ChoiceField(choices=["tokens", "money"])
+    period = serializers.ChoiceField(choices=["day", "month", "total", "run"])
+    limit = serializers.IntegerField(
+        min_value=0,
+        max_value=10**15,
+        allow_null=True,
+        help_text="Tokens, or millionths of a US dollar; null lifts it.",
+    )
+
+
 class UseTool(serializers.Serializer[Any]):
     name = StrictText(max_length=64, help_text="One of GET /api/tools with `direct`.")
     arguments = serializers.DictField(required=False, help_text="By the tool's input schema.")

@@ -6,7 +6,7 @@ from django.urls import path
 
 from conversations import converters  # noqa: F401 - registers `id` and `anything`
 
-from . import approvals, catalogue, chat, conversations, files, missing, webhooks, who
+from . import approvals, budgets, catalogue, chat, conversations, files, missing, webhooks, who
 
 app_name = "api"
 
@@ -26,6 +26,7 @@ urlpatterns = [
         conversations.BackgroundView.as_view(),
         name="background",
     ),
+    path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
     path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
     path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),

@@ -99,6 +99,7 @@ class Budget(models.Model):
         DAY = "day", _("a day")
         MONTH = "month", _("a month")
         TOTAL = "total", _("in all")
+        RUN = "run", _("a run")
 
     uid = models.CharField(max_length=40, unique=True, default=new_budget_id, editable=False)
     scope = models.PositiveSmallIntegerField(_("scope"), choices=Scope)
@@ -119,7 +120,8 @@ class Budget(models.Model):
     )
     unit = models.CharField(_("unit"), max_length=10, choices=Unit)
     period = models.CharField(_("period"), max_length=10, choices=Period)
-    """Days and months of the calendar in the site's time zone."""
+    """Days and months of the calendar in the site's time zone; a run lasts from the message that begins
+    it to the rest that ends it, with all that its helpers do meanwhile."""
     limit = models.PositiveBigIntegerField(_("limit"))
     ceiling = models.PositiveBigIntegerField(null=True, editable=False)
     """Of a conversation's budget: the limit that somebody who manages it set, beyond which its owner
@@ -217,7 +219,7 @@ class Budget(models.Model):
 
 
 class BudgetPeriod(models.Model):
-    """How far a budget is used up on one day, in one month, or in all.
+    """How far a budget is used up on one day, in one month, in all, or in a conversation's latest run.
 
     reserved + spent ≤ limit holds at every commit, with one exception that no cap can prevent: what
     was spent before the limit was set so low, or beyond a call's own estimate.
@@ -229,6 +231,12 @@ class BudgetPeriod(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+"
     )
     """Whose share it is, of a budget for each person."""
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, null=True, related_name="+"
+    )
+    """Of a budget for each run: the conversation that people began, whose runs it counts in turn."""
+    turn = models.CharField(max_length=40, blank=True)
+    """The run that is counted now; the next one begins at nothing."""
     limit = models.PositiveBigIntegerField()
     """The budget's in this period; in this row so that one lock covers all three numbers."""
     spent = models.PositiveBigIntegerField(default=0)
@@ -241,13 +249,23 @@ class BudgetPeriod(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["budget", "starts_on"],
-                condition=Q(user=None),
+                condition=Q(user=None, conversation=None),
                 name="one_row_per_period",
             ),
             models.UniqueConstraint(
                 fields=["budget", "starts_on", "user"],
-                condition=Q(user__isnull=False),
+                condition=Q(user__isnull=False, conversation=None),
                 name="one_row_per_period_and_person",
+            ),
+            models.UniqueConstraint(
+                fields=["budget", "conversation"],
+                condition=Q(user=None, conversation__isnull=False),
+                name="one_row_per_run",
+            ),
+            models.UniqueConstraint(
+                fields=["budget", "conversation", "user"],
+                condition=Q(user__isnull=False, conversation__isnull=False),
+                name="one_row_per_run_and_person",
             ),
         ]
 

@@ -194,6 +194,22 @@ def test_a_run_at_the_cap_rests_and_says_which_cap_and_who_can_raise_it(
     assert "owners and administrators of Acme" in details.hint
 
 
+def test_the_first_call_of_a_month_that_is_refused_goes_on_when_the_budget_is_raised(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget
+):
+    """What it began is rolled back with it, and must not take the memory of its stop along."""
+    budget = tokens_of_acme(1, period="month")
+    BudgetPeriod.objects.filter(budget=budget).update(starts_on="2020-01-01")
+    conversation, _ = converse(["Done."])
+    post_message(actor=alice, conversation=conversation, text="Hi.")
+    rested(conversation)
+
+    tokens_of_acme(1_000_000, period="month")
+
+    rested(conversation, 2)
+    assert conversation.stop_reason == "end_turn"
+
+
 def test_a_call_that_waits_for_others_goes_on_when_they_leave_room(
     alice: User, converse: Converse, tokens_of_acme: SetBudget
 ):
@@ -260,7 +276,7 @@ def test_a_raise_that_comes_between_refusal_and_rest_is_not_lost(
     with pytest.raises(LimitReached) as refused:
         begin_call(conversation)
     tokens_of_acme(1_000)
-    budgetstops.note(conversation.pk, period_id=current(budget).pk, needed=100)
+    budgetstops.note(conversation.pk, current(budget), needed=100)
     assert refused.value.code == "budget_reached"
     assert BudgetStop.objects.get(conversation=conversation).released_at is not None
 

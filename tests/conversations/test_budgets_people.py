@@ -230,7 +230,7 @@ def test_the_standing_names_every_cap_in_three_queries(
                 set_budget(actor=staff, unit=unit, period=period, limit=7, **fields)
     with django_assert_max_num_queries(3):
         seen = standing(hers)
-    assert len(seen) == 24
+    assert len(seen) == 32
     names = {each.name for each in seen}
     assert names == {"This server", "Acme", "alice in Acme", "This conversation"}
 
