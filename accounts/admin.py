@@ -19,7 +19,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.forms import AdminPasswordChangeForm as UnfoldPasswordForm
+from unfold.forms import AuthenticationForm
+from unfold.forms import UserChangeForm as UnfoldChangeForm
+from unfold.forms import UserCreationForm as UnfoldCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from accounts.actions.invitations import withdraw_invitation
@@ -42,6 +45,7 @@ from accounts.actions.provider_keys import (
     store_provider_key,
 )
 from accounts.adminwrites import DeletesEach
+from accounts.formwords import InOurWords, OurModelForm
 from accounts.happenings import Happening, tell
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, Scope, User
 from accounts.requests import actor_of
@@ -84,6 +88,25 @@ for model, listed in (
 ):
     admin.site.unregister(model)
     admin.site.register(model, OperatorsAlone, list_display=listed, fields=listed)
+
+
+class UserChangeForm(InOurWords, UnfoldChangeForm):
+    pass
+
+
+class UserCreationForm(InOurWords, UnfoldCreationForm):
+    pass
+
+
+class AdminPasswordChangeForm(InOurWords, UnfoldPasswordForm):
+    pass
+
+
+class AdminLoginForm(InOurWords, AuthenticationForm):
+    pass
+
+
+admin.site.login_form = AdminLoginForm
 
 
 @admin.register(User)
@@ -142,6 +165,7 @@ class UserAdmin(DeletesEach, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-
 
 @admin.register(Organisation)
 class OrganisationAdmin(DeletesEach, ModelAdmin):
+    form = OurModelForm
     list_display = ["name", "slug", "created_at"]
     search_fields = ["name", "slug", "uid"]
     readonly_fields = ["slug", "uid", "personal_of", "created_at"]
@@ -166,6 +190,7 @@ class OrganisationAdmin(DeletesEach, ModelAdmin):
 
 @admin.register(Membership)
 class MembershipAdmin(DeletesEach, ModelAdmin):
+    form = OurModelForm
     list_display = ["user", "organisation", "role", "created_at"]
     list_filter = ["role"]
     list_select_related = ["user", "organisation"]
@@ -213,7 +238,7 @@ class InvitationAdmin(DeletesEach, ModelAdmin):
         withdraw_invitation(actor=actor_of(request), invitation=obj)
 
 
-class ProviderKeyForm(forms.ModelForm):  # type: ignore[type-arg]
+class ProviderKeyForm(OurModelForm):
     base_url = forms.CharField(
         label=_("Base URL"), required=False, max_length=500, widget=UnfoldAdminTextInputWidget()
     )

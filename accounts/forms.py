@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from accounts.formwords import OurForm
 from accounts.models import Organisation, Role, Scope, User
 from accounts.permissions import may_manage
 from accounts.provider_keys import PROVIDERS
@@ -20,7 +21,7 @@ def add_error(form: forms.Form, error: AgentError) -> None:
     form.add_error(field, text)
 
 
-class InvitationForm(forms.Form):
+class InvitationForm(OurForm):
     email = forms.EmailField(label=_("E-mail address"), max_length=254)
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
 
@@ -31,11 +32,11 @@ class InvitationForm(forms.Form):
         role.choices = [(one.value, one.label) for one in Role if own_role.may_grant(one)]
 
 
-class OrganisationForm(forms.Form):
+class OrganisationForm(OurForm):
     name = forms.CharField(label=_("Name"), max_length=120)
 
 
-class ProviderKeyForm(forms.Form):
+class ProviderKeyForm(OurForm):
     provider = forms.ChoiceField(label=_("Provider"), choices=list(PROVIDERS.items()))
     base_url = forms.CharField(
         label=_("Base URL"),
@@ -66,7 +67,7 @@ class ProviderKeyForm(forms.Form):
         scope.choices = scopes
 
 
-class SetupForm(forms.Form):
+class SetupForm(OurForm):
     organisation_name = forms.CharField(
         label=_("Organisation"),
         max_length=120,

@@ -20,12 +20,13 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.actions.tokens import IssuedToken, create_token, revoke_token, rotate_token
+from accounts.formwords import OurModelForm
 from accounts.models import ApiToken, TokenScope, User
 from accounts.requests import actor_of
 from harness.errors import AgentError, Conflict, Invalid
 
 
-class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
+class ApiTokenForm(OurModelForm):
     scopes = forms.MultipleChoiceField(
         label=_("Scopes"),
         choices=TokenScope.choices,

@@ -10,6 +10,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.formwords import OurForm
 from accounts.models import Role, TokenScope, User
 
 LIFETIMES = [
@@ -20,7 +21,7 @@ LIFETIMES = [
 ]
 
 
-class TokenForm(forms.Form):
+class TokenForm(OurForm):
     name = forms.CharField(
         label=_("Name"), max_length=80, help_text=_("Which program will use it.")
     )
@@ -58,7 +59,7 @@ class TokenForm(forms.Form):
         return self._accounts.get(self.cleaned_data.get("account", ""))
 
 
-class RotationForm(forms.Form):
+class RotationForm(OurForm):
     hours = forms.ChoiceField(
         label=_("The present secret"),
         choices=[
@@ -72,7 +73,7 @@ class RotationForm(forms.Form):
         return timedelta(hours=int(self.cleaned_data["hours"]))
 
 
-class ServiceAccountForm(forms.Form):
+class ServiceAccountForm(OurForm):
     name = forms.CharField(label=_("Name"), max_length=80)
     role = forms.ChoiceField(
         label=_("Role"),

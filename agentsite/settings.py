@@ -505,7 +505,16 @@ SERVER_EMAIL = parseaddr(DEFAULT_FROM_EMAIL)[1]
 # --- Sign-in (allauth, axes) ----------------------------------------------------------------------
 
 ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
-ACCOUNT_FORMS = {"login": "accounts.login_form.LoginForm"}
+ACCOUNT_FORMS = {
+    "login": "accounts.signinforms.LoginForm",
+    "signup": "accounts.signinforms.SignupForm",
+    "add_email": "accounts.signinforms.AddEmailForm",
+    "change_password": "accounts.signinforms.ChangePasswordForm",
+    "set_password": "accounts.signinforms.SetPasswordForm",
+    "reset_password": "accounts.signinforms.ResetPasswordForm",
+    "reset_password_from_key": "accounts.signinforms.ResetPasswordKeyForm",
+    "reauthenticate": "accounts.signinforms.ReauthenticateForm",
+}
 ACCOUNT_LOGIN_METHODS = {"email", "username"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if AGENTSITE_EMAIL_CONFIGURED else "optional"
@@ -522,8 +531,19 @@ ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Agentsite"
 MFA_TOTP_TOLERANCE = 1
+MFA_FORMS = {
+    "authenticate": "accounts.signinforms.SecondFactorForm",
+    "reauthenticate": "accounts.signinforms.SecondFactorAgainForm",
+    "activate_totp": "accounts.signinforms.ActivateTOTPForm",
+    "deactivate_totp": "accounts.signinforms.DeactivateTOTPForm",
+    "generate_recovery_codes": "accounts.signinforms.GenerateRecoveryCodesForm",
+}
 MFA_ADAPTER = "accounts.adapters.MFAAdapter"
 
+SOCIALACCOUNT_FORMS = {
+    "signup": "accounts.signinforms.SocialSignupForm",
+    "disconnect": "accounts.signinforms.DisconnectForm",
+}
 SOCIALACCOUNT_ADAPTER = "accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_ONLY = False
 SOCIALACCOUNT_LOGIN_ON_GET = False

@@ -8,13 +8,14 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from accounts.formwords import OurForm
 from accounts.models import Organisation, User
 
 from .amounts import LARGEST_TOKENS, MONEY, units_of
 from .models import Budget
 
 
-class AmountForm(forms.Form):
+class AmountForm(OurForm):
     """Limit, unit and period."""
 
     limit = forms.DecimalField(

@@ -8,6 +8,7 @@ from django import forms
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from accounts.formwords import OurForm
 from accounts.models import Organisation, User
 
 from .models import Agent, Environment, Vault
@@ -15,7 +16,7 @@ from .namesakes import told_apart
 from .switches import LABELS, help_text
 
 
-class TitleForm(forms.Form):
+class TitleForm(OurForm):
     # Longer titles are refused by the action, which names the rule.
     title = forms.CharField(label=_("Title"), required=False, strip=True)
 
@@ -32,7 +33,7 @@ class NamedChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
         return frozenset(row.pk for row in told_apart(self.queryset) if row.namesake)
 
 
-class NewConversationForm(forms.Form):
+class NewConversationForm(OurForm):
     agent = forms.ModelChoiceField(
         label=_("Agent"),
         queryset=Agent.objects.none(),
@@ -91,7 +92,7 @@ class NewConversationForm(forms.Form):
         return [self[name] for name in LABELS]
 
 
-class PreferenceForm(forms.Form):
+class PreferenceForm(OurForm):
     default_agent = NamedChoice(
         label=_("Agent for new conversations"),
         queryset=Agent.objects.none(),
@@ -115,7 +116,7 @@ class PreferenceForm(forms.Form):
         _offer(self.fields["default_environment"], environments)
 
 
-class MailForm(forms.Form):
+class MailForm(OurForm):
     mail_when_waiting = forms.BooleanField(
         label=_("Mail me about what waits for my answer and I have not seen"), required=False
     )

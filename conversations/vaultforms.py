@@ -7,6 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from accounts.formwords import OurForm
+
 from .models import VaultCredential
 from .vaults.auth import ChangedAuth, NewAuth, Secrets
 
@@ -19,13 +21,13 @@ def _secret_field(label: Any, help_text: Any) -> forms.CharField:
     )
 
 
-class VaultForm(forms.Form):
+class VaultForm(OurForm):
     display_name = forms.CharField(
         label=_("Name"), help_text=_("What its secrets are for; only for you.")
     )
 
 
-class CredentialForm(forms.Form):
+class CredentialForm(OurForm):
     """A token for one service. Longer and wrong values are refused by the action, which names the
     rule."""
 
@@ -49,7 +51,7 @@ class CredentialForm(forms.Form):
         return {"auth": auth, "display_name": self.cleaned_data["display_name"]}
 
 
-class ReplacementForm(forms.Form):
+class ReplacementForm(OurForm):
     token = _secret_field(_("New token"), _("It counts from the next request on."))
 
     def auth(self, kind: str) -> ChangedAuth:

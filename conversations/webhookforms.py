@@ -8,11 +8,13 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
+from accounts.formwords import OurForm
+
 from .models import WebhookEndpoint
 from .webhooks.types import EVERYTHING, GROUPS
 
 
-class EndpointForm(forms.Form):
+class EndpointForm(OurForm):
     # Longer and wrong values are refused by the action, which names the rule.
     url = forms.CharField(
         label=_("Address"),
@@ -58,7 +60,7 @@ class EndpointForm(forms.Form):
         }
 
 
-class RotationForm(forms.Form):
+class RotationForm(OurForm):
     grace_hours = forms.IntegerField(
         label=_("Hours that the old secret still signs"),
         help_text=_("Both sign until then. 0 if it became known to somebody."),

@@ -16,6 +16,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from accounts.formwords import OurModelForm
 from conversations.actions.agents import AUTO, check_agent, require_version
 from conversations.administration.custom_tools import CustomToolsField
 from conversations.administration.requests import beside_its_field
@@ -176,7 +177,7 @@ def _offer_present(field: forms.Field, value: str) -> None:
 
 
 _ConfigFields: Any = type(
-    "_ConfigFields", (forms.ModelForm,), {name: _field(name) for name in field_names()}
+    "_ConfigFields", (OurModelForm,), {name: _field(name) for name in field_names()}
 )
 
 

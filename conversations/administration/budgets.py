@@ -14,6 +14,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminDecimalFieldWidget
 
 from accounts.adminwrites import DeletesEach
+from accounts.formwords import OurModelForm
 from conversations.actions.budgets import check_amount, check_subject, remove_budget, set_budget
 from conversations.administration.requests import actor_of, beside_its_field
 from conversations.amounts import LARGEST_TOKENS, MONEY, amount_text, dollars_of, units_of
@@ -23,7 +24,7 @@ from conversations.models import Budget, BudgetPeriod
 SUBJECT = ("scope", "organisation", "user", "unit", "period")
 
 
-class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
+class BudgetForm(OurModelForm):
     amount = forms.DecimalField(
         label=_("Limit"),
         min_value=0,

@@ -8,12 +8,14 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
 from accounts.adminwrites import DeletesEach
+from accounts.formwords import OurModelForm
 from conversations.actions.preferences import clear_shared_defaults, set_shared_defaults
 from conversations.administration.requests import actor_of
 from conversations.models import Defaults
 
 
 class DefaultsAdmin(DeletesEach, ModelAdmin):
+    form = OurModelForm
     actions = None
     list_display = ["__str__", "agent", "environment"]
     list_select_related = ["organisation", "agent", "environment"]

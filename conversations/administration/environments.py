@@ -16,6 +16,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanSwitchWidget
 
 from accounts.adminwrites import DeletesEach
+from accounts.formwords import OurModelForm
 from conversations.actions.environments import (
     archive_environment,
     change_environment,
@@ -88,7 +89,7 @@ def in_words(policy: Policy) -> SafeString:
     )
 
 
-class EnvironmentForm(forms.ModelForm):  # type: ignore[type-arg]
+class EnvironmentForm(OurModelForm):
     archived = forms.BooleanField(
         label=_("Archived"),
         required=False,
@@ -185,7 +186,7 @@ class EnvironmentAdmin(ModelAdmin):
         archive_environment(actor=actor, environment=obj, archived=values["archived"])
 
 
-class SandboxRulesForm(forms.ModelForm):  # type: ignore[type-arg]
+class SandboxRulesForm(OurModelForm):
     policy = policy_field(RULES_HELP)
 
     class Meta:

@@ -11,6 +11,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.adminwrites import DeletesEach
+from accounts.formwords import OurModelForm
 from conversations.actions.prices import (
     RATES,
     change_price,
@@ -26,7 +27,7 @@ PROVIDERS = [(kind.name, kind.label) for kind in KINDS.values()]
 _KEY = ("provider", "model", "from_prompt_tokens")
 
 
-class ModelPriceForm(forms.ModelForm):  # type: ignore[type-arg]
+class ModelPriceForm(OurModelForm):
     provider = forms.ChoiceField(
         label=_("Provider"), choices=PROVIDERS, widget=UnfoldAdminSelectWidget(choices=PROVIDERS)
     )

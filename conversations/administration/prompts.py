@@ -18,6 +18,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from accounts.formwords import OurModelForm
 from conversations.actions.prompts import (
     change_prompt,
     check_prompt,
@@ -29,7 +30,7 @@ from conversations.administration.requests import actor_of, beside_its_field
 from conversations.models import Prompt
 
 
-class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
+class PromptForm(OurModelForm):
     text = forms.CharField(
         label=_("Text"), strip=False, widget=UnfoldAdminTextareaWidget({"rows": 12})
     )

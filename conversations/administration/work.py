@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +15,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
+from accounts.formwords import OurModelForm
 from accounts.models import User
 from conversations.actions.environment_keys import IssuedKey, create_key, revoke_key
 from conversations.administration.readonly import ReadOnlyAdmin
@@ -25,7 +25,7 @@ from conversations.models.work import MANAGE_KEYS
 from conversations.permissions import has_staff_permission
 
 
-class EnvironmentKeyForm(forms.ModelForm):  # type: ignore[type-arg]
+class EnvironmentKeyForm(OurModelForm):
     class Meta:
         model = EnvironmentKey
         fields = ["environment", "name"]

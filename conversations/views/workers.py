@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
+from accounts.formwords import OurForm
 from accounts.requests import SignedInRequest
 from conversations.actions.environment_keys import create_key, revoke_key
 from conversations.models import Environment, EnvironmentKey, WorkItem
@@ -28,7 +29,7 @@ from conversations.work import workers_polling
 from harness.errors import AgentError, Conflict, Forbidden, NotFound
 
 
-class KeyForm(forms.Form):
+class KeyForm(OurForm):
     environment = forms.ChoiceField(label=gettext_lazy("Environment"))
     name = forms.CharField(
         label=gettext_lazy("Name"), help_text=gettext_lazy("Which worker will use it.")

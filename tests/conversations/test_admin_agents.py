@@ -260,11 +260,11 @@ def test_a_new_agent_is_made_with_the_form(browser, acme, staff):
     ("field", "value", "words"),
     [
         ("temperature", "3", "Give 2"),
-        ("temperature", "warm", "Enter a number"),
+        ("temperature", "warm", "not a number"),
         ("limits_steps", "0", "Give 1 or more"),
-        ("limits_steps", "", "required"),
-        ("provider", "nonsense", "Select a valid choice"),
-        ("name", "", "required"),
+        ("limits_steps", "", "Type something"),
+        ("provider", "nonsense", "not among the choices"),
+        ("name", "", "Type something"),
         ("subagent_output_tokens", "3", "Give 16 or more"),
     ],
 )
