@@ -10,6 +10,10 @@ from typing import Any
 from allauth.account.auth_backends import AuthenticationBackend
 
 from accounts.lockout import people_at
+from accounts.models import User
+from jobs.prepared import Prepared
+
+_PERSON = Prepared(lambda given: User.objects.filter(pk=given.pk))
 
 
 class PeopleBackend(AuthenticationBackend):
@@ -19,6 +23,11 @@ class PeopleBackend(AuthenticationBackend):
         if people_at(username):
             return None
         return super()._authenticate_by_username(username, password)
+
+    def get_user(self, user_id: Any) -> User | None:
+        """Of a session, for each of its requests."""
+        user = _PERSON.first(pk=user_id)
+        return user if user is not None and self.user_can_authenticate(user) else None
 
     def user_can_authenticate(self, user: Any) -> bool:
         """Asked at sign-in and again for each request of a session."""

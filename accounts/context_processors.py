@@ -8,6 +8,9 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from accounts.models import Organisation
+from jobs.prepared import Prepared
+
+_OWN = Prepared(lambda given: Organisation.objects.of_member(given.user))
 
 
 def organisations(request: HttpRequest) -> dict[str, Any]:
@@ -15,4 +18,4 @@ def organisations(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"organisations": Organisation.objects.none()}
-    return {"organisations": SimpleLazyObject(lambda: Organisation.objects.visible_to(user))}
+    return {"organisations": SimpleLazyObject(lambda: _OWN.all(user=user.pk))}

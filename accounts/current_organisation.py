@@ -7,6 +7,7 @@ views call `require_shown_organisation` before they change anything: another tab
 from __future__ import annotations
 
 from django.contrib.sessions.backends.base import SessionBase
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -14,6 +15,7 @@ from accounts.actions.organisations import ensure_personal_organisation
 from accounts.models import Membership, Organisation, User
 from accounts.requests import SignedInRequest
 from harness.errors import Conflict, Invalid, NotFound
+from jobs.prepared import Given, Prepared
 
 SHOWN = "shown_organisation"
 """The hidden field with the uid of the organisation that a page was about."""
@@ -21,15 +23,22 @@ SHOWN = "shown_organisation"
 _SESSION_KEY = "organisation"
 
 
+def _memberships(given: Given) -> QuerySet[Membership]:
+    return Membership.objects.filter(user=given.user).select_related("organisation")
+
+
+_CHOSEN = Prepared(lambda given: _memberships(given).filter(organisation__uid=given.uid))
+_FIRST = Prepared(lambda given: _memberships(given).order_by("created_at", "pk")[:1])
+
+
 def organisation_for(user: User, session: SessionBase) -> Organisation:
     """The organisation `user` works in. A choice that is no longer theirs is passed over.
 
     Sockets call it with `scope["user"]` and `scope["session"]`; views read `request.organisation`.
     """
-    memberships = Membership.objects.filter(user=user).select_related("organisation")
     chosen = session.get(_SESSION_KEY)
-    membership = memberships.filter(organisation__uid=chosen).first() if chosen else None
-    membership = membership or memberships.order_by("created_at", "pk").first()
+    membership = _CHOSEN.first(user=user.pk, uid=chosen) if chosen else None
+    membership = membership or _FIRST.first(user=user.pk)
     return membership.organisation if membership else ensure_personal_organisation(user=user)
 
 

@@ -7,24 +7,18 @@ signing out, a changed password and a deactivated account end it.
 from __future__ import annotations
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.models import Session
-from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from accounts.models import User
+from accounts.sessionstore import current_session
 from jobs.prepared import Prepared
 
-_SESSION = Prepared(
-    lambda given: Session.objects.filter(session_key=given.key, expire_date__gt=given.now)
-)
 _ACTIVE = Prepared(lambda given: User.objects.filter(pk=given.pk, is_active=True))
 
 
 def user_of_session(session_key: str | None) -> User | None:
     """The active user signed in by this session, or None. Reads only: nothing is rotated."""
-    if not session_key:
-        return None
-    row = _SESSION.first(key=session_key, now=timezone.now())
+    row = current_session(session_key)
     session = row.get_decoded() if row is not None else {}
     if SESSION_KEY not in session:
         return None

@@ -481,6 +481,8 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
+SESSION_ENGINE = "accounts.sessionstore"
+
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "account_login"

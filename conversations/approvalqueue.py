@@ -16,10 +16,12 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from harness.errors import Invalid, NotFound
+from jobs.prepared import Prepared
 
 from .deciders import may_not_decide
 from .models import Approval
-from .models.approval import REVIEWING, ApprovalQuerySet
+from .models.approval import CHANGE, REVIEWING, VIEW, ApprovalQuerySet
+from .permissions import has_staff_permission
 from .rendering.diff import diff_table
 
 PAGE_SIZE = 25
@@ -29,6 +31,17 @@ WAITING, MINE, DECIDED = "waiting", "mine", "decided"
 VIEWS = (WAITING, MINE, DECIDED)
 FILTERS = ("organisation", "tool", "risk", "assigned")
 FOR_ME, FOR_NOBODY = "me", "nobody"
+
+_ASKED = Prepared(
+    lambda given: Approval.objects.filter(state=Approval.State.PENDING).values_list("pk")[:1]
+)
+_ASKED_THERE = Prepared(
+    lambda given: Approval.objects.filter(
+        state=Approval.State.PENDING, organisation__memberships__user=given.user
+    ).values_list("pk")[:1]
+)
+"""Whether anything waits at all where a person belongs: mostly nothing does, and that is cheaper to
+ask than whether it waits for her."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +185,10 @@ def seen_by_uid(shown: Iterable[str]) -> dict[str, Seen]:
 
 def number_to_decide(user: User) -> str:
     """How many calls wait for this person, as the header's badge shows it; empty for none."""
+    staff = has_staff_permission(user, VIEW) or has_staff_permission(user, CHANGE)
+    asked = _ASKED.exists() if staff else _ASKED_THERE.exists(user=user.pk)
+    if not asked:
+        return ""
     number = Approval.objects.decidable_by(user).order_by()[: COUNTED + 1].count()
     return "" if not number else _capped(number)
 

@@ -7,7 +7,7 @@ Every later object belongs to a user in an organisation. What may be done is dec
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -46,6 +46,9 @@ class OrganisationQuerySet(models.QuerySet["Organisation"]):
     def visible_to(self, user: User | AnonymousUser) -> OrganisationQuerySet:
         if not user.is_authenticated:
             return self.none()
+        return self.of_member(user)
+
+    def of_member(self, user: Any) -> OrganisationQuerySet:
         return self.filter(memberships__user=user)
 
 

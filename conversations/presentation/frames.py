@@ -24,6 +24,8 @@ from .units import FIRST_TYPES, Unit, units_of
 
 PAGE_EVENTS = 100
 """Some screens full: what is above is fetched while one scrolls up."""
+BEHIND_ALL = 1 << 62
+"""No event has this number, nor a larger one."""
 SUBJECTS = 64
 """Events about more subjects than these at once are rare, and asked for with a query of their own."""
 
@@ -36,6 +38,11 @@ _AFTER = Prepared(
 )
 _CURRENT = Prepared(
     lambda given: Conversation.objects.select_related("agent_version").filter(pk=given.pk)
+)
+_QUEUED = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type="user.message", processed_at=None
+    ).values_list("uid")
 )
 _WHOLE = Prepared(lambda given: Conversation.objects.with_what_a_page_shows().filter(pk=given.pk))
 
@@ -113,10 +120,8 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
     A unit belongs to where it stands, however late its last event came; so pages neither overlap nor
     leave anything out.
     """
-    window = _rows(conversation).order_by("-seq")
-    if before is not None:
-        window = window.filter(seq__lt=before)
-    here = list(window[:limit])[::-1]
+    end_of_page = BEHIND_ALL if before is None else before
+    here = _last(limit).all(conversation=conversation.pk, before=end_of_page)[::-1]
     taken = _taken(here)
     subjects = set(taken)
     subjects.update(
@@ -125,10 +130,7 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
         if row.type in FIRST_TYPES and row.type != "user.message" and row.uid == row.subject
     )
     if before is None:
-        waiting = Event.objects.filter(
-            conversation_id=conversation.pk, type="user.message", processed_at=None
-        )
-        subjects.update(waiting.values_list("uid", flat=True))
+        subjects.update(uid for (uid,) in _QUEUED.all(conversation=conversation.pk))
     first_seq = here[0].seq if here else 1
     end = here[-1].seq if here else 0
     units = [
@@ -151,6 +153,18 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
 
 def _rows(conversation: Conversation) -> EventQuerySet:
     return Event.objects.filter(conversation_id=conversation.pk).select_related("actor")
+
+
+@cache
+def _last(limit: int) -> Prepared[Event]:
+    """The last `limit` events before a number, the last one first."""
+    return Prepared(
+        lambda given: (
+            Event.objects.filter(conversation=given.conversation, seq__lt=given.before)
+            .select_related("actor")
+            .order_by("-seq")[:limit]
+        )
+    )
 
 
 def _about(conversation: Conversation, subjects: set[str]) -> Iterable[Event]:

@@ -63,6 +63,14 @@ _NEWEST = Prepared(
         conversation=given.conversation, type__in=_STATUS_TYPES
     ).order_by("-seq")[:2]
 )
+_TODOS = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type="x.todos_updated"
+    ).order_by("-seq")[:1]
+)
+_BACKGROUND = Prepared(
+    lambda given: BackgroundCommand.objects.running().filter(conversation=given.conversation)
+)
 _SPENT = Prepared(
     lambda given: (
         Usage.objects.filter(conversation=given.conversation)
@@ -176,11 +184,7 @@ def _try_again_words(newest: Sequence[Event]) -> str:
 
 
 def _todos(conversation: Conversation) -> str:
-    row = (
-        Event.objects.filter(conversation_id=conversation.pk, type="x.todos_updated")
-        .order_by("-seq")
-        .first()
-    )
+    row = _TODOS.first(conversation=conversation.pk)
     value = row.value if row is not None else None
     todos = value.todos if isinstance(value, TodosUpdated) else ()
     if not todos:
@@ -199,7 +203,7 @@ def _todos(conversation: Conversation) -> str:
 
 
 def _background(conversation: Conversation) -> str:
-    running = BackgroundCommand.objects.running().filter(conversation_id=conversation.pk)
+    running = _BACKGROUND.all(conversation=conversation.pk)
     rows = [
         {
             "uid": row.uid,

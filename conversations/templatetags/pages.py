@@ -13,9 +13,17 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from conversations.models import Conversation
-from conversations.models.conversation import ConversationQuerySet
+from jobs.prepared import Prepared
 
 RECENT_LIMIT = 40
+
+_RECENT = Prepared(
+    lambda given: (
+        Conversation.objects.visible_to(given.user)
+        .listed_in(given.organisation)
+        .in_list_order()[:RECENT_LIMIT]
+    )
+)
 
 register = template.Library()
 
@@ -40,11 +48,7 @@ def short_moment(moment: datetime) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def recent_conversations(context: dict[str, Any]) -> ConversationQuerySet:
+def recent_conversations(context: dict[str, Any]) -> list[Conversation]:
     """The beginning of the list of the organisation the person works in; one query."""
     request = context["request"]
-    return (
-        Conversation.objects.visible_to(request.user)
-        .listed_in(request.organisation)
-        .in_list_order()[:RECENT_LIMIT]
-    )
+    return _RECENT.all(user=request.user.pk, organisation=request.organisation.pk)

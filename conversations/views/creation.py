@@ -105,7 +105,7 @@ def _initial(request: SignedInRequest, form: NewConversationForm) -> dict[str, A
     if agent is None and agents:
         agent = default_agent(request.user, request.organisation)
     environment: Environment | None = None
-    if fields["environment"].queryset.exists():
+    if fields["environment"].queryset:
         environment = default_environment(request.user, request.organisation)
     features = agent.current.config.features if agent and agent.current else Features()
     return {

@@ -7,11 +7,18 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from conversations.models import Conversation
 from harness.errors import NotFound
+from jobs.prepared import Prepared
+
+_SHOWN = Prepared(
+    lambda given: (
+        Conversation.objects.visible_to(given.user).with_what_a_page_shows().filter(uid=given.uid)
+    )
+)
 
 
 def find_conversation(user: User, uid: str) -> Conversation:
     """The person's conversation with what its pages show of it; NotFound for anybody else's."""
-    found = Conversation.objects.visible_to(user).with_what_a_page_shows().filter(uid=uid).first()
+    found = _SHOWN.first(user=user.pk, uid=uid)
     if found is None:
         raise NotFound(_("There is no such conversation."))
     return found
