@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from harness.content import Block
 from harness.errors import Invalid
+from harness.faults import below, place
 from tools_app.media import first_fault
 
 
@@ -17,4 +18,5 @@ def check_media(content: Sequence[Block], *, field: str = "content") -> None:
     """Raises Invalid naming the block, what is wrong with it, and what to do."""
     fault = first_fault(content)
     if fault is not None:
-        raise Invalid(fault.message, field=f"{field}.{fault.place}.{fault.field}", hint=fault.hint)
+        where = below(below(field, place(fault.place)), fault.field)
+        raise Invalid(fault.message, field=where, hint=fault.hint)

@@ -31,6 +31,7 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
+from harness.faults import below, place
 from harness.ids import new_event_id
 
 Input = UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult
@@ -73,9 +74,9 @@ def send_events(
 
 def check_inputs(events: Sequence[Input], *, field: str = "events") -> None:
     """Raises Invalid for a picture or document that no model service could open."""
-    for place, event in enumerate(events):
+    for number, event in enumerate(events):
         if isinstance(event, UserMessage | UserCustomToolResult):
-            check_media(event.content, field=f"{field}.{place}.content")
+            check_media(event.content, field=below(field, place(number, "content")))
 
 
 def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sent:

@@ -21,8 +21,9 @@ from conversations.actions.conversations import (
     find_agent,
     find_environment,
 )
+from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation
-from conversations.actions.sending import Input, Sent, check_inputs, send_events
+from conversations.actions.sending import Input, Sent, send_events
 from conversations.defaults import default_agent, default_environment
 from conversations.models import Conversation, Event
 from conversations.v1.door import READ
@@ -43,7 +44,7 @@ from harness.events import (
 )
 from harness.ids import derived_conversation_id
 
-from .incoming import RunInput, new_message
+from .incoming import RunInput, as_sent, new_message
 from .interrupts import (
     described,
     inputs_of,
@@ -112,7 +113,8 @@ class Run:
         self._answered = {answer.interrupt_id for answer in body.resume or ()}
         message = new_message(body)
         if message is not None:
-            check_inputs([message], field="messages")
+            with as_sent(body):
+                check_media(message.content)
         with transaction.atomic():
             held = own_conversation(caller.user, conversation)
             before = held.last_seq

@@ -6,6 +6,8 @@ for an answer `interrupts`'.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
@@ -16,9 +18,12 @@ from conversations.v1.door import parse
 from harness.content import Base64Source, Block, Image, Text
 from harness.errors import Invalid
 from harness.events import UserMessage
+from harness.faults import place
 
 ID_LIMIT = 200
 """Characters of a client's own ids."""
+MOST_NAMED = 10
+"""Of fields that nobody knows."""
 
 
 class _Part(BaseModel):
@@ -28,12 +33,18 @@ class _Part(BaseModel):
 
 
 class ResumeAnswer(_Part):
+    """Read to its end or not at all: what a person answered must not be half heard."""
+
+    model_config = ConfigDict(extra="forbid")
+
     interrupt_id: str = Field(max_length=ID_LIMIT)
     status: Literal["resolved", "cancelled"]
     payload: Any = None
 
 
 class RunInput(_Part):
+    model_config = ConfigDict(extra="allow")
+
     thread_id: str = Field(min_length=1, max_length=ID_LIMIT)
     run_id: str = Field(min_length=1, max_length=ID_LIMIT)
     messages: tuple[dict[str, Any], ...]
@@ -44,14 +55,15 @@ class RunInput(_Part):
     forwarded_props: Any = None
 
     def ignored(self) -> list[str]:
-        """Fields the client filled and this server makes nothing of."""
+        """Fields the client filled and this server makes nothing of, ten unknown ones at most."""
         given = {
             "tools": self.tools,
             "state": self.state,
             "context": self.context,
             "forwardedProps": self.forwarded_props,
         }
-        return [name for name, value in given.items() if value]
+        unknown = [name[:ID_LIMIT] for name in sorted(self.model_extra or ())[:MOST_NAMED]]
+        return [*(name for name, value in given.items() if value), *unknown]
 
 
 class _TextPart(_Part):
@@ -72,6 +84,17 @@ class _ImagePart(_Part):
 
 class _Message(_Part):
     content: str | tuple[Annotated[_TextPart | _ImagePart, Field(discriminator="type")], ...]
+
+
+@contextmanager
+def as_sent(body: RunInput) -> Iterator[None]:
+    """What is refused inside of the person's message is named by its place in `messages`, as AG-UI would."""
+    try:
+        yield
+    except Invalid as problem:
+        for ours, theirs in ((".source.data", ".source.value"), ("media_type", "mimeType")):
+            problem.field = problem.field.replace(ours, theirs)
+        raise problem.under(place("messages", len(body.messages) - 1)) from None
 
 
 def new_message(body: RunInput) -> UserMessage | None:
@@ -95,7 +118,8 @@ def new_message(body: RunInput) -> UserMessage | None:
             field="messages",
             hint=_("End the list with a message of role “user”, or answer interrupts by resume."),
         )
-    content = parse(last, _Message).content
+    with as_sent(body):
+        content = parse(last, _Message).content
     if isinstance(content, str):
         return UserMessage(content=(Text(text=content),))
     return UserMessage(content=tuple(_block(part) for part in content))

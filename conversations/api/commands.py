@@ -327,4 +327,6 @@ def _accepted(frame: Incoming, event: Event | None) -> Frame:
 
 
 def _answered(frame: Incoming, said: Frame) -> Frame:
+    if ignored := frame.ignored():
+        said = {**said, "ignored": ignored}
     return said if frame.key is None else {**said, "key": frame.key}

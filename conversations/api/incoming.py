@@ -22,6 +22,8 @@ from conversations.socketframes import (
 )
 
 REASON_CHARACTERS = 4_000
+MOST_NAMED, NAME_CHARACTERS = 10, 40
+"""Of fields that nobody knows."""
 
 CLOSED_UNAUTHORISED = 4001
 """What seed OA's 0.1.1 closes with."""
@@ -34,13 +36,18 @@ Frame = dict[str, Any]
 
 
 class _Incoming(BaseModel):
-    """Fields nobody knows are passed over, so that a newer client may speak to an older server."""
+    """Fields nobody knows are passed over, so that a newer client may speak to an older server; the
+    answer names them."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
     key: Annotated[str, Field(min_length=1, max_length=KEY_CHARACTERS)] | None = None
     """The sender's own word for this frame. The answer carries it, and a message that is sent twice
     with the same one is stored once."""
+
+    def ignored(self) -> list[str]:
+        """Names of fields that had no effect; ten at most, and their beginnings."""
+        return [name[:NAME_CHARACTERS] for name in sorted(self.model_extra or ())[:MOST_NAMED]]
 
 
 class Message(_Incoming):

@@ -21,6 +21,7 @@ from conversations.agui.interrupts import inputs_of, open_interrupts, subagents_
 from conversations.agui.projection import Projection
 from conversations.log import append
 from conversations.models import Conversation, Event
+from conversations.v1.door import parse
 from harness.content import Text, text_of
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import (
@@ -110,6 +111,17 @@ def test_the_plan_is_state():
     todo = Todo(content="Test", active_form="Testing", status="in_progress")
     (told,) = entered().happened("x", TodosUpdated(todos=(todo,)))
     assert wire(told)["snapshot"] == {"todos": [todo.model_dump()]}
+
+
+def test_fields_that_nobody_knows_are_named_and_no_answer_is_half_heard():
+    run = {"threadId": "plans", "runId": "r", "messages": [], "colour": "red", "state": {"page": 3}}
+    assert RunInput.model_validate(run).ignored() == ["state", "colour"]
+
+    answer = {"interruptId": "i", "status": "resolved", "paylaod": {"approved": False}}
+    with pytest.raises(Invalid) as refused:
+        parse({**run, "resume": [answer]}, RunInput)
+    assert refused.value.field == "resume[0].paylaod"
+    assert "payload" in refused.value.hint
 
 
 # --- threads and interrupts -----------------------------------------------------------------------

@@ -3,6 +3,7 @@ it would be in every prompt of its conversation from then on."""
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -57,7 +58,7 @@ def test_a_message_with_a_broken_picture_is_refused_and_nothing_is_stored(alice,
     said = UserMessage(content=(Text(text="Look"), BAD))
     with pytest.raises(Invalid) as refused:
         send_events(actor=alice, conversation=conversation, events=[said])
-    assert refused.value.field == "events.0.content.1.source.data"
+    assert refused.value.field == "events[0].content[1].source.data"
     assert "PNG, JPEG, GIF or WebP" in refused.value.hint
     with pytest.raises(Invalid):
         post_message(actor=alice, conversation=conversation, text="Look", attachments=[BAD])
@@ -70,7 +71,7 @@ def test_a_message_with_a_broken_picture_is_refused_and_nothing_is_stored(alice,
             environment=conversation.environment,
             messages=[said],
         )
-    assert refused.value.field == "initial_events.0.content.1.source.data"
+    assert refused.value.field == "initial_events[0].content[1].source.data"
     assert Conversation.objects.count() == before
     assert not Event.objects.filter(conversation=conversation).exists()
     assert not scripted.requests
@@ -88,7 +89,7 @@ def test_a_custom_tools_broken_picture_is_refused_and_the_call_still_waits(alice
     answer = UserCustomToolResult(custom_tool_use_id=use.uid, content=(BAD,))
     with pytest.raises(Invalid) as refused:
         send_events(actor=alice, conversation=conversation, events=[answer])
-    assert refused.value.field == "events.0.content.0.source.data"
+    assert refused.value.field == "events[0].content[0].source.data"
     answer_custom_tool(
         actor=alice, conversation=conversation, call_uid=use.uid, content=as_blocks("Dark.")
     )
@@ -135,15 +136,22 @@ def at_agui(uid: str, block: Any) -> tuple[str, Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("door", [at_v1, at_agui])
+@pytest.mark.parametrize(
+    ("door", "field"),
+    [
+        (at_v1, "events[0].content[1].source.data"),
+        (at_agui, "messages[0].content[0].source.value"),
+    ],
+)
 def test_doors_of_programs_name_what_is_wrong(
-    program, converse, door: Callable[[str, Any], tuple[str, Any]]
+    program, converse, door: Callable[[str, Any], tuple[str, Any]], field: str
 ):
     conversation, _ = converse()
     address, body = door(conversation.uid, {"type": "image", "source": WIRE})
     answer = program.post(address, body, "application/json")
     assert answer.status_code == 400, answer.content
     assert b"cannot be decoded" in answer.content
+    assert json.dumps(field).encode() in answer.content
     assert not Event.objects.filter(conversation=conversation).exists()
     still()
 

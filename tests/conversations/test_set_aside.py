@@ -162,3 +162,13 @@ def test_every_door_sets_aside(alice, acme, stuck, door):
     drawn = "".join(page(conversation).units)
     assert "What is this?" in drawn
     assert "set aside" in drawn
+
+
+def test_the_answer_to_a_frame_names_the_fields_that_had_no_effect(alice, stuck):
+    conversation, row, _ = stuck
+    sent = {"type": "set_aside", "event_id": row.uid, "colour": "red", "key": "k"}
+    frame = incoming.parse(json.dumps(sent))
+
+    (answer,) = commands.act(frame, actor=alice, conversation=conversation)
+
+    assert (answer["type"], answer["ignored"], answer["key"]) == ("accepted", ["colour"], "k")
