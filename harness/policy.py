@@ -125,7 +125,7 @@ class Policy:
             held.rule.permission == "always_deny" and held.rule.when is None
             for held in self._about(tool.name)
         )
-        return self._lists(tool.name) and not denied and tool.hint != "always_deny"
+        return self._lists(tool.name) and not denied
 
     def judge(
         self,
@@ -188,9 +188,6 @@ class Policy:
                 how = held.rule.words() if held.rule.when else name
                 words = f"A rule {_of(held.level)} denies {how}."
                 return Judgement(Verdict.DENY, words, held.level, held.uid)
-        if tool.hint == "always_deny":
-            words = f"{tool.owner} says that {name} must not be used by itself."
-            return Judgement(Verdict.DENY, words, Level.TOOL)
         if not self._lists(name):
             words = f"{name} is not among this agent's tools."
             return Judgement(Verdict.DENY, words, Level.AGENT)
@@ -202,8 +199,6 @@ class Policy:
         asks = list(self._asks_by_rules(tool, given))
         if tool.always_asks:
             asks.append(_Ask(Level.TOOL, f"{tool.name} always asks a person.", _EVERY_TIME))
-        if tool.hint == "always_ask":
-            asks.append(_Ask(Level.TOOL, f"{tool.owner} says that {tool.name} should ask first."))
         if state.features.approval and tool.effect is not Effect.READ:
             words = "Approval is on in this conversation: everything that changes something asks."
             asks.append(_Ask(Level.CONVERSATION, words))

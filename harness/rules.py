@@ -36,7 +36,7 @@ class Level(IntEnum):
     """How far a rule reaches; the smaller, the broader."""
 
     TOOL = 0
-    """The tool's own word, or what its source said of it."""
+    """The tool's own word."""
     DEPLOYMENT = 1
     ORGANISATION = 2
     AGENT = 3

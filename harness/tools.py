@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.content import Block, as_blocks
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
@@ -130,9 +130,6 @@ class Tool:
     owner: str = "agentsite"
     always_asks: bool = False
     """Every call waits for a person, whatever the rules say."""
-    hint: Literal["", "always_ask", "always_deny"] = ""
-    """What the tool's source (an MCP server, a skill) says of it. It may tighten and never loosen,
-    so there is no word for allowing."""
     general: bool = False
     """It does whatever it is told (a shell): where a rule asks before or denies another tool that
     reaches no further, its calls ask as well (S-79)."""

@@ -268,7 +268,7 @@ def test_a_permission_from_before_does_not_hold_once_untrusted_content_came_in()
     assert judged(since, used=outside, state=state).verdict is Verdict.ALLOW
 
 
-# --- hints and general tools ----------------------------------------------------------------------
+# --- untrusted content and general tools ----------------------------------------------------------
 
 
 def test_a_document_taints_the_run_whatever_else_was_taken_with_it() -> None:
@@ -280,12 +280,6 @@ def test_a_document_taints_the_run_whatever_else_was_taken_with_it() -> None:
         history.add(Entry.of(InputTaken(event_ids=tuple(entry.uid for entry in order))))
 
         assert history.tainted_by == "an uploaded document"
-
-
-def test_a_hint_from_outside_tightens() -> None:
-    assert judged(used=tool(hint="always_ask")).verdict is Verdict.ASK
-    denied = judged(grant(Level.TOOL), used=tool(hint="always_deny"))
-    assert denied.verdict is Verdict.DENY
 
 
 @pytest.mark.parametrize("permission", [ASK, DENY])
