@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentsite import server, startup
-from agentsite.management.commands.up import port_number
+from agentsite.management.commands.up import PROCESSES, port_number
 
 
 class Command(BaseCommand):
@@ -17,11 +17,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument("--port", type=port_number, default=8000, help="port to listen on")
-        parser.add_argument("--workers", type=int, default=1, help="processes behind the port")
+        parser.add_argument(
+            "--workers", type=PROCESSES, default=1, help="processes behind the port"
+        )
 
     def handle(self, *args: Any, host: str, port: int, workers: int, **options: Any) -> None:
-        if workers < 1:
-            raise CommandError("--workers must be 1 or more.")
         if workers > 1 and not settings.AGENTSITE_REDIS_URL:
             raise CommandError(
                 "Several processes need AGENTSITE_REDIS_URL: without it, text that streams in one "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from django.conf import settings
@@ -10,12 +9,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentsite import server, startup
 from conversations.seeding import seed
+from harness.arguments import whole_number
 
-
-def port_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
-    return int(text)
+port_number = whole_number(1, 65_535)
+PROCESSES = whole_number(1, 1_000)
 
 
 class Command(BaseCommand):

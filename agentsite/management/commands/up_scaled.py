@@ -20,7 +20,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentsite import environment, server
 from agentsite.local_services import LocalPostgreSQL, LocalRedis, Unavailable
-from agentsite.management.commands.up import port_number
+from agentsite.management.commands.up import PROCESSES, port_number
 
 MANAGE = environment.BASE_DIR / "manage.py"
 
@@ -31,8 +31,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument("--port", type=port_number, default=8000, help="port to listen on")
-        parser.add_argument("--web", type=int, default=2, help="web processes")
-        parser.add_argument("--workers", type=int, default=2, help="worker processes")
+        parser.add_argument("--web", type=PROCESSES, default=2, help="web processes")
+        parser.add_argument("--workers", type=PROCESSES, default=2, help="worker processes")
 
     def handle(
         self, *args: Any, host: str, port: int, web: int, workers: int, **options: Any

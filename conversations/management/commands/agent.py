@@ -21,6 +21,7 @@ from conversations.commandline.local import LocalDoor, find_organisation, find_p
 from conversations.commandline.screen import Screen
 from conversations.commandline.talk import Ending, Talk
 from conversations.givenjson import read_object
+from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 
 TOKEN = "AGENTSITE_TOKEN"  # noqa: S105 - a variable's name
@@ -60,7 +61,7 @@ class Command(BaseCommand):
             made.add_argument("--agent", default="", help="name or id")
             made.add_argument("--environment", default="", help="name or id")
         made = command("conversations", "list the latest conversations")
-        made.add_argument("--limit", type=_count, default=20)
+        made.add_argument("--limit", type=whole_number(1, 1_000), default=20)
         made = command("events", "print a conversation's log")
         made.add_argument("conversation")
         made.add_argument(
@@ -141,7 +142,11 @@ def _door(options: dict[str, Any]) -> Door:
         try:
             token = options["token_file"].read_text(encoding="utf-8").strip()
         except OSError as problem:
-            raise Invalid(f"{problem.strerror}: {problem.filename}", field="token-file") from None
+            raise Invalid(
+                f"{problem.strerror}: {problem.filename}",
+                field="token-file",
+                hint="Name a file that holds the token and that you may read.",
+            ) from None
     if not token:
         raise Invalid(
             "A token is needed.", field="token", hint=f"Set {TOKEN} or give --token-file."
@@ -245,10 +250,3 @@ def _line() -> str:
     if not line:
         raise EOFError
     return line.rstrip("\n")
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1_000:
-        raise ValueError
-    return number

@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from conversations.commandline.local import find_organisation, find_person
+from harness.arguments import whole_number
 from harness.errors import AgentError
 
 LONGEST_DAYS = 3_650
@@ -33,7 +34,11 @@ class Command(BaseCommand):
             choices=TokenScope.values,
             help="what it may be used for; may be repeated",
         )
-        parser.add_argument("--days", type=_days, help="until it expires; left out: it does not")
+        parser.add_argument(
+            "--days",
+            type=whole_number(1, LONGEST_DAYS),
+            help="until it expires; left out: it does not",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["scope"]:
@@ -59,9 +64,3 @@ class Command(BaseCommand):
             "It is shown only now."
         )
         self.stdout.write(issued.secret)
-
-
-def _days(given: str) -> int:
-    if given.isascii() and given.isdigit() and len(given) < 6 and 1 <= int(given) <= LONGEST_DAYS:
-        return int(given)
-    raise CommandError(f"--days is a whole number from 1 to {LONGEST_DAYS}.")
