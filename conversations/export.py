@@ -53,6 +53,7 @@ from harness.events import (
     answered_call,
 )
 from harness.events import Event as EventValue
+from harness.frontends import documents_of
 
 from .models import Conversation, Event, Usage
 
@@ -232,7 +233,7 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
     match event:
         case UserMessage():
             return f"## {_line(str(row.actor or _('Program')))} · {_time(row.created_at)}\n\n" + (
-                _blocks(event.content) + "\n\n"
+                _blocks((*event.content, *documents_of(event.front_end))) + "\n\n"
             )
         case AgentMessage():
             text = "".join(piece.text for piece in event.content)

@@ -313,6 +313,9 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
             conversation.message_count += 1
             conversation.queued_count += 1
             index_event(row)
+            _keep_front_end(conversation, row, event)
+        case UserCustomToolResult():
+            _keep_front_end(conversation, row, event)
         case MessageEdited():
             index_edited(row, event.event_id)
         case UserInterrupt():
@@ -369,6 +372,14 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
                 record_request_end(conversation, begun, event, run=row.run)
         case _:
             pass
+
+
+def _keep_front_end(
+    conversation: Conversation, row: Event, event: UserMessage | UserCustomToolResult
+) -> None:
+    if event.front_end is not None:
+        conversation.front_end_seq = row.seq
+        conversation.save(update_fields=["front_end_seq"])
 
 
 def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:

@@ -176,7 +176,7 @@ class Calls:
         for call in self.history.unanswered():
             if self.history.is_handed_out(call.uid):
                 continue
-            tool = self.kit.tools.get(call.use.name)
+            tool = self.kit.tools_in(self.history).get(call.use.name)
             if isinstance(call.use, AgentCustomToolUse):
                 # Somebody outside answers it, unless it is not fit to be shown to anybody.
                 if fault := await fault_of(call.use, tool, self.kit.offload):

@@ -15,6 +15,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 
 from harness.content import Block, Frozen, Text
+from harness.frontends import FrontEnd
 from harness.rules import AskTerms, Condition
 
 # --- from people and programs ---------------------------------------------------------------------
@@ -31,6 +32,8 @@ class UserMessage(Frozen):
     """Written by the agent of a conversation above or below; no person has spoken."""
     untrusted_by: str = ""
     """What had brought untrusted content to that agent; empty: nothing had."""
+    front_end: FrontEnd | None = None
+    """Sent along by the program that she speaks through; None: by none that sends anything."""
 
 
 class UserInterrupt(Frozen):
@@ -69,6 +72,8 @@ class UserCustomToolResult(Frozen):
     untrusted: bool = True
     """It brings what others wrote into the prompt: nobody here knows where the program that answers has
     it from. Only what a person said herself, to a question or in refusing, does not."""
+    front_end: FrontEnd | None = None
+    """What the front end that answers sends along from here on; None: it is as it was."""
 
 
 class UserToolResult(Frozen):
@@ -150,6 +155,8 @@ class AgentCustomToolUse(Frozen):
     input: dict[str, Any]
     model_request_id: str = ""
     invalid_input: str = ""
+    of_front_end: bool = False
+    """The tool was brought by the front end that the turn's words came through."""
 
 
 class DiffDisplay(Frozen):

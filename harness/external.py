@@ -1,4 +1,4 @@
-"""Tools whose calls are answered outside this server: custom tools of an agent, questions to people.
+"""Tools whose calls are answered outside this server: custom tools, a front end's, questions to people.
 
 Such a call is stored as `agent.custom_tool_use` and the run rests; whoever knows the answer appends
 `user.custom_tool_result`. Who may do that is decided in `conversations.actions`; nothing runs here.
@@ -12,10 +12,13 @@ from typing import Any
 from harness.agentconfig import CustomTool
 from harness.errors import InvalidToolInput, ToolError
 from harness.events import AgentCustomToolUse
+from harness.frontends import OfferedTool
 from harness.tools import Effect, Tool, ToolContext, check_input_aside
 
 CUSTOM = "custom"
 """The owner of tools that an agent's configuration declares."""
+FRONT_END = "front end"
+"""The owner of tools that come with a person's words."""
 
 
 def never_runs(_context: ToolContext, _arguments: dict[str, Any]) -> str:
@@ -23,8 +26,8 @@ def never_runs(_context: ToolContext, _arguments: dict[str, Any]) -> str:
     raise ToolError("This tool is answered from outside; it cannot be run here.")
 
 
-def tool_of(declared: CustomTool) -> Tool:
-    """A custom tool as the catalogue would hold it. It reaches outside: nobody knows what its
+def tool_of(declared: CustomTool | OfferedTool) -> Tool:
+    """A declared tool as the catalogue would hold it. It reaches outside: nobody knows what its
     program does, so plan mode does not offer it."""
     return Tool(
         name=declared.name,
@@ -32,7 +35,7 @@ def tool_of(declared: CustomTool) -> Tool:
         input_schema=declared.input_schema,
         handler=never_runs,
         effect=Effect.OUTSIDE,
-        owner=CUSTOM,
+        owner=CUSTOM if isinstance(declared, CustomTool) else FRONT_END,
         external=True,
     )
 
@@ -43,6 +46,8 @@ async def fault_of(
     """Why a call is answered with an error instead of being shown to anybody; empty: it is sound."""
     if use.invalid_input:
         return f"The arguments were not a JSON object: {use.invalid_input[:500]}"
+    if tool is None and use.of_front_end:
+        return ""  # it was sound when it was made; the front end has put the tool away since
     if tool is None:
         return f"There is no tool called {use.name}."
     try:

@@ -51,6 +51,8 @@ from harness.events import (
     WakeRequested,
     answered_call,
 )
+from harness.frontends import SOURCE as FRONT_END_WORDS
+from harness.frontends import FrontEnd, OfferedTool
 from harness.ids import new_event_id
 from harness.messages import Usage
 from harness.rules import AskTerms
@@ -143,6 +145,8 @@ class Turn:
     """Asked for in place of the kit's, for this turn only."""
     token_budget: int = 0
     """In place of the agent's own, for this turn only; 0: there is none."""
+    tools: tuple[OfferedTool, ...] = ()
+    """Brought by the front end that its words came through, for this turn only."""
 
 
 class History:
@@ -285,6 +289,8 @@ class History:
         if (call_id := answered_call(event)) is not None:
             call = self._calls.pop(call_id, None)
             self._fold_trust(call, event)
+            if isinstance(event, UserCustomToolResult) and event.front_end is not None:
+                self.turn.tools = event.front_end.tools
             if not self._calls and self.turn.open:
                 self.turn.reply_owed = True
             # What still waits is told again, without the call that was answered.
@@ -417,10 +423,13 @@ class History:
             self.tainted_by = ""
         for source in filter(None, map(self._untrusted_in, spoken)):
             self._taint(source)
+        brought = [sent for each in spoken if (sent := _sent_along(each)) is not None]
         if event.steered:
             self.turn.reply_owed = True
+            self.turn.tools = brought[-1].tools if brought else self.turn.tools
             return
-        self.turn = Turn(open=True, uid=uid, reply_owed=True)
+        tools = brought[-1].tools if brought else ()
+        self.turn = Turn(open=True, uid=uid, reply_owed=True, tools=tools)
         if self._retry is not None:
             self.turn.model = self._retry.model
             self.turn.token_budget = self._retry.token_budget
@@ -458,6 +467,7 @@ class History:
             reply_owed=missing and not self._calls,
             model=event.model,
             token_budget=event.token_budget,
+            tools=self.turn.tools,
         )
         if event.from_start:
             self.context_tokens = self._context_at_input
@@ -524,11 +534,17 @@ def _is_a_persons(message: Entry) -> bool:
     return isinstance(message.event, UserMessage) and not message.event.by_agent
 
 
+def _sent_along(input_: Entry) -> FrontEnd | None:
+    return input_.event.front_end if isinstance(input_.event, UserMessage) else None
+
+
 def _untrusted_in(input_: Entry) -> str:
     """What brings into an input what others wrote, in words; empty: nothing does."""
     match input_.event:
         case UserMessage(untrusted_by=source) if source:
             return source
+        case UserMessage(front_end=FrontEnd(told=told)) if told:
+            return FRONT_END_WORDS
         case UserMessage(content=content) if kind := foreign_kind(content):
             return f"an uploaded {kind}"
         case BackgroundFinished(untrusted_by=source):

@@ -16,7 +16,8 @@ from typing import Any
 
 from harness.agentconfig import AgentConfig, ToolRule
 from harness.content import Block
-from harness.external import CUSTOM, tool_of
+from harness.external import CUSTOM, FRONT_END, tool_of
+from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
 from harness.messages import ToolSpec
 from harness.overflow import Keep
@@ -38,7 +39,8 @@ class Kit:
     model: str
     """The name the provider is asked for; `config.model` may be empty, this is not."""
     tools: Mapping[str, Tool]
-    """Every tool there is, by name; which of them are on offer is the policy's word."""
+    """Every tool there is, by name, but a turn's own (`tools_in`); which of them are on offer is the
+    policy's word."""
     workspace: Path
     system: str = ""
     """Instructions and what else belongs at the head of every prompt."""
@@ -61,6 +63,10 @@ class Kit:
     clock: Callable[[], float] = time.time
     random: Callable[[], float] = random.random
     """Between 0 and 1, for jitter."""
+    _of_turn: tuple[tuple[OfferedTool, ...], Mapping[str, Tool]] = field(
+        default=((), {}), init=False, repr=False
+    )
+    """What `tools_in` made last: a tool keeps what was prepared of its schema."""
 
     def __post_init__(self) -> None:
         # The agent's own tools stay hers even if an update brings a built-in one of that name.
@@ -68,27 +74,45 @@ class Kit:
         if custom:
             self.tools = {**self.tools, **custom}
 
+    def tools_in(self, history: History) -> Mapping[str, Tool]:
+        """Every tool there is, with those that the turn's words brought; none of them takes the place of
+        another one, whose rules would then speak of something else."""
+        offered = history.turn.tools
+        if offered != self._of_turn[0]:
+            made = {each.name: tool_of(each) for each in offered if each.name not in self.tools}
+            self._of_turn = offered, made
+        return {**self.tools, **self._of_turn[1]} if offered else self.tools
+
     @property
     def policy(self) -> Policy:
-        custom = (ToolRule(tool=declared.name) for declared in self.config.custom_tools)
-        return Policy((*self.config.tools, *custom), self.rules, self.tools)
+        """Of the tools that there are in every turn."""
+        return self._policy_over(self.tools)
+
+    def policy_in(self, history: History) -> Policy:
+        return self._policy_over(self.tools_in(history))
+
+    def _policy_over(self, tools: Mapping[str, Tool]) -> Policy:
+        names = [declared.name for declared in self.config.custom_tools]
+        names += [name for name, tool in tools.items() if tool.owner == FRONT_END]
+        declared = (ToolRule(tool=name) for name in names)
+        return Policy((*self.config.tools, *declared), self.rules, tools)
 
     def offered(self, history: History) -> tuple[ToolSpec, ...]:
         """What the model is told of, in a stable order (prompt caching depends on it)."""
-        policy = self.policy
+        policy = self.policy_in(history)
         return tuple(
             tool.spec
-            for name, tool in sorted(self.tools.items())
+            for name, tool in sorted(self.tools_in(history).items())
             if policy.offers(tool, history.features)
         )
 
     def judge(self, name: str, history: History, **decision: Any) -> Judgement:
-        tool = self.tools.get(name)
+        tool = self.tools_in(history).get(name)
         state = Situation(history.features, history.turn.uid, history.tainted_by)
-        judgement = self.policy.judge(tool, name, state, **decision)
+        judgement = self.policy_in(history).judge(tool, name, state, **decision)
         if judgement.verdict is Verdict.ASK and tool is not None and tool.external:
             wanted = conditions_of(judgement.terms) if judgement.terms else frozenset()
-            if wanted and tool.owner == CUSTOM:
+            if wanted and tool.owner in {CUSTOM, FRONT_END}:
                 who = " and ".join(words for name, words in CONDITIONS.items() if name in wanted)
                 words = f"{judgement.reason} It wants {who}, but a program alone answers {name}."
                 return Judgement(Verdict.DENY, words, judgement.level, judgement.rule)

@@ -25,6 +25,7 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
 )
+from harness.external import FRONT_END
 from harness.growingtext import GrowingText
 from harness.history import Entry, History
 from harness.ids import new_event_id
@@ -223,7 +224,7 @@ class Reply:
 
     def _call_done(self, piece: ToolCallDone) -> None:
         judgement = self.kit.judge(piece.name, self.history, arguments=piece.input)
-        tool = self.kit.tools.get(piece.name)
+        tool = self.kit.tools_in(self.history).get(piece.name)
         event: AgentToolUse | AgentCustomToolUse
         if tool is not None and tool.external and judgement.verdict is not Verdict.DENY:
             event = AgentCustomToolUse(
@@ -231,6 +232,7 @@ class Reply:
                 input=dict(piece.input),
                 model_request_id=self.uid,
                 invalid_input=piece.invalid,
+                of_front_end=tool.owner == FRONT_END,
             )
         else:
             event = AgentToolUse(

@@ -29,10 +29,12 @@ from harness.events import (
     SpanModelRequestStart,
     ToolResult,
     ToolUse,
+    UserCustomToolResult,
     UserMessage,
     WakeDue,
     answered_call,
 )
+from harness.frontends import documents_of
 from harness.history import Entry
 from harness.messages import Message, Part, Role, Thinking, ToolAnswer, ToolCall
 from harness.texts import Texts
@@ -262,6 +264,9 @@ def _without(aside: Set[str], entry: Entry) -> Entry:
         case InputTaken(event_ids=uids) if not aside.isdisjoint(uids):
             left = tuple(uid for uid in uids if uid not in aside)
             event = event.model_copy(update={"event_ids": left})
+        case UserCustomToolResult(custom_tool_use_id=call) if call in aside:
+            left_out = {"content": as_blocks(_SET_ASIDE), "front_end": None}
+            event = event.model_copy(update=left_out)
         case _ if isinstance(event, ToolResult) and answered_call(event) in aside:
             event = event.model_copy(update={"content": as_blocks(_SET_ASIDE)})
         case _:
@@ -343,8 +348,8 @@ def _inputs(entries: Sequence[Entry], texts: Texts) -> dict[str, tuple[Block, ..
     said: dict[str, tuple[Block, ...]] = {}
     for entry in entries:
         match entry.event:
-            case UserMessage(content=content):
-                said[entry.uid] = content
+            case UserMessage(content=content, front_end=front_end):
+                said[entry.uid] = (*content, *documents_of(front_end))
             case MessageEdited(event_id=uid, content=content):
                 said[uid] = content
             case BackgroundFinished() as end:
@@ -399,6 +404,8 @@ class _Answers:
             call_id = answered_call(event)
             if call_id and call_id not in self.known:
                 content = event.content or as_blocks("(no output)")
+                if isinstance(event, UserCustomToolResult):
+                    content = (*content, *documents_of(event.front_end))
                 self.known[call_id] = ToolAnswer(call_id, content, event.is_error)
                 self._order.append(call_id)
 

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation
 from conversations.log import append
@@ -20,6 +21,7 @@ from conversations.wakes import wake
 from harness.content import Block, as_blocks, text_of
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
 from harness.events import AgentCustomToolUse, UserCustomToolResult
+from harness.frontends import FrontEnd
 from harness.history import Entry
 from jobs.prepared import Prepared
 from tools_app.questions import TOOL as QUESTIONS
@@ -40,11 +42,13 @@ def answer_custom_tool(
     call_uid: str,
     content: str | tuple[Block, ...],
     is_error: bool = False,
+    front_end: FrontEnd | None = None,
 ) -> Event:
     """Give a custom tool's call its result, as the program does or a person in its place (S-84).
+    `front_end` is what the program sends along from here on.
 
     Raises NotFound, Conflict when the call has its answer, TooLarge, and Invalid for a picture or a
-    document that no model could read.
+    document that no model could read and for what `check_front_end` does not take.
     """
     blocks = as_blocks(content.replace("\0", "")) if isinstance(content, str) else content
     if len(text_of(blocks)) > RESULT_CHARACTERS:
@@ -59,7 +63,17 @@ def answer_custom_tool(
         use = _waiting_call(held, call_uid)
         declared = {tool.name for tool in held.config.custom_tools}
         own = use.name == QUESTIONS and QUESTIONS not in declared
-        return _give(held, call_uid, blocks, actor, is_error=is_error, untrusted=not own)
+        if front_end is not None:
+            check_front_end(held, front_end)
+        return _give(
+            held,
+            call_uid,
+            blocks,
+            actor,
+            is_error=is_error,
+            untrusted=not own,
+            front_end=front_end,
+        )
 
 
 def refuse_custom_tool(
@@ -155,9 +169,14 @@ def _give(
     *,
     is_error: bool = False,
     untrusted: bool = False,
+    front_end: FrontEnd | None = None,
 ) -> Event:
     result = UserCustomToolResult(
-        custom_tool_use_id=call_uid, content=content, is_error=is_error, untrusted=untrusted
+        custom_tool_use_id=call_uid,
+        content=content,
+        is_error=is_error,
+        untrusted=untrusted,
+        front_end=front_end,
     )
     row = append(held.pk, [Entry.of(result)], actor=actor)[0]
     wake(held.pk)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations.actions.answers import set_questions_aside
+from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation as _own
 from conversations.approvals import approval_of
@@ -36,6 +37,7 @@ from harness.events import (
     UserInterrupt,
     UserMessage,
 )
+from harness.frontends import FrontEnd
 from harness.history import Entry
 from jobs.prepared import Prepared
 
@@ -58,15 +60,18 @@ def post_message(
     key: str | None = None,
     interrupt: bool = False,
     attachments: Sequence[Block] = (),
+    front_end: FrontEnd | None = None,
 ) -> Event:
     """Queue a message; a run takes it when its turn comes. `attachments`, images and documents,
-    follow its text, which may then be empty.
+    follow its text, which may then be empty. `front_end` is what the program that she speaks through
+    sends along; what it tells the agent is nobody's here.
 
     `key` is the sender's idempotency key: the same one twice stores one message and returns it.
     With `interrupt` the current turn is stopped and this message is taken next; without it, a message
     sent while questions wait for an answer is the answer and joins the turn. Raises NotFound,
-    Invalid for an empty text or an attachment that no model could read, TooLarge, Conflict when too
-    many messages wait already, and TooMany when the actor sends them too fast.
+    Invalid for an empty text, an attachment that no model could read and what `check_front_end` does
+    not take, TooLarge, Conflict when too many messages wait already, and TooMany when the actor sends
+    them too fast.
     """
     text = checked_text(text) if text.strip() or not attachments else ""
     if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
@@ -89,7 +94,9 @@ def post_message(
             )
         check_messages(actor)
         said: tuple[Block, ...] = (Text(text=text),) if text else ()
-        message = Entry.of(UserMessage(content=(*said, *attachments)))
+        if front_end is not None:
+            check_front_end(held, front_end)
+        message = Entry.of(UserMessage(content=(*said, *attachments), front_end=front_end))
         if interrupt and held.may_be_interrupted:
             append(held.pk, [Entry.of(UserInterrupt())], actor=actor)
         entries = [message]

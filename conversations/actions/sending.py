@@ -88,6 +88,7 @@ def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sen
                 text=text_of(event.content),
                 key=key,
                 attachments=[block for block in event.content if not isinstance(block, Text)],
+                front_end=event.front_end,
             )
             return _stored(row)
         case UserInterrupt():
@@ -161,6 +162,7 @@ def _give(actor: User, held: Conversation, event: UserCustomToolResult) -> Sent:
                 call_uid=event.custom_tool_use_id,
                 content=event.content,
                 is_error=event.is_error,
+                front_end=event.front_end,
             )
     except Conflict:
         before = _answer_before(target, event.custom_tool_use_id, event.type)

@@ -101,7 +101,7 @@ def _with_agent(
 def _simulation(
     kit: Kit, history: History, name: str, given: Mapping[str, Any], judgement: Judgement
 ) -> Simulation:
-    tool = kit.tools.get(name)
+    tool = kit.tools_in(history).get(name)
     fault = ""
     if tool is not None:
         try:
@@ -120,13 +120,14 @@ def _simulation(
 
 
 def _safer(kit: Kit, history: History, name: str) -> tuple[str, ...]:
+    policy = kit.policy_in(history)
     found = [
         other.name
-        for other in kit.tools.values()
+        for other in kit.tools_in(history).values()
         if other.name != name
         and other.effect is Effect.READ
         and not other.external
-        and kit.policy.offers(other, history.features)
+        and policy.offers(other, history.features)
         and kit.judge(other.name, history, arguments={}).verdict.value == "allow"
     ]
     return tuple(sorted(found)[:SAFER])

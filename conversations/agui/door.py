@@ -39,8 +39,10 @@ from .projection import CUSTOM, Projection
 class Frames:
     """The frames of one answer, in order: `stream.Encode`."""
 
-    def __init__(self, body: RunInput, conversation_uid: str) -> None:
-        self._run = Projection(body.thread_id, body.run_id)
+    def __init__(
+        self, body: RunInput, conversation_uid: str, state: dict[str, Any] | None = None
+    ) -> None:
+        self._run = Projection(body.thread_id, body.run_id, state)
         self._ignored = body.ignored()
         self._uid = conversation_uid
         self._begun = False
@@ -78,7 +80,9 @@ class Frames:
                 return []
             case kind if kind == OVER:
                 if "rest" in data:
-                    return self._run.rested(data["rest"], data["interrupts"], data["below"])
+                    return self._run.rested(
+                        data["rest"], data["interrupts"], data["below"], data["pending"]
+                    )
                 if "interrupts" in data:
                     return self._run.waiting(data["interrupts"], data["below"])
                 return self._run.cancelled()
@@ -134,11 +138,11 @@ def _admit(request: HttpRequest) -> tuple[Run | AgentError, Frames]:
             request.GET.get("agent", ""),
             request.GET.get("environment", ""),
         )
-        frames = Frames(body, conversation.uid)
         try:
-            return Run(caller, conversation, body), frames
+            taken = Run(caller, conversation, body)
         except (Conflict, Forbidden) as error:
-            return error, frames
+            return error, Frames(body, conversation.uid)
+        return taken, Frames(body, conversation.uid, taken.state)
     finally:
         # A stream lasts for hours; the connection that this thread holds is given back now.
         give_back()

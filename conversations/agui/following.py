@@ -6,6 +6,7 @@ Frames and requests are `door`'s; the words of the protocol `projection`'s.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from ag_ui.core import Interrupt
@@ -22,9 +23,11 @@ from conversations.actions.conversations import (
     find_environment,
 )
 from conversations.actions.media import check_media
+from conversations.actions.messages import steer_message
 from conversations.actions.own import own_conversation
 from conversations.actions.sending import Input, Sent, send_events
 from conversations.defaults import default_agent, default_environment
+from conversations.frontends import front_end_of
 from conversations.models import Conversation, Event
 from conversations.v1.door import READ
 from conversations.v1.ids import SESSION
@@ -42,9 +45,11 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
+from harness.frontends import FrontEnd
 from harness.ids import derived_conversation_id
 
-from .incoming import RunInput, as_sent, new_message
+from .frontcalls import front_end_calls, require_none_pending, results_of
+from .incoming import RunInput, ToolMessage, as_sent, new_message, new_results, sent_along
 from .interrupts import (
     described,
     inputs_of,
@@ -111,19 +116,22 @@ class Run:
         self._token = caller.token.uid
         self._unanswered: list[Interrupt] = []
         self._answered = {answer.interrupt_id for answer in body.resume or ()}
-        message = new_message(body)
+        message, tools = new_message(body), new_results(body)
         if message is not None:
-            with as_sent(body):
+            with as_sent(len(body.messages) - 1):
                 check_media(message.content)
         with transaction.atomic():
             held = own_conversation(caller.user, conversation)
             before = held.last_seq
             still_open = open_interrupts(held)
             key = _key(body.run_id)
+            along = sent_along(body, front_end_of(held))
+            given = _give(caller, held, tools, along, body)
+            sent: list[Sent] = []
             if message is not None:
-                sent = _say(caller, held, message, key, still_open)
-            else:
-                inputs = inputs_of(held, body.resume or (), still_open)
+                sent = _say(caller, held, message, along, key, still_open, steered=bool(given))
+            elif body.resume:
+                inputs = inputs_of(held, body.resume, still_open)
                 if any(isinstance(one, UserToolConfirmation) for one in inputs):
                     require_scope(caller, TokenScope.APPROVALS_DECIDE)
                 sent = send_events(actor=caller.user, conversation=held, events=inputs, key=key)
@@ -131,14 +139,18 @@ class Run:
                 left = open_interrupts(held)
                 if self._answered.intersection(interrupt.id for interrupt in left):
                     self._unanswered = left
+            held.refresh_from_db(fields=["front_end_seq"])
+            self.state = front_end_of(held).state
         here = [each.seq for each in sent if each.seq is not None and each.thread_uid is None]
-        self._all_below = not here
+        results = [each.seq for each in given if each.seq is not None]
+        self._all_below = not here and not results
         """All of the answers went to conversations that this one started: what they do is not in its
         log, and nothing need happen here."""
-        self._last = max(here, default=before)
+        self._last = max([*results, *here], default=before)
         self._message = sent[0].uid if message is not None else None
         self._entered = False
-        self.after = min(here) - 1 if here else before
+        # What the client brought itself of results is not told to it again.
+        self.after = min(here) - 1 if here else self._last
 
     def read(self, after: int) -> News:
         """`stream.Read` of this run; called by one thread at a time, in order."""
@@ -198,10 +210,11 @@ class Run:
         reason = value.stop_reason
         asked = reason.event_ids if isinstance(reason, RequiresAction) else ()
         here = described(self._conversation, asked)
-        if asked and not here:
+        pending = front_end_calls(self._conversation, asked)
+        if asked and not here and not pending:
             return None
         below = [each for each in open_interrupts(self._conversation) if each.subagent_run_id]
-        return {**self._over([*here, *below]), "rest": value}
+        return {**self._over([*here, *below]), "pending": pending, "rest": value}
 
     def _over(self, interrupts: list[Interrupt]) -> Wire:
         below = subagents_of(self._conversation, interrupts, self._answered)
@@ -217,22 +230,48 @@ class Run:
         return not working.exists()
 
 
+def _give(
+    caller: Caller,
+    held: Conversation,
+    tools: Sequence[ToolMessage],
+    along: FrontEnd,
+    body: RunInput,
+) -> list[Sent]:
+    """Results of the front end's tools. They bring what else it sends, unless a message does."""
+    if not tools:
+        return []
+    last = body.messages[-1].get("role") == "tool"
+    results = results_of(held, tools, alone=last and not body.resume)
+    if results and last and along != front_end_of(held):
+        results[-1] = results[-1].model_copy(update={"front_end": along})
+    return send_events(actor=caller.user, conversation=held, events=results)
+
+
 def _say(
     caller: Caller,
     held: Conversation,
     message: UserMessage,
+    along: FrontEnd,
     key: str,
     still_open: list[Interrupt],
+    *,
+    steered: bool,
 ) -> list[Sent]:
+    """`steered`: results came before it, so that it joins the turn that goes on with them."""
     known = Event.objects.filter(conversation=held, key=f"{key}:0").first()
+    sent_with = None if along == FrontEnd() else along
+    said: list[Input] = [message.model_copy(update={"front_end": sent_with})]
     if known is None:
         require_none_open(still_open)
-    elif known.value != message:
+        require_none_pending(held)
+    elif not isinstance(known.value, UserMessage) or known.value.content != message.content:
         raise Conflict(
             _("This runId was used for another message."), hint=_("Use a new one for each run.")
         )
-    said: list[Input] = [message]
-    return send_events(actor=caller.user, conversation=held, events=said, key=key)
+    sent = send_events(actor=caller.user, conversation=held, events=said, key=key)
+    if known is None and steered:
+        steer_message(actor=caller.user, conversation=held, message_uid=sent[0].uid)
+    return sent
 
 
 def _key(run_id: str) -> str:

@@ -73,11 +73,11 @@ def open_interrupts(conversation: Conversation) -> list[Interrupt]:
         interrupt
         for each in threads_of(conversation).order_by("pk")
         if each.waits_for_person
-        for interrupt in described(each, _undecided(each), below=each.pk != conversation.pk)
+        for interrupt in described(each, undecided(each), below=each.pk != conversation.pk)
     ]
 
 
-def _undecided(conversation: Conversation) -> list[str]:
+def undecided(conversation: Conversation) -> list[str]:
     """The calls its last rest waits with, without those that somebody has answered since."""
     rests = Event.objects.filter(conversation=conversation, type="session.status_idle")
     rest = rests.order_by("-seq").first()
@@ -151,7 +151,7 @@ def _interrupt(row: Event, approval: Approval | None) -> Interrupt | None:
                 tool_call_id=row.uid,
                 response_schema=_Answers.model_json_schema(),
             )
-        case AgentCustomToolUse():
+        case AgentCustomToolUse(of_front_end=False):
             return Interrupt(id=row.uid, reason="agentsite:custom_tool", tool_call_id=row.uid)
         case AgentToolUse() | AgentMcpToolUse() if approval is not None:
             return Interrupt(

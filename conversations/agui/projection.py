@@ -6,7 +6,7 @@ Pure: what a rest waits for is read from the tables by `following`, frames are m
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,9 +80,11 @@ class Subagent:
 class Projection:
     """One run, told in order: `started`, then what happens, then `finished` or `failed`."""
 
-    def __init__(self, thread_id: str, run_id: str) -> None:
+    def __init__(self, thread_id: str, run_id: str, state: Mapping[str, Any] | None = None) -> None:
         self._thread_id = thread_id
         self._run_id = run_id
+        self._state = state or {}
+        """What is held of the client's own state."""
         self._entered = False
         self._held: dict[str, str] = {}
         """Text that is arriving, by message."""
@@ -92,11 +94,14 @@ class Projection:
         self._output_tokens = 0
 
     def started(self) -> list[BaseEvent]:
-        return [
+        told: list[BaseEvent] = [
             RunStartedEvent(
                 thread_id=self._thread_id, run_id=self._run_id, protocol_version=VERSION
             )
         ]
+        if self._state:
+            told.append(StateSnapshotEvent(snapshot=self._state))
+        return told
 
     def enter(self) -> None:
         """From here on what arrives belongs to this run."""
@@ -130,7 +135,8 @@ class Projection:
                     )
                 ]
             case TodosUpdated():
-                return [StateSnapshotEvent(snapshot={"todos": dump(value)["todos"]})]
+                # It takes the place of all that the client has.
+                return [StateSnapshotEvent(snapshot={**self._state, "todos": dump(value)["todos"]})]
             case SpanModelRequestEnd(model_usage=usage):
                 self._input_tokens += (
                     usage.input_tokens
@@ -150,8 +156,10 @@ class Projection:
         rest: SessionStatusIdle,
         interrupts: Sequence[Interrupt],
         below: Sequence[Subagent] = (),
+        pending: Sequence[str] = (),
     ) -> list[BaseEvent]:
-        """The last events of a run whose turn rests, waiting for `interrupts` if there are any."""
+        """The last events of a run whose turn rests, waiting for `interrupts` if there are any, and for
+        the results of `pending` calls, which are the client's own."""
         if rest.interrupted:
             return self.cancelled()
         if rest.stop_reason.type in FAILED:
@@ -161,14 +169,18 @@ class Projection:
                 words or rest.stop_reason.type,
                 (details.code if details else "") or rest.stop_reason.type,
             )
-        return self.waiting(interrupts, below)
+        return self.waiting(interrupts, below, pending)
 
     def waiting(
-        self, interrupts: Sequence[Interrupt], below: Sequence[Subagent] = ()
+        self,
+        interrupts: Sequence[Interrupt],
+        below: Sequence[Subagent] = (),
+        pending: Sequence[str] = (),
     ) -> list[BaseEvent]:
-        """The last events of a run that leaves these open; none: it has succeeded."""
+        """The last events of a run that leaves these open; no interrupts: it has succeeded."""
         if not interrupts:
-            return self._finish(RunFinishedSuccessOutcome())
+            left = list(pending) or None
+            return self._finish(RunFinishedSuccessOutcome(pending_tool_call_ids=left))
         shown = [event for subagent in below for event in _suspended(subagent)]
         return [*shown, *self._finish(RunFinishedInterruptOutcome(interrupts=list(interrupts)))]
 

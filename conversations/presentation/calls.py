@@ -36,6 +36,7 @@ from harness.events import (
     UserToolConfirmation,
     UserToolResult,
 )
+from harness.frontends import documents_of
 from harness.patterns import input_hash
 from harness.tools import Effect
 from tools_app.catalogue import find
@@ -324,6 +325,8 @@ def _answer(card: Card, result: ToolResult) -> None:
     else:
         card.state = "error" if result.outcome == "ok" and result.is_error else result.outcome
     card.result = pieces_of(result.content)
+    if isinstance(result, UserCustomToolResult):
+        card.result += pieces_of(documents_of(result.front_end))
     if isinstance(result, AgentToolResult):
         card.untrusted_by = visible(result.untrusted_by)
         match result.display:

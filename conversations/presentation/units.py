@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 
 from conversations.models import Event
 from conversations.rendering.markdown import to_html
-from harness.content import Text
+from harness.content import Block, Text
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -41,6 +41,7 @@ from harness.events import (
     WakeDue,
     WakeRequested,
 )
+from harness.frontends import documents_of
 
 from .calls import Card, card_of
 from .content import Moment, duration, pieces_of, visible
@@ -149,7 +150,8 @@ def _made(
 def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]) -> Unit | None:
     first = rows[0]
     queued = first.uid not in taken
-    content, edited, steered, set_aside = value.content, False, False, False
+    content: tuple[Block, ...] = (*value.content, *documents_of(value.front_end))
+    edited, steered, set_aside = False, False, False
     for row in rows[1:]:
         match row.value:
             case MessageWithdrawn():

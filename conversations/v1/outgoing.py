@@ -41,6 +41,7 @@ from harness.events import (
     UserToolResult,
 )
 from harness.events import Event as EventValue
+from harness.frontends import FrontEnd
 
 from .agents import ConfiguredAgent, configured
 from .ids import thread_id
@@ -136,7 +137,7 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
         return _plain(event) if ours else None
     match event:
         case UserMessage():
-            return {"content": blocks(event.content)}
+            return {"content": blocks(event.content), **_sent_along(event.front_end)}
         case UserInterrupt():
             thread = event.session_thread_id
             return {"session_thread_id": thread_id(thread) if thread else None}
@@ -154,6 +155,7 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
                 "content": blocks(event.content),
                 "is_error": event.is_error,
                 "x_untrusted": event.untrusted,
+                **_sent_along(event.front_end),
             }
         case UserToolResult():
             return {
@@ -174,7 +176,8 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
         case AgentMcpToolUse():
             return {**_call(event), "mcp_server_name": event.mcp_server_name}
         case AgentCustomToolUse():
-            return {"name": event.name, "input": event.input, "session_thread_id": None}
+            told = {"name": event.name, "input": event.input, "session_thread_id": None}
+            return {**told, "x_of_front_end": True} if event.of_front_end else told
         case AgentToolResult():
             return {
                 "tool_use_id": event.tool_use_id,
@@ -227,6 +230,10 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
 def _plain(event: EventValue) -> Wire:
     body: Wire = event.model_dump(mode="json", exclude={"type"})
     return body
+
+
+def _sent_along(front_end: FrontEnd | None) -> Wire:
+    return {"x_front_end": front_end.model_dump(mode="json")} if front_end is not None else {}
 
 
 def _call(event: AgentToolUse | AgentMcpToolUse) -> Wire:

@@ -21,6 +21,7 @@ def played(world: World, name: str) -> Iterator[None]:
         **{opening: [reply(write), reply("Written.")] for opening in ("write", "edit", "deny")},
         "weather": [reply(call("weather", city="Oslo")), reply("It snows.")],
         "both": [reply(call("weather", city="Oslo"), write), reply("Both are done.")],
+        "show": [reply(call("show_file", path="a.py")), reply("You see.")],
         "count": [reply(say("Counting ", hold, "on and on"))],
         "hello": [reply(say("Hello ", "there."))],
     }

@@ -281,10 +281,10 @@ def test_a_custom_tools_call_is_an_interrupt_and_its_answer_a_result(
 
 def test_what_a_client_sends_in_vain_is_named(world, make_agent, opening, thread):
     body = asks(thread, opening(reply(say("Yes."))))
-    body.state = {"page": 3}
+    body.forwarded_props = {"page": 3}
     events = Program(world, make_agent().id).run(body)
     ignored = [e.value for e in events if getattr(e, "name", "") == "agentsite.ignored"]
-    assert ignored == [{"fields": ["state"]}]
+    assert ignored == [{"fields": ["forwardedProps"]}]
 
 
 def test_a_run_id_used_for_another_message_is_refused(world, make_agent, opening, thread):

@@ -114,8 +114,8 @@ def test_the_plan_is_state():
 
 
 def test_fields_that_nobody_knows_are_named_and_no_answer_is_half_heard():
-    run = {"threadId": "plans", "runId": "r", "messages": [], "colour": "red", "state": {"page": 3}}
-    assert RunInput.model_validate(run).ignored() == ["state", "colour"]
+    run = {"threadId": "plans", "runId": "r", "messages": [], "colour": "red", "forwardedProps": 3}
+    assert RunInput.model_validate(run).ignored() == ["forwardedProps", "colour"]
 
     answer = {"interruptId": "i", "status": "resolved", "paylaod": {"approved": False}}
     with pytest.raises(Invalid) as refused:

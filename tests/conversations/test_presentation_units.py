@@ -53,6 +53,7 @@ from harness.events import (
     WakeRequested,
     load,
 )
+from harness.frontends import FrontEnd, Surrounding
 from harness.history import Entry
 from harness.rules import AskTerms
 from tests.conversations.drawing import attribute_of, conversation, record
@@ -111,6 +112,18 @@ def read(html: str) -> Reader:
     assert reader.open == []
     reader.text = " ".join(reader.text.split())
     return reader
+
+
+def test_what_the_front_end_sent_along_is_shown_with_the_words_it_came_with(
+    conversation: Conversation,
+) -> None:
+    page = Surrounding(description="The page", value="page three")
+    sent = FrontEnd(context=(page,), state={"line": 14})
+    record(conversation, UserMessage(content=words("Hi"), front_end=sent))
+    unit = read(the_unit(conversation))
+    assert "The page" in unit.text
+    assert "page three" in unit.text
+    assert '{"line":14}' in unit.text
 
 
 # --- every type -----------------------------------------------------------------------------------

@@ -82,3 +82,34 @@ await say(denying, 'deny');
 await answered(denying, { approved: false, reason: 'Not today.' });
 assert(resultOf(denying).content.includes('Not today.'));
 step('denial');
+
+const showing = frontEnd();
+showing.setState({ open: null });
+const tools = [
+  {
+    name: 'show_file',
+    description: 'Shows a file.',
+    parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
+  },
+];
+showing.addMessage({ id: crypto.randomUUID(), role: 'user', content: `${name}: show` });
+const context = [{ description: 'The page', value: 'Files' }];
+const shown = await ended(showing, { tools, context });
+assert.equal(shown.outcome.type, 'success');
+const [pending] = shown.outcome.pendingToolCallIds;
+const [asked] = showing.messages.findLast((one) => one.toolCalls).toolCalls;
+assert.equal(asked.id, pending);
+assert.deepEqual(JSON.parse(asked.function.arguments), { path: 'a.py' });
+assert.deepEqual(showing.state, { open: null });
+showing.setState({ open: 'a.py' });
+showing.addMessage({
+  id: crypto.randomUUID(),
+  role: 'tool',
+  toolCallId: pending,
+  content: 'It is open.',
+});
+assert.equal((await ended(showing, { tools, context })).outcome.type, 'success');
+assert.equal(showing.messages.at(-1).content, 'You see.');
+assert.equal(showing.messages.filter((one) => one.role === 'tool').length, 1);
+assert.deepEqual(showing.state, { open: 'a.py' });
+step('front-end tool');
