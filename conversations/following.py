@@ -7,6 +7,7 @@ it is put into words and what a frame may do, each door says for itself (`consum
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,6 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 import structlog
-from asgiref.sync import sync_to_async
 from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -252,8 +252,9 @@ class FollowingConsumer(AsyncWebsocketConsumer):
 
 async def in_thread(function: Callable[[], Any]) -> Any:
     """In one of the threads that are the sockets' own, with connections that work."""
-    call = partial(with_healthy_connections, function)
-    return await sync_to_async(call, thread_sensitive=False, executor=_threads)()
+    # Log lines of the thread bear the ids that are bound here.
+    call = partial(contextvars.copy_context().run, with_healthy_connections, function)
+    return await asyncio.get_running_loop().run_in_executor(_threads, call)
 
 
 def after_in(scope: dict[str, Any]) -> int | str | None:

@@ -1,8 +1,8 @@
 """The statements of an append, written out for both databases: building them is what the ORM costs most.
 
-Only for `log`, `spending`, `budgets`, `partials` and the journal of claims, inside their transactions,
-where a model call waits for each of them. What an event changes is decided there; everything that is not this
-hot stays with the ORM.
+Only for `log`, `spending`, `budgets`, `partials`, the journal of claims and conversations that begin, inside
+their transactions, where a model call waits for each of them. What an event changes is decided there;
+everything that is not this hot stays with the ORM.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection
-from django.db.models import Model
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.models import Field, Model
 from django.utils import timezone
 from orjson import Fragment
 
@@ -164,18 +165,14 @@ def insert(rows: Sequence[Model], *, unless_known: str = "") -> int:
     Returns how many were inserted. When all were, they are given their keys, as `bulk_create` does."""
     if not rows:
         return 0
-    model = type(rows[0])
-    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
-    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
-    one = f"({', '.join(['%s'] * len(fields))})"
-    conflict = f" ON CONFLICT ({unless_known}) DO NOTHING" if unless_known else ""
-    tells = connection.features.can_return_rows_from_bulk_insert
-    with connection.cursor() as cursor:
+    here = connections[DEFAULT_DB_ALIAS]  # `connection` would look for it at each value
+    tells = here.features.can_return_rows_from_bulk_insert
+    sql, fields = _insertion(type(rows[0]), len(rows), unless_known, tells)
+    with here.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO {model._meta.db_table} ({columns})"
-            f" VALUES {', '.join([one] * len(rows))}{conflict}{' RETURNING id' if tells else ''}",
+            sql,
             [
-                field.get_db_prep_save(field.pre_save(row, add=True), connection)
+                field.get_db_prep_save(field.pre_save(row, add=True), here)
                 for row in rows
                 for field in fields
             ],
@@ -186,8 +183,24 @@ def insert(rows: Sequence[Model], *, unless_known: str = "") -> int:
     if len(keys) == len(rows):
         for row, (key,) in zip(rows, keys, strict=True):
             row.pk = key
-            row._state.adding, row._state.db = False, connection.alias
+            row._state.adding, row._state.db = False, here.alias
     return len(keys)
+
+
+@lru_cache(maxsize=200)
+def _insertion(
+    model: type[Model], count: int, unless_known: str, tells: bool
+) -> tuple[str, Sequence[Field[Any, Any]]]:
+    """The statement of `insert`, and the fields whose values it takes of each row."""
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
+    columns = ", ".join(f'"{field.column}"' for field in fields)
+    one = f"({', '.join(['%s'] * len(fields))})"
+    conflict = f" ON CONFLICT ({unless_known}) DO NOTHING" if unless_known else ""
+    sql = (
+        f"INSERT INTO {model._meta.db_table} ({columns})"
+        f" VALUES {', '.join([one] * count)}{conflict}{' RETURNING id' if tells else ''}"
+    )
+    return sql, fields
 
 
 class NewEvent(NamedTuple):

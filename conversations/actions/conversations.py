@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
-from conversations import removals
+from conversations import logsql, removals
 from conversations.actions.agents import check_provider
 from conversations.actions.naming import one_line
 from conversations.background import end_here
@@ -111,7 +111,7 @@ def create_conversation(
     )
     chosen = _version(agent, version)
     with transaction.atomic():
-        conversation = Conversation.objects.create(
+        conversation = Conversation(
             uid=uid or new_conversation_id(),
             organisation=organisation,
             owner=actor,
@@ -123,6 +123,7 @@ def create_conversation(
             stored_features=_features(chosen.config.features, features or {}).model_dump(),
             overrides=_overrides(chosen, overrides or {}),
         )
+        logsql.insert([conversation])
         if title:
             index_title(conversation.pk, title)
         if parent is None:
