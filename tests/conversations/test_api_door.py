@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.db.models.sql.compiler import SQLCompiler, SQLInsertCompiler, SQLUpdateCompiler
 from django.test import Client
 
 from accounts.actions.tokens import create_token
@@ -35,6 +36,23 @@ def code_of(answer: Any) -> str:
 
 def begin(client: Client, **extra: Any) -> Any:
     return client.post("/api/chat", "{}", content_type="application/json", **extra)
+
+
+def test_a_conversation_begins_without_a_query_that_is_built_anew(
+    token, agent, client, monkeypatch
+):
+    shown = {"Authorization": f"Bearer {token}"}
+    assert begin(client, headers=shown).status_code == 200
+    built: list[str] = []
+    for kind in (SQLCompiler, SQLUpdateCompiler, SQLInsertCompiler):
+
+        def noted(self: Any, *given: Any, as_sql: Any = kind.as_sql, **more: Any) -> Any:
+            built.append(self.query.model.__name__)
+            return as_sql(self, *given, **more)
+
+        monkeypatch.setattr(kind, "as_sql", noted)
+    assert begin(client, headers=shown).status_code == 200
+    assert built == []
 
 
 def test_a_browsers_session_reads_and_writes_with_its_csrf_token(alice, acme, agent):
