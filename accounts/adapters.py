@@ -111,6 +111,16 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         return bool(settings.AGENTSITE_OIDC_SIGNUP) or remembered_invitation(request) is not None
 
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Refuse a provider whose two answers are about two people (OpenID Connect Core, 5.3.2)."""
+        told = sociallogin.account.extra_data
+        of_person, of_token = told.get("userinfo"), told.get("id_token")
+        if of_person and of_token and of_person.get("sub") != of_token.get("sub"):
+            messages.error(
+                request, _("The sign-in service gave two different answers about who you are.")
+            )
+            raise ImmediateHttpResponse(redirect("account_login"))
+
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         with _one_of_several(request):
             saved: User = super().save_user(request, sociallogin, form)

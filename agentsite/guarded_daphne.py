@@ -1,7 +1,8 @@
 """daphne, but nothing of a request is kept before it is known to be within its limits.
 
 Twisted keeps a whole body, on disk if it is long, before daphne and any application see it, waits for
-headers as long as some byte comes each minute, and counts no connections. The limits are
+headers as long as some byte comes each minute, counts no connections, and daphne writes an answer as
+fast as it is made, whether or not anybody reads it. The limits are
 `agentsite.requestlimits`'; whose a long body is, `agentsite.bodies` finds out.
 """
 
@@ -38,6 +39,7 @@ from agentsite.requestlimits import (
     HEAD_BYTES,
     HEADERS,
     IDLE_SECONDS,
+    UNREAD_SECONDS,
     head_seconds,
 )
 
@@ -178,6 +180,24 @@ class GuardedChannel(HTTPChannel):
         super().__init__()
         self._head_timer: Any = None
         self._ending: Any = None
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def room(self) -> None:
+        """Until what was written has gone out. Whoever takes nothing for long is hung up on."""
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await self._room.wait()
+        except TimeoutError:
+            self._abort()
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        super().pauseProducing()
+        self._room.clear()
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        super().resumeProducing()
+        self._room.set()
 
     def path_of_request(self) -> str:
         """Without its query, for the request whose body is being read."""
@@ -234,6 +254,7 @@ class GuardedChannel(HTTPChannel):
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802
         self._stop_waiting()
+        self._room.set()
         if self._ending is not None and self._ending.active():
             self._ending.cancel()
         super().connectionLost(reason)
@@ -322,6 +343,13 @@ class _CountingFactory(WrappingFactory):
 
 class GuardedServer(Server):
     """daphne's server makes its factories while it starts: the guarded ones take their place."""
+
+    async def handle_reply(self, protocol: Any, message: Any) -> None:
+        """The application goes on when there is room for more."""
+        await super().handle_reply(protocol, message)
+        channel = getattr(protocol, "channel", None)
+        if isinstance(channel, GuardedChannel):
+            await channel.room()
 
     @property
     def http_factory(self) -> Any:

@@ -8,6 +8,7 @@ coroutines (streams, long polls) take Django's road: they must not hold a thread
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -82,6 +83,8 @@ class Pages(ASGIHandler):
         """Until all is sent, or nobody listens any more."""
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
+            # Django would read the whole file into memory before it sends the first piece.
+            response.streaming_content = _read_on(response.streaming_content)
         sending = asyncio.ensure_future(self.send_response(response, send))
         leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
@@ -93,6 +96,11 @@ class Pages(ASGIHandler):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
             await sync_to_async(response.close)()
+
+
+async def _read_on(pieces: Any) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        yield piece
 
 
 def _is_for_a_coroutine(scope: Scope) -> bool:

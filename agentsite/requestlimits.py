@@ -31,6 +31,8 @@ LINGERING_SECONDS = 1.5
 LINGERING = 512
 """Bodies of strangers that may be under way in one process for longer than `LINGERING_SECONDS`."""
 LINGERING_PER_ADDRESS = 16
+UNREAD_SECONDS = 60.0
+"""How long a client may take nothing of an answer that waits for it."""
 DRAIN_SECONDS = 2.0
 """How long a refused client may go on sending, so that it reads the answer and not a reset; nothing
 of it is kept."""

@@ -560,7 +560,8 @@ SOCIALACCOUNT_PROVIDERS: dict[str, Any] = (
                     "name": env.str("AGENTSITE_OIDC_NAME", default="Single sign-on"),
                     "client_id": env.str("AGENTSITE_OIDC_CLIENT_ID", default=""),
                     "secret": env.str("AGENTSITE_OIDC_CLIENT_SECRET", default=""),
-                    "settings": {"server_url": _oidc_server},
+                    # Without it a code that leaked signs in whoever has it, in her own browser.
+                    "settings": {"server_url": _oidc_server, "oauth_pkce_enabled": True},
                 }
             ],
         }

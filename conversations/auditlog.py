@@ -21,6 +21,7 @@ from harness.errors import Invalid
 
 from .models import AuditEntry
 from .models.audit import AuditQuerySet
+from .spreadsheets import cell
 
 PAGE_SIZE = 50
 FILTERS = ("action", "tool", "who", "approval", "conversation", "from", "to")
@@ -38,8 +39,6 @@ COLUMNS = (
     "reason",
     "details",
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula when it opens the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +115,7 @@ def as_csv(user: User, chosen: Mapping[str, str]) -> Iterator[str]:
 
 def _line(values: tuple[str, ...]) -> str:
     buffer = StringIO()
-    csv.writer(buffer).writerow(
-        f"'{value}" if value.startswith(_FORMULA) else value for value in values
-    )
+    csv.writer(buffer).writerow(cell(value) for value in values)
     return buffer.getvalue()
 
 

@@ -21,6 +21,7 @@ from accounts.models import Organisation, User
 
 from .amounts import money, number
 from .models import Conversation, Usage
+from .spreadsheets import cell
 
 LONGEST_DAYS = 366
 MOST_CONVERSATIONS = 50
@@ -217,10 +218,4 @@ def export_lines(rows: QuerySet[Usage]) -> Iterable[list[str]]:
     )
     for moment, person, conversation, *rest in calls.iterator(chunk_size=2000):
         texts = [person, conversation, *rest]
-        yield [moment.isoformat(timespec="seconds"), *(_cell(value) for value in texts)]
-
-
-def _cell(value: object) -> str:
-    """A value that no spreadsheet takes for a formula."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+        yield [moment.isoformat(timespec="seconds"), *(cell(value) for value in texts)]

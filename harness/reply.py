@@ -48,6 +48,9 @@ from harness.ports import LiveBlock
 
 logger = logging.getLogger(__name__)
 
+MOST_CHARACTERS = 4_000_000
+"""Of one reply. No model says so much at once; somebody's own service may go on for ever."""
+
 Append = Callable[..., Awaitable[None]]
 """Stores entries and folds what the log gained into the history."""
 
@@ -189,9 +192,17 @@ class Reply:
         held = self._open.get(index)
         if held is None:
             held = self._open[index] = self._begin(kind)
+        self._count(len(text))
         held.text.append(text)
-        self._output_characters += len(text)
         self.kit.live.delta(held.block, text)
+
+    def _count(self, characters: int) -> None:
+        self._output_characters += characters
+        if self._output_characters > MOST_CHARACTERS:
+            raise ProviderError(
+                f"The reply is longer than {MOST_CHARACTERS:,} characters and was cut.",
+                hint="Ask for less at once, or ask whoever runs the model service.",
+            )
 
     def _begin(self, kind: Literal["text", "thinking"]) -> _Open:
         continues = self._continues if kind == "text" else None
@@ -223,6 +234,7 @@ class Reply:
         self.kit.live.end(held.block)
 
     def _call_done(self, piece: ToolCallDone) -> None:
+        self._count(len(str(piece.input)) + len(piece.name))
         judgement = self.kit.judge(piece.name, self.history, arguments=piece.input)
         tool = self.kit.tools_in(self.history).get(piece.name)
         event: AgentToolUse | AgentCustomToolUse
@@ -246,7 +258,6 @@ class Reply:
             )
         entry = Entry.of(event)
         self._calls.append(entry)
-        self._output_characters += len(str(piece.input)) + len(piece.name)
         self._trace.append(
             {"type": "tool_use", "id": entry.uid, "name": piece.name, "input": dict(piece.input)}
         )

@@ -1,11 +1,14 @@
 """An HTTP client that connects only where a judge lets it: for addresses that people typed in.
 
 Names are looked up and judged at every connection, so one that changes its mind in between gains
-nothing. Redirects are not followed. Where the operator has set a proxy for everything, it decides where
-it connects to.
+nothing. Redirects are not followed. Answers are bounded, and taken only as they are: one that is
+compressed may unfold to anything. Where the operator has set a proxy for everything, it decides where it
+connects to.
 """
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator
 
 import httpx2
 
@@ -13,6 +16,10 @@ from net.addresses import parse_address
 from net.lookups import Judge, UnknownHost, judged_addresses
 
 LOOK_UP_SECONDS = 10.0
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one answer: more than the longest reply of a model takes, told in the smallest pieces."""
+MOST_OF_A_REFUSAL = 256 * 1024
+"""Of an answer that is an error, which clients read whole."""
 
 
 class GuardedTransport(httpx2.AsyncHTTPTransport):
@@ -29,12 +36,41 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             *others, last = await judged_addresses(host, port, self._judge, seconds=LOOK_UP_SECONDS)
         except UnknownHost as problem:
             raise httpx2.ConnectError(f"The name {host} cannot be resolved.") from problem
+        request.headers["Accept-Encoding"] = "identity"
         for address in others:
             try:
-                return await super().handle_async_request(_aimed(request, host, address))
+                return await self._bounded(_aimed(request, host, address))
             except httpx2.ConnectError:
                 continue  # as every client does that is given several
-        return await super().handle_async_request(_aimed(request, host, last))
+        return await self._bounded(_aimed(request, host, last))
+
+    async def _bounded(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await super().handle_async_request(request)
+        if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            await answer.aclose()
+            raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
+        assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of this transport
+        most = MOST_OF_A_REFUSAL if answer.status_code >= 400 else MOST_BYTES
+        answer.stream = _Bounded(answer.stream, most)
+        return answer
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Breaks off where it has given as much as it may."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise httpx2.RemoteProtocolError("The answer is longer than any may be.")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def guarded_client(judge: Judge, *, timeout: httpx2.Timeout) -> httpx2.AsyncClient:

@@ -287,5 +287,5 @@ def _answered(outcome: Outcome, secrets: Secrets) -> Answered | None:
     if outcome.status is None:
         return None
     text = secrets.hidden_in(outcome.excerpt, HIDDEN)
-    kind = outcome.headers.get("content-type", "")
+    kind = secrets.hidden_in(outcome.headers.get("content-type", ""), HIDDEN)
     return Answered(outcome.status, kind[:200], text[:BODY_CHARACTERS], len(text) > BODY_CHARACTERS)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+import jwt
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.urls import reverse
@@ -21,6 +25,9 @@ class IdentityProvider:
     def __init__(self) -> None:
         self.person = {"sub": "1", "email": "carol@example.org", "preferred_username": "carol"}
         self.codes: list[str] = []
+        self.verifiers: list[str] = []
+        self.claims: dict[str, object] = {}
+        """Of the identity token; with none there is no token."""
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -28,6 +35,8 @@ class IdentityProvider:
                 if self.path.endswith("/.well-known/openid-configuration"):
                     self.answer(
                         {
+                            "issuer": provider.url,
+                            "jwks_uri": f"{provider.url}/jwks",
                             "authorization_endpoint": f"{provider.url}/authorize",
                             "token_endpoint": f"{provider.url}/token",
                             "userinfo_endpoint": f"{provider.url}/userinfo",
@@ -42,7 +51,9 @@ class IdentityProvider:
                 length = int(self.headers["Content-Length"])
                 form = parse_qs(self.rfile.read(length).decode())
                 provider.codes += form["code"]
-                self.answer({"access_token": "granted", "token_type": "Bearer"})
+                provider.verifiers += form.get("code_verifier", [])
+                granted = {"access_token": "granted", "token_type": "Bearer"}
+                self.answer({**granted, **provider.id_token()})
 
             def answer(self, body: object) -> None:
                 self.send_response(200)
@@ -55,6 +66,12 @@ class IdentityProvider:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def id_token(self) -> dict[str, str]:
+        if not self.claims:
+            return {}
+        honest = {"iss": self.url, "aud": "agentsite", "exp": time.time() + 60}
+        return {"id_token": jwt.encode({**honest, **self.claims}, "k" * 32, algorithm="HS256")}
 
 
 @pytest.fixture
@@ -69,7 +86,7 @@ def provider(settings):
                     "name": "Example sign-on",
                     "client_id": "agentsite",
                     "secret": "secret",
-                    "settings": {"server_url": stand_in.url},
+                    "settings": {"server_url": stand_in.url, "oauth_pkce_enabled": True},
                 }
             ]
         }
@@ -161,3 +178,27 @@ def test_an_answer_nobody_asked_for_is_refused(provider, client, db, settings):
     client.get(back, {"code": "a-code", "state": "made-up"}, follow=True)
 
     assert not User.objects.exists()
+
+
+def test_a_code_is_of_use_only_in_the_browser_that_was_sent_for_it(provider, client, db, settings):
+    settings.AGENTSITE_OIDC_SIGNUP = True
+    leaving = client.post(reverse("openid_connect_login", args=["oidc"]))
+    sent = parse_qs(urlsplit(leaving["Location"]).query)
+    back = reverse("openid_connect_callback", args=["oidc"])
+    client.get(back, {"code": "a-code", "state": sent["state"][0]}, follow=True)
+
+    [verifier] = provider.verifiers
+    digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    assert sent["code_challenge"] == [digest.rstrip(b"=").decode()]
+
+
+@pytest.mark.parametrize(("subject", "lets_in"), [("1", True), ("somebody-else", False)])
+def test_two_answers_about_two_people_let_nobody_in(
+    provider, client, db, settings, subject, lets_in
+):
+    settings.AGENTSITE_OIDC_SIGNUP = True
+    provider.claims = {"sub": subject}
+    page = come_back_from(provider, client)
+
+    assert User.objects.exists() is lets_in
+    assert ("two different answers" in page.content.decode()) is not lets_in

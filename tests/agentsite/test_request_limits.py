@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -235,6 +236,30 @@ def test_somebody_known_sends_a_large_file(server):
         assert said[9:12] == b"200", said[:400]
         assert str(12 * MB).encode() in said
     _until(lambda: server.kept() == 0, 10)
+
+
+def test_what_nobody_reads_is_not_kept(server):
+    boundary, size = "frontier", 20 * MB
+    kind = f"content-type: multipart/form-data; boundary={boundary}"
+    token = f"x-api-key: {server.secret}"
+    part = f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+    body = part.encode() + b"x" * size + f"\r\n--{boundary}--\r\n".encode()
+    with closing(server.connect()) as line:
+        length = f"content-length: {len(body)}"
+        line.sendall(head("/v1/files", kind, token, length, "connection: close") + body)
+        uid = json.loads(answer(line).partition(b"\r\n\r\n")[2])["id"]
+    asked = head(f"/v1/files/{uid}/content", token, "connection: close", method="GET")
+    before = server.memory()
+    lines = [server.connect() for _ in range(8)]
+    for line in lines:
+        line.sendall(asked)
+    time.sleep(2)
+    grown = server.memory() - before
+    got = [len(answer(line).partition(b"\r\n\r\n")[2]) for line in lines[:2]]
+    for line in lines:
+        line.close()
+    assert got == [size, size], "whoever reads late gets it whole"
+    assert grown < 60 * MB
 
 
 def test_somebody_known_may_not_send_more_than_the_route_takes(server):

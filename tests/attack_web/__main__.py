@@ -36,6 +36,10 @@ def settings_for(service: ModelService, provider: str, listed: int, opened: bool
         "AGENTSITE_METRICS_TOKEN": METRICS_TOKEN,
         "AGENTSITE_PRIVATE_PROVIDER_HOSTS": f"127.0.0.1:{listed}",
         "AGENTSITE_WEBHOOK_ALLOW_HTTP": "true",
+        "AGENTSITE_WEBHOOK_PRIVATE_HOSTS": f"127.0.0.1:{listed}",
+        "AGENTSITE_CONNECTIONS_PER_ADDRESS": "120",
+        "AGENTSITE_FILE_BYTES": "3000000",
+        "AGENTSITE_FILES_BYTES": "6000000",
         "AGENTSITE_HEAD_SECONDS": "3",
         "AGENTSITE_BODY_SECONDS": "3",
         "AGENTSITE_OIDC_SERVER_URL": provider,
@@ -74,7 +78,7 @@ def main() -> int:
         with Site(directory, settings) as site:
             # The site's own, and nothing of whoever started this.
             os.environ.clear()
-            os.environ.update(site._environment())
+            os.environ.update(site.environment)
             os.environ["DJANGO_SETTINGS_MODULE"] = "agentsite.settings"
             django.setup()
             # Both need the apps.

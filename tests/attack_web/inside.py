@@ -35,7 +35,10 @@ class Inside:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(said)))
                 self.end_headers()
-                self.wfile.write(said)
+                try:
+                    self.wfile.write(said)
+                except OSError:  # it had enough
+                    self.close_connection = True
 
             do_POST = do_PUT = do_DELETE = do_HEAD = do_GET  # noqa: N815 - http.server's names
 

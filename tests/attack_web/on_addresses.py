@@ -14,7 +14,7 @@ from conversations.models import VaultCredential, WebhookEndpoint
 from net.addresses import Sort, sort_of
 from net.guarded import guarded_client
 from net.lookups import judged_addresses
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.inside import INNER
 from tests.attack_web.world import World
 
@@ -239,3 +239,26 @@ def _echo(world: World) -> Got:
     page = world.browser(owner).get(f"/c/{conversation.uid}/").text
     tried(world.listed.visits, "the service was not asked")
     return "the service's words are shown" if INNER in log + page else ""
+
+
+@control(SUBJECT, "a service that the operator listed", "is asked by a member's key, and answers")
+def _listed(world: World) -> Got:
+    person = world.person()
+    home = world.organisation(person)
+    url = f"http://127.0.0.1:{world.listed.port}/v1"
+    with world.browser(person, home) as browser:
+        values = world.shown(
+            home, provider="openai_compatible", base_url=url, key="k" * 20, scope="user"
+        )
+        browser.form("/settings/keys/", **values)
+    return "" if ProviderKey.objects.filter(user=person, base_url=url).exists() else "refused"
+
+
+@control(SUBJECT, "a webhook to the public network", "is stored")
+def _public(world: World) -> Got:
+    with world.program(world.token) as program:
+        made = program.post(
+            "/api/webhooks", json={"url": "https://hooks.example.org/a", "event_types": ["*"]}
+        )
+    WebhookEndpoint.objects.filter(url="https://hooks.example.org/a").delete()
+    return "" if made.status_code < 300 else f"refused: {made.text[:200]}"

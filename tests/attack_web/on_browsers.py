@@ -15,7 +15,7 @@ from harness.events import AgentMessage, AgentToolResult, AgentToolUse, UserMess
 from harness.history import Entry
 from tests.architecture.routes import page_routes
 from tests.architecture.test_every_door_is_guarded import PUBLIC, STRICT, values_for
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import MARK, World
 from tools_app.workspace import workspace_for
 
@@ -576,3 +576,19 @@ def _disposition(world: World) -> Got:
             ):
                 return f"{name!r} renames the download"
     return ""
+
+
+@control(SUBJECT, "a page's own form and socket", "renames a conversation, and follows it")
+def _own_page(world: World) -> Got:
+    conversation = world.converse(
+        world.olga, organisation=world.home, agent=world.agent_of(world.home, world.olga)
+    )
+    with world.browser(world.olga, world.home) as visitor:
+        visitor.form(f"/c/{conversation.uid}/rename/", title="Another name")
+        session = visitor.session
+    conversation.refresh_from_db()
+    path = f"/ws/conversations/{conversation.uid}/"
+    with world.line(path, session=session, origin=world.address) as line:
+        follows = "changes" in line.listen(5, until="changes")
+    renamed = conversation.title == "Another name"
+    return "" if renamed and follows else f"renamed: {renamed}, follows: {follows}"

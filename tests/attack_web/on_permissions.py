@@ -11,7 +11,7 @@ from accounts.models import Role
 from conversations.actions.rules import save_rule
 from conversations.models import Approval, Conversation, Event
 from harness.providers.scripted import call, reply
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import World
 from tests.conversations.asking import asks
 from tools_app.workspace import workspace_for
@@ -446,3 +446,18 @@ def _tainted(world: World) -> Got:
     waits = Approval.objects.filter(conversation=conversation).exists()
     started = any(one["type"] == "span.tool_start" for one in log)
     return "it reached outside unasked" if started and not waits else ""
+
+
+@control(SUBJECT, "what a rule leaves open", "a plain command runs where git push is denied")
+def _left_open(world: World) -> Got:
+    found = _judged(world, "git status")
+    return "" if found == "It would run" else found or "the page says nothing"
+
+
+@control(SUBJECT, "two people", "allow together what takes two")
+def _two_people(world: World) -> Got:
+    asked = _asking(world, two_people=True)
+    _decide(world, world.olga, asked)
+    tried(not _is_allowed(asked), "one was enough")
+    _decide(world, world.rita, asked)
+    return "" if _is_allowed(asked) else "not even two could"

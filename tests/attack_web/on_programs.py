@@ -15,14 +15,12 @@ from django.contrib.sessions.models import Session
 from accounts.actions.members import remove_member
 from accounts.actions.tokens import revoke_token
 from accounts.models import ApiToken, Invitation, Membership, User
-from conversations.log import append
 from conversations.models import Agent, Conversation
 from harness.content import Text
 from harness.events import AgentMessage
-from harness.history import Entry
 from tests.architecture.routes import page_routes
 from tests.architecture.test_every_door_is_guarded import values_for
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import MARK, World
 from tools_app.workspace import workspace_for
 
@@ -163,7 +161,7 @@ class _Scene:
         self.session = world.session_of(self.person)
 
     def say(self) -> None:
-        append(self.conversation.pk, [Entry.of(AgentMessage(content=(Text(text=LATER),)))])
+        self.world.say(self.conversation, AgentMessage(content=(Text(text=LATER),)))
 
     def heard_by_stream(self, ending: Callable[[_Scene], None]) -> str:
         """What the stream of `/v1` says after `ending`."""
@@ -539,3 +537,16 @@ def _uploads(world: World) -> Got:
             )
     found = [one.name for one in outside.iterdir()]
     return f"written outside: {found}" if found else ""
+
+
+@control(SUBJECT, "a token within its scopes", "begins a session, reads it and hears of it")
+def _within(world: World) -> Got:
+    scene = _Scene(world)
+    token = world.token_of(scene.person, world.home, "conversations:read", "conversations:write")
+    with world.program(token) as program:
+        body = {"agent": scene.agent.uid, "environment_id": world.environment.uid}
+        made = program.says("POST", "/v1/sessions", body)
+        tried("id" in made, f"{made}")
+        read = program.get(f"/v1/sessions/{made['id']}").status_code
+    heard = scene.heard_by_stream(lambda _scene: None)
+    return "" if read == 200 and LATER in heard else f"read: {read}, heard: {LATER in heard}"

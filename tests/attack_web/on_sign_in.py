@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import time
-from functools import partial
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.adapter import get_adapter
@@ -17,7 +15,7 @@ from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value
 
 from accounts.models import User
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import SESSION, Visitor
 from tests.attack_web.world import PASSWORD, World
 
@@ -308,12 +306,12 @@ def _address(world: World) -> Got:
 
 
 def _reset_link(world: World, person: User) -> str:
-    said = len(world.site._said)
+    said = len(world.site.said)
     world.browser(source=world.source()).form("/accounts/password/reset/", email=person.email)
     pattern = re.compile(r"/accounts/password/reset/key/\S+")
 
     def link() -> Any:
-        return pattern.search("".join(world.site._said[said:]))
+        return pattern.search(world.site.said[said:])
 
     return str(world.until(link, "no mail came", 5)[0])
 
@@ -395,175 +393,13 @@ def _next(world: World) -> Got:
     return "; ".join(got)
 
 
-# --- single sign-on -------------------------------------------------------------------------------
-
-OIDC = "/accounts/oidc/oidc/login/"
-BACK = "/accounts/oidc/oidc/login/callback/"
-
-
-def _leave(world: World, visitor: Visitor) -> str:
-    """The state with which a browser is sent to the provider."""
-    location = visitor.form(OIDC).headers.get("location", "")
-    tried(
-        location.startswith(world.provider.url), f"it is not sent to the provider: {location[:80]}"
-    )
-    return parse_qs(urlsplit(location).query)["state"][0]
-
-
-def _back(visitor: Visitor, **query: str) -> Any:
-    return visitor.get(BACK, params={"code": "a-code", **query})
-
-
-def _linked(world: World) -> User:
-    """Somebody who signs in through the provider as subject `uid`."""
-    from allauth.socialaccount.models import SocialAccount  # noqa: PLC0415 - a table of its own
-
-    person = world.person()
-    SocialAccount.objects.create(user=person, provider="oidc", uid=f"sub-{person.pk}")
-    return person
-
-
-def _person(world: World, person: User) -> dict[str, Any]:
-    return {"sub": f"sub-{person.pk}", "email": person.email, "preferred_username": person.username}
-
-
-@attack(
-    SUBJECT,
-    "single sign-on without its state",
-    "comes back without, with a made-up and with an old state",
-)
-def _state(world: World) -> Got:
-    person = _linked(world)
-    world.provider.person = _person(world, person)
-    with world.browser(source=world.source()) as control:
-        _back(control, state=_leave(world, control))
-        tried(_is_in(control), "not even the whole way lets her in")
-    for given in ({}, {"state": "made-up"}, {"state": ""}):
-        with world.browser(source=world.source()) as visitor:
-            visitor.get(LOGIN)
-            _back(visitor, **given)
-            if _is_in(visitor):
-                return f"it let in with {given}"
-    return ""
-
-
-@attack(
-    SUBJECT,
-    "single sign-on in another browser",
-    "the victim's browser ends what the attacker's began",
-)
-def _other_browser(world: World) -> Got:
-    world.provider.person = _person(world, _linked(world))
-    with (
-        world.browser(source=world.source()) as attacker,
-        world.browser(source=world.source()) as victim,
-    ):
-        state = _leave(world, attacker)
-        victim.get(LOGIN)
-        _back(victim, state=state)
-        return "the victim works in the attacker's account" if _is_in(victim) else ""
-
-
-@attack(
-    SUBJECT, "single sign-on's answer twice", "replays the address with which a browser came back"
-)
-def _state_twice(world: World) -> Got:
-    world.provider.person = _person(world, _linked(world))
-    with world.browser(source=world.source()) as visitor:
-        state = _leave(world, visitor)
-        _back(visitor, state=state)
-        tried(_is_in(visitor), "it does not let in")
-        visitor.form("/accounts/logout/")
-        tried(not _is_in(visitor), "she did not get out")
-        _back(visitor, state=state)
-        return "it let in again" if _is_in(visitor) else ""
-
-
-def _take_over(claims: dict[str, Any], world: World) -> Got:
-    victim = world.person(password=True)
-    world.provider.person = {
-        "sub": f"evil-{victim.pk}",
-        "email": victim.email,
-        "preferred_username": victim.username,
-        **claims,
-    }
-    with world.browser(source=world.source()) as visitor:
-        _back(visitor, state=_leave(world, visitor))
-        return "the account of that address opened" if _is_in(visitor) else ""
-
-
-for _label, _claims in {
-    "an address": {},
-    "an address said to be verified": {"email_verified": True},
-    "an address said not to be verified": {"email_verified": False},
-}.items():
-    attack(
-        SUBJECT,
-        f"an account by {_label}",
-        "the provider vouches for somebody else under alice's address",
-    )(partial(_take_over, _claims))
-
-
-def _forged(claims: dict[str, Any], world: World) -> Got:
-    """Signs in as a stranger whose id token claims to be somebody else."""
-    victim = _linked(world)
-    world.provider.person = {"sub": "nobody-known", "email": "nobody@evil.example"}
-    whole = {
-        "iss": world.provider.url,
-        "aud": "agentsite",
-        "sub": f"sub-{victim.pk}",
-        "exp": int(time.time()) + 600,
-        "iat": int(time.time()),
-        **claims,
-    }
-    parts = ({"alg": "none"}, whole)
-    token = ".".join(
-        base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=").decode() for one in parts
-    )
-    world.provider.token = lambda: {"id_token": f"{token}."}
-    try:
-        with world.browser(source=world.source()) as visitor:
-            _back(visitor, state=_leave(world, visitor))
-            return "it opened the victim's account" if _is_in(visitor) else ""
-    finally:
-        world.provider.token = dict
-
-
-_WRONG: dict[str, dict[str, Any]] = {
-    "for another site": {"aud": "another-site"},
-    "of another issuer": {"iss": "https://evil.example"},
-    "that is over": {"exp": 1},
-}
-for _label, _wrong in _WRONG.items():
-    attack(SUBJECT, f"an id token {_label}", "an unsigned token that names the victim")(
-        partial(_forged, _wrong)
-    )
-
-
-@attack(
-    SUBJECT,
-    "a stranger whom the provider knows",
-    "signs up through the provider without an invitation",
-)
-def _stranger(world: World) -> Got:
-    world.provider.person = {
-        "sub": "stranger",
-        "email": "stranger@evil.example",
-        "preferred_username": "stranger",
-    }
-    with world.browser(source=world.source()) as visitor:
-        _back(visitor, state=_leave(world, visitor))
-        made = User.objects.filter(email="stranger@evil.example").exists()
-        return "an account was made" if made or _is_in(visitor) else ""
-
-
-@attack(
-    SUBJECT,
-    "single sign-on by GET",
-    "a foreign page's picture sends a browser to the provider",
-    quick=False,
-)
-def _by_get(world: World) -> Got:
-    with world.browser(forge=True) as visitor:
-        place = visitor.get(OIDC).headers.get("location", "")
-        return "a GET is enough" if place.startswith(world.provider.url) else ""
+@control(SUBJECT, "a password and both factors", "let their owner in")
+def _owner(world: World) -> Got:
+    plain = world.person(password=True)
+    if not _gets_in(world, plain.username, world.source()):
+        return "the password does not"
+    person = _with_second(world)
+    with _half_in(world, person) as visitor:
+        tried(not _is_in(visitor), "one factor was enough")
+        visitor.form("/accounts/2fa/authenticate/", code=_code())
+        return "" if _is_in(visitor) else "both factors do not"

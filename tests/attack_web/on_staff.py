@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from accounts.actions.invitations import invite_member
 from accounts.models import Invitation, Membership, Organisation, Role, User
 from conversations.models import Environment
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import Visitor
 from tests.attack_web.world import MARK, PASSWORD, World
 
@@ -433,3 +433,19 @@ def _measure(world: World) -> Got:
     ).count()
     tried(robots and made, "none was made")
     return f"{robots} robots" if robots > 20 else f"{made} organisations" if made > 11 else ""
+
+
+@control(SUBJECT, "staff with a permission", "add an environment, and an owner invites a member")
+def _permitted(world: World) -> Got:
+    name = f"Good {world.number()}"
+    clerk = _clerk(world, "view_environment", "add_environment", "change_environment")
+    with _admin(world, clerk) as visitor:
+        values = {"name": name, "upload_limit": 1000, "backend": "", "policy": ""}
+        visitor.form("/admin/conversations/environment/add/", **values)
+    person = world.person()
+    token = _open_invitation(world, person.email)
+    with world.browser(person) as visitor:
+        visitor.form(f"/invitations/{token}/")
+    made = Environment.objects.filter(name=name).exists()
+    joined = Membership.objects.filter(user=person, organisation=world.acme).exists()
+    return "" if made and joined else f"made: {made}, joined: {joined}"

@@ -8,7 +8,7 @@ import time
 from functools import partial
 
 from accounts.models import User
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import CSRF, CSRF_SECRET, raw
 from tests.attack_web.world import MARK, World
 
@@ -106,7 +106,7 @@ def _smuggling(world: World) -> Got:
 )
 def _host(world: World) -> Got:
     victim = world.person(password=True)
-    said = len(world.site._said)
+    said = len(world.site.said)
     for headers in (
         b"Host: evil.example\r\n",
         b"Host: 127.0.0.1\r\nX-Forwarded-Host: evil.example\r\n",
@@ -125,7 +125,7 @@ def _host(world: World) -> Got:
             source=world.source(),
         )
     time.sleep(0.3)
-    mails = "".join(world.site._said[said:])
+    mails = world.site.said[said:]
     tried("127.0.0.1" in mails or "evil.example" in mails, "no mail was written")
     return "the mail's link leads to evil.example" if "evil.example" in mails else ""
 
@@ -342,3 +342,14 @@ for _path in ("/ws/conversations/{uid}/", "/api/chat/{uid}/ws"):
     attack(SUBJECT, f"the socket {_path}", "follows alice's conversation as nobody")(
         partial(_socket, _path)
     )
+
+
+@control(SUBJECT, "the sign-in page", "is shown to a stranger, with what it takes to look right")
+def _sign_in_page(world: World) -> Got:
+    with world.browser() as visitor:
+        page = visitor.get("/accounts/login/")
+        styles = re.findall(r'href="(/static/[^"]+\.css[^"]*)"', page.text)
+        tried(styles, "the page names no style")
+        found = [page.status_code, *(visitor.get(one).status_code for one in styles)]
+        well = visitor.get("/healthz").status_code
+    return "" if {*found, well} == {200} else f"{found} {well}"

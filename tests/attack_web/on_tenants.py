@@ -6,7 +6,7 @@ from functools import partial
 
 from tests.architecture.routes import Route, page_routes
 from tests.architecture.test_every_door_is_guarded import PUBLIC, STRICT, values_for
-from tests.attack_web.case import Got, attack, tried
+from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import Visitor
 from tests.attack_web.world import MARK, World
 
@@ -74,3 +74,14 @@ for _area, _beginnings in AREAS.items():
             f"every address of {_area} with alice's ids, every method",
             quick=_who == _first and _area != "the administration",
         )(partial(_walk, _area, _who))
+
+
+@control(SUBJECT, "alice's own", "her addresses show her what is hers")
+def _own(world: World) -> Got:
+    uid = world.conversation.uid
+    with world.browser(world.alice, world.acme) as visitor:
+        page = visitor.get(f"/c/{uid}/")
+    with world.program(world.token) as program:
+        said = program.get(f"/v1/sessions/{uid}")
+    shown = MARK in page.text and "secret plan" in page.text and MARK in said.text
+    return "" if shown else f"{page.status_code} {said.status_code}"

@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 from agentsite.environment import BASE_DIR
+from tests.attack_web import suite
+from tests.attack_web.case import CASES
 
 SECONDS = 600
 
@@ -28,7 +30,13 @@ def test_nothing_is_open_to_an_attack() -> None:
     said = re.fullmatch(r"cases: (\d+), open: (\d+)", last[0] if last else "")
     assert said, done.stderr[-4000:]
     assert (said[2], done.returncode) == ("0", 0), done.stdout
-    assert int(said[1]) >= 120
+    assert int(said[1]) >= suite.FEWEST_QUICK
+
+
+def test_every_subject_has_an_act_that_must_work() -> None:
+    subjects = {one.subject for one in CASES}
+    assert {one.subject for one in CASES if one.permitted} == subjects
+    assert len(subjects) == len(suite.SUBJECTS)
 
 
 def test_attacks_see_what_an_operator_has_opened() -> None:

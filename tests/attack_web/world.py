@@ -27,10 +27,13 @@ from conversations.actions.agents import create_agent
 from conversations.actions.conversations import create_conversation
 from conversations.models import Agent, Approval, Conversation, Environment
 from harness.agentconfig import AgentConfig
+from harness.events import Event, dump
+from harness.ids import new_event_id
 from tests.architecture.conftest import alices_objects
 from tests.attack_web.case import NotTried
 from tests.attack_web.identities import IdentityProvider
 from tests.attack_web.inside import Inside
+from tests.attack_web.second import Second
 from tests.attack_web.visitors import Line, Visitor
 from tests.journeys.model_service import ModelService
 from tests.journeys.site import Site
@@ -95,6 +98,19 @@ class World:
         self.program(self.token).post(f"/v1/sessions/{self.conversation.uid}/wake", json={})
         self.rested(self.conversation)
         self.mallorys = self.token_of(self.mallory, self.elsewhere)
+        self.bobs = self.token_of(self.bob, self.home)
+        self._second: Second | None = None
+
+    @property
+    def second(self) -> Second:
+        """The server for many machines, beside the site's own and with the same tables; on first use."""
+        if self._second is None:
+            self._second = Second(self.site, self.directory)
+        return self._second
+
+    def close(self) -> None:
+        if self._second is not None:
+            self._second.stop()
 
     # --- people and their things ------------------------------------------------------------------
 
@@ -222,6 +238,10 @@ class World:
         if answer.status_code >= 300:
             raise NotTried(f"the message was refused: {answer.text[:200]}")
         return opening
+
+    def say(self, conversation: Conversation, *events: Event) -> None:
+        """As a run of the site's own would: whoever follows hears it at once."""
+        self.site.append(conversation.uid, *((new_event_id(), dump(one)) for one in events))
 
     def rested(self, conversation: Conversation, idles: int = 1) -> list[dict[str, Any]]:
         """The payloads of the log once it rested so often."""

@@ -64,7 +64,7 @@ def live_world(
             made = subprocess.run(
                 [sys.executable, "-m", "tests.contract.people", hooks],
                 cwd=ROOT,
-                env=site._environment(),
+                env=site.environment,
                 capture_output=True,
                 text=True,
                 check=False,

@@ -166,7 +166,7 @@ class Terminal:
     """A command line on a machine that has an address and a token, and no site of its own."""
 
     def __init__(self, world: World, directory: str) -> None:
-        of_site = world.site._environment()
+        of_site = world.site.environment
         kept: dict[str, str] = {
             name: of_site[name] for name in ("PATH", "HOME", "LANG") if name in of_site
         }

@@ -421,10 +421,12 @@ def test_a_credential_is_tried_at_its_server_and_renewed_when_refused(renewable)
 
 
 def test_a_refusal_is_told_without_the_secret(alice, vault, loopback_may_be_reached):
-    with Receiver(Answer(403, body=f"not you, {TOKEN}".encode())) as server:
+    kind = (("Content-Type", f"text/{TOKEN}"),)
+    with Receiver(Answer(403, kind, f"not you, {TOKEN}".encode())) as server:
         row = actions.create_credential(actor=alice, vault=vault, auth=bearer(server.url))
         verdict = async_to_sync(oauth.validate)(row.pk)
     assert (verdict.status, verdict.failed_step) == ("invalid", "initialize")
     assert verdict.answered is not None
     assert verdict.answered.body == "not you, [secret]"
+    assert verdict.answered.content_type == "text/[secret]"
     assert verdict.refreshed is None

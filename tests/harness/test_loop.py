@@ -283,6 +283,15 @@ async def test_a_permanent_failure_makes_one_call_and_holds_the_queue():
     assert len(bench.requests) == 1, "nothing runs again by itself"
 
 
+async def test_a_reply_without_an_end_is_cut_and_not_asked_for_again(monkeypatch):
+    monkeypatch.setattr("harness.reply.MOST_CHARACTERS", 100)
+    bench = Bench(scripted(reply(say(*(["x" * 20] * 20)))))
+    await bench.run(said("Go."))
+    assert len(bench.requests) == 1
+    assert texts(bench) == ["x" * 100], "what had come is kept"
+    assert "longer than 100 characters" in bench.events(SessionError)[0].error.message
+
+
 async def test_an_error_that_no_provider_may_raise_ends_the_turn_and_nothing_more():
     bench = Bench(scripted(ZeroDivisionError("oops")))
     await bench.run(said("Go."))

@@ -39,7 +39,7 @@ class Site:
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         self.setup_link = ""
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[str] | None = None
@@ -49,6 +49,32 @@ class Site:
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def said(self) -> str:
+        """What the server wrote to its standard output so far, mails among it."""
+        return "".join(self._said)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the server is started with."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("AGENTSITE_", "ANTHROPIC_", "OPENAI_", "DJANGO_"))
+        }
+        return {
+            **kept,
+            "AGENTSITE_ENV_FILE": str(self.directory / "env"),
+            "AGENTSITE_DATA_DIR": str(self._data),
+            "PYTHONUNBUFFERED": "1",
+            **self._settings,
+        }
 
     def __enter__(self) -> Site:
         self.start()
@@ -62,7 +88,7 @@ class Site:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.journeys.serve", "--port", str(self.port)],
             cwd=ROOT,
-            env=self._environment(),
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=(self.directory / "stderr.txt").open("a", encoding="utf-8"),
@@ -122,20 +148,6 @@ class Site:
     def _data(self) -> Path:
         return self.directory / "data"
 
-    def _environment(self) -> dict[str, str]:
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("AGENTSITE_", "ANTHROPIC_", "OPENAI_", "DJANGO_"))
-        }
-        return {
-            **kept,
-            "AGENTSITE_ENV_FILE": str(self.directory / "env"),
-            "AGENTSITE_DATA_DIR": str(self._data),
-            "PYTHONUNBUFFERED": "1",
-            **self._settings,
-        }
-
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         lines = self._lines
@@ -176,7 +188,7 @@ class Site:
             raise AssertionError(f"the server did not end: {self.errors[-8000:]}") from None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

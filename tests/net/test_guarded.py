@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import repeat
 
 import httpx2
 import pytest
@@ -155,6 +157,41 @@ async def test_the_operators_own_address_may_say_what_is_wrong():
     async with answering("400 Bad Request", json.dumps({"error": {"message": "No tools."}})) as at:
         error = await failed(build(ProviderConfig("openai_compatible", KEY, at)))
     assert "No tools." in error.message
+
+
+async def streamed(headers: str, pieces: Iterable[bytes], status: str = "200 OK") -> int:
+    """How much of an answer a client of ours takes from a server that sends all of this."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\n\r\n".encode())
+        with suppress(OSError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+
+    taken = 0
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, guarded_client(Judge(""), timeout=httpx2.Timeout(20)) as client:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with client.stream("GET", address) as response:
+            async for piece in response.aiter_bytes():
+                taken += len(piece)
+    return taken
+
+
+async def test_an_answer_without_an_end_is_broken_off():
+    with pytest.raises(httpx2.RemoteProtocolError, match="longer than any"):
+        await streamed("", repeat(b"x" * 1_000_000, 100))
+    with pytest.raises(httpx2.RemoteProtocolError, match="longer than any"):
+        await streamed("", repeat(b"x" * 100_000, 10), "500 Broken")
+    assert await streamed("", repeat(b"x" * 100_000, 10)) == 1_000_000
+
+
+async def test_an_answer_that_would_unfold_is_not_taken():
+    with pytest.raises(httpx2.RemoteProtocolError, match="compressed"):
+        await streamed("Content-Encoding: gzip\r\n", [gzip.compress(b" " * 1_000_000)])
 
 
 async def failed(provider: Provider) -> ProviderError:

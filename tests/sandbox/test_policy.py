@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -86,6 +87,21 @@ def test_what_breaks_the_schema_is_named_with_its_place(text: str, place: str, s
 def test_what_is_no_proper_file_is_refused(text: str):
     with pytest.raises(Invalid):
         read_policy(text)
+
+
+def test_a_policy_that_opens_too_many_brackets_is_refused_before_it_is_read():
+    for text in ("{" * 100_000, "a: " + "[" * 100_000):
+        began = time.monotonic()
+        with pytest.raises(Invalid, match="brackets"):
+            read_policy(text)
+        assert time.monotonic() - began < 1
+
+
+def test_a_policy_of_many_keys_is_read_in_a_moment():
+    with pytest.raises(Invalid, match="given twice"):
+        read_policy("a: 1\nb: 2\na: 3")
+    with pytest.raises(Invalid, match="no such field"):
+        read_policy("\n".join(f"k{number}: 1" for number in range(3_000)))
 
 
 def test_listing_a_host_implies_the_guarantee_that_only_it_is_reached():

@@ -41,7 +41,7 @@ def make_cast(site: Site) -> dict[str, Any]:
     made = subprocess.run(
         [sys.executable, "-m", "tests.seed_protocol.people"],
         cwd=ROOT,
-        env=site._environment(),
+        env=site.environment,
         capture_output=True,
         text=True,
         check=False,

@@ -205,7 +205,7 @@ def test_a_revoked_token_ends_its_open_sockets(site, cast, program, service, ali
                 code,
             ],
             cwd=ROOT,
-            env=site._environment(),
+            env=site.environment,
             capture_output=True,
             text=True,
             check=False,

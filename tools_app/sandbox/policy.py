@@ -32,6 +32,8 @@ from harness.modelfaults import faults_of
 from tools_app.sandbox.guarantees import Guarantee
 
 FILE_LIMIT = 256 * 1024
+MOST_BRACKETS = 5_000
+"""That open in one policy: for each one inside others the reader looks at all of those again."""
 """Bytes of a policy file."""
 SYSTEM_FOLDERS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
@@ -288,6 +290,10 @@ def read_policy(text: str) -> Policy:
         raise Invalid(
             f"The sandbox policy is larger than {FILE_LIMIT:,} bytes.", hint="Shorten it."
         )
+    if text.count("{") + text.count("[") > MOST_BRACKETS:
+        raise Invalid(
+            f"The sandbox policy opens more than {MOST_BRACKETS:,} brackets.", hint="Shorten it."
+        )
     try:
         data = json.loads(text, object_pairs_hook=_once) if text.lstrip().startswith("{") else None
     except (json.JSONDecodeError, RecursionError):
@@ -333,10 +339,11 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [key.value for key, _value in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
+        known: set[str] = set()
+        for key, _value in node.value:
+            if str(key.value) in known:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key “{key}” is given twice", problem_mark=node.start_mark
+                    problem=f"the key “{key.value}” is given twice", problem_mark=node.start_mark
                 )
+            known.add(str(key.value))
         return super().construct_mapping(node, deep)
