@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from tests.sandbox.attack.suite import ALL, CASES, attack, harmless
+from tests.sandbox.attack.suite import ALL, CASES, STAND_INS, attack, harmless
 from tests.sandbox.conftest import made
 
 QUICK = (
@@ -39,6 +39,26 @@ async def test_nothing_escapes_s61_s69_s70_s71(name: str):
     assert report.untried == {}
     if name == "bubblewrap" and os.geteuid() == 0:
         assert report.refused == {}
+
+
+TOLD = (
+    *("read_outside", "read_other_conversation", "symlink_write", "own_environment"),
+    *("every_environment", "parents_environment", "kill_victim", "tcp_loopback", "udp"),
+    *("unix_socket", "abstract_socket", "dns_lookup", "interfaces", "fork_bomb", "memory_hog"),
+    *("large_file", "open_files", "endless_output", "fill_root", "return_links"),
+    *("return_special_files", "return_modes", "return_many", "return_much", "return_holes"),
+    "return_folder_for_file",
+)
+
+
+@pytest.mark.parametrize("name", STAND_INS)
+async def test_nothing_escapes_an_engine_that_does_what_it_is_told(name: str):
+    """Docker and OpenShell hold what they are told to hold: by a stand-in that holds no more than that."""
+    await asyncio.to_thread(made, "bubblewrap")
+    report = await attack(name, only=TOLD)
+    assert report.escaped == []
+    assert report.untried == {}
+    assert len(report.held) >= 12
 
 
 async def test_without_a_sandbox_the_attacks_succeed():

@@ -143,6 +143,7 @@ class DockerBackend(ShellBackend[RemoteShell]):
             workdir=str(mounts.workdir.target),
             limits=limits_of(limit, each_memory=False),
             argv=lambda script: (self._program, "exec", name, "/bin/bash", "-c", script),
+            environment=_client_environment(),
             stop=lambda: self._ask("kill", "--signal", "KILL", name),
             remove=remove,
             disk=self._disks.watch(

@@ -11,6 +11,7 @@ import importlib
 import io
 import queue
 import shlex
+import shutil
 import tarfile
 import threading
 import time
@@ -37,7 +38,7 @@ from tools_app.sandbox.descriptions import describe
 from tools_app.sandbox.environment import environment
 from tools_app.sandbox.guarantees import Guarantee
 from tools_app.sandbox.limits import as_ulimits, limits_of
-from tools_app.sandbox.policy import Policy
+from tools_app.sandbox.policy import Policy, Resources
 from tools_app.sandbox.remote import KEPT, SCRIPT
 
 NAME = "openshell"
@@ -379,7 +380,9 @@ class OpenShellShell(OneCommand):
             if mount.writable:
                 place = shlex.quote(str(mount.target))
                 data = await self._exchange(f"tar -c -f - -C {place} .", b"")
-                await asyncio.to_thread(unpacked, data, self._sent[mount.source], mount.source)
+                await asyncio.to_thread(
+                    unpacked, data, self._sent[mount.source], mount.source, self._policy.resources
+                )
 
     async def _exchange(self, script: str, data: bytes) -> bytes:
         def exchange() -> bytes:
@@ -426,16 +429,39 @@ def packed(folder: Path) -> bytes:
     return data.getvalue()
 
 
-def unpacked(data: bytes, sent: bytes, folder: Path) -> None:
+def unpacked(data: bytes, sent: bytes, folder: Path, most: Resources) -> None:
     """Make the folder what came back: nothing outside it, no links, no special files. Files that
-    were sent and did not come back are removed."""
+    were sent and did not come back are removed. Raises `SandboxFailed`, and leaves the folder as it
+    was, for more than it may hold and for what is no archive."""
     with tarfile.open(fileobj=io.BytesIO(sent)) as archive:
         before = {entry.name for entry in archive if entry.isreg()}
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        plain = [entry for entry in archive if entry.isreg() or entry.isdir()]
-        archive.extractall(folder, members=plain, filter="data")
     root = folder.resolve()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            plain = [entry for entry in archive if entry.isreg() or entry.isdir()]
+            size = sum(entry.size for entry in plain)
+            if size > most.workspace_mb * 1024**2 or len(plain) > most.workspace_files:
+                raise SandboxFailed(
+                    "The workspace holds more than it may, so nothing of it was carried back.",
+                    hint="Remove some files.",
+                )
+            for entry in plain:
+                _make_way(entry, folder, root)
+            archive.extractall(folder, members=plain, filter="data")
+    except (tarfile.TarError, OSError) as problem:
+        raise SandboxFailed(f"The workspace could not be carried back: {problem}.") from problem
     for name in before - {entry.name for entry in plain}:
         path = folder / name
         if path.parent.resolve().is_relative_to(root):
             path.unlink(missing_ok=True)
+
+
+def _make_way(entry: tarfile.TarInfo, folder: Path, root: Path) -> None:
+    """Take away the file where there is a folder now, and the other way round."""
+    path = folder / entry.name
+    if path.is_dir() == entry.isdir() or not path.parent.resolve().is_relative_to(root):
+        return
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from harness.errors import AgentError
@@ -54,6 +54,7 @@ class RemoteShell(OneCommand):
         workdir: str,
         limits: Limits,
         argv: Callable[[str], Sequence[str]],
+        environment: Mapping[str, str],
         stop: Callable[[], Awaitable[object]],
         remove: Callable[[], Awaitable[None]],
         disk: DiskWatch | None = None,
@@ -63,6 +64,7 @@ class RemoteShell(OneCommand):
         self._workdir = workdir
         self._limits = limits
         self._argv = argv
+        self._environment = environment
         self._stop = stop
         self._remove = remove
         self._disk = disk
@@ -107,6 +109,7 @@ class RemoteShell(OneCommand):
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=readers[0].write_end,
                 stderr=readers[1].write_end,
+                env=self._environment,
                 start_new_session=True,
             )
         except OSError as problem:

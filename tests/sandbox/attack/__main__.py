@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 
-from tests.sandbox.attack.suite import BACKENDS, attack
+from tests.sandbox.attack.suite import BACKENDS, STAND_INS, attack
 
 ORDINARY_UID = 54_321
 """A user that nobody has, so that nothing of the machine belongs to the attacks."""
@@ -41,7 +41,7 @@ def main() -> int:
         become_ordinary()
     print(f"as {'root' if os.geteuid() == 0 else 'an ordinary user'}:")
     failed = False
-    for name in asked.backend or ("bubblewrap", "process"):
+    for name in asked.backend or ("bubblewrap", "process", *STAND_INS):
         report = asyncio.run(attack(name, only=asked.case, verbose=asked.verbose))
         print(report.line(), flush=True)
         for text in report.escaped:

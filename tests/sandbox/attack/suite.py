@@ -8,13 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.sandbox.attack import on_files, on_neighbours, on_network, on_processes, on_resources
+from tests.sandbox.attack import (
+    on_files,
+    on_neighbours,
+    on_network,
+    on_processes,
+    on_resources,
+    on_returns,
+)
 from tests.sandbox.attack.case import TRIED, Case
+from tests.sandbox.attack.engine import client_in
+from tests.sandbox.attack.gateway import Gateway
 from tests.sandbox.attack.on_files import mended
 from tests.sandbox.attack.on_neighbours import Scene
 from tests.sandbox.attack.world import PUBLIC, World
+from tools_app.sandbox import cgroups
 from tools_app.sandbox.bubblewrap import BubblewrapBackend
 from tools_app.sandbox.contract import Result, SandboxBackend, SandboxFailed, Unavailable
+from tools_app.sandbox.docker import DockerBackend
+from tools_app.sandbox.guarantees import Guarantee
+from tools_app.sandbox.openshell import OpenShellBackend
 from tools_app.sandbox.process import ProcessBackend
 from tools_app.sandbox.unconfined import UnconfinedBackend
 
@@ -26,7 +39,9 @@ CASES: tuple[Case, ...] = (
 )
 SCENES: tuple[Scene, ...] = on_neighbours.SCENES
 ALL: tuple[Case | Scene, ...] = (*CASES, *SCENES)
-BACKENDS = ("bubblewrap", "process", "none")
+BACKENDS = ("bubblewrap", "process", "docker", "openshell", "none")
+STAND_INS = ("docker", "openshell")
+"""Their engines are stand-ins, which hold what they are told to hold and know no shells that last."""
 
 
 @dataclass
@@ -54,6 +69,15 @@ def harmless(case: Case) -> bool:
     return case.open_field and (os.geteuid() == 0 or not case.root_only)
 
 
+def told(case: Case) -> bool:
+    """Is what holds it back said by us to the engine, and not the engine's own?"""
+    own = {Guarantee.SYSCALLS_FILTERED, Guarantee.NO_NEW_PRIVILEGES}
+    groups = cgroups.find()
+    if groups.memory is None or groups.pids is None:
+        own |= {Guarantee.MEMORY_TOTAL, Guarantee.PIDS_TOTAL}
+    return not (case.needs & own or case.network or case.name == "kernel_settings")
+
+
 def backend_for(name: str, world: World) -> SandboxBackend:
     async def connect(address: str, port: int):
         if address == PUBLIC:
@@ -64,6 +88,13 @@ def backend_for(name: str, world: World) -> SandboxBackend:
         return BubblewrapBackend(resolve=world.resolve, connect=connect)
     if name == "process":
         return ProcessBackend()
+    if name == "docker":
+        folder = world.root / "engine"
+        folder.mkdir(exist_ok=True)
+        return DockerBackend(program=str(client_in(folder)), image="tools:1")
+    if name == "openshell":
+        gateway = Gateway(world.root / "box")
+        return OpenShellBackend(client=lambda _endpoint: gateway, spec=lambda document: document)
     return UnconfinedBackend(allowed=True)
 
 
@@ -78,6 +109,10 @@ async def attack(name: str, *, only: Sequence[str] = (), verbose: bool = False) 
                 report.refused[one.name] = capabilities.problem
             return report
         chosen = [one for one in ALL if not only or one.name in only]
+        if name in STAND_INS:
+            chosen = [one for one in chosen if isinstance(one, Case) and told(one)]
+        if name == "openshell":
+            chosen += [one for one in on_returns.CASES if not only or one.name in only]
         if name == "none":
             chosen = [one for one in chosen if isinstance(one, Case) and harmless(one)]
         for one in chosen:
@@ -115,7 +150,9 @@ async def _judge(one: Case | Scene, backend: SandboxBackend, world: World, repor
         report.refused[one.name] = refusal.message
         return "refused"
     except SandboxFailed as problem:
-        if getattr(one, "may_end_shell", False) and "ended" in problem.message:
+        if getattr(one, "may_end_shell", False) and any(
+            word in problem.message for word in ("ended", "carried back", "larger than")
+        ):
             report.held.append(one.name)
             return "held"
         report.untried[one.name] = problem.message
