@@ -200,7 +200,7 @@ def _shown(kind: str, made: Callable[[], tuple[str, bytes]], world: World) -> Go
 
 for _kind, _files, _quick in (
     ("image", PICTURES, ("of thirty thousand points a side", "called another")),
-    ("document", PAPERS, ("of a billion pages",)),
+    ("document", PAPERS, ("that is a picture",)),
 ):
     for _label, _made in _files.items():
         attack(

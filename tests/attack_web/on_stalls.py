@@ -277,7 +277,7 @@ def _page(text: str, world: World, *, of_tool: bool = False) -> Got:
     return _waited(world, act)
 
 
-_QUICK_MARKDOWN = ("lines behind many quotes", "one long address used often", "brackets")
+_QUICK_MARKDOWN = ("lines behind many quotes", "brackets")
 for _name in MARKDOWN:
     attack(
         SUBJECT,

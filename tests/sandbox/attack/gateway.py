@@ -34,6 +34,7 @@ class Gateway:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._specs: dict[str, dict[str, Any]] = {}
+        self._running: dict[str, list[subprocess.Popen[bytes]]] = {}
 
     def health(self) -> object:
         return SimpleNamespace(status=1, version="stand-in")
@@ -48,7 +49,8 @@ class Gateway:
 
     def _line(self, name: str) -> list[str]:
         spec = self._specs[name]
-        line = sandbox(["--network", "some" if spec.get("network_policies") else "none"])
+        network = "some" if spec.get("network_policies") else "none"
+        line = sandbox(["--network", network, "--cap-drop", "ALL"])
         files = spec["filesystem"]
         for place in dict.fromkeys(["/tmp", *files["read_only"], *files["read_write"]]):
             if place != "/tmp" and Path(place).exists():
@@ -81,6 +83,7 @@ class Gateway:
             stderr=subprocess.DEVNULL,
             env={"PATH": "/usr/bin:/bin"},
         )
+        self._running.setdefault(sandbox, []).append(running)
         assert running.stdin is not None
         assert running.stdout is not None
         ends = time.monotonic() + (timeout_seconds or 60)
@@ -99,6 +102,9 @@ class Gateway:
             running.stdout.close()
 
     def delete(self, name: str, *, workspace: str, allow_missing: bool = False) -> object:
+        for running in self._running.pop(name, []):
+            running.kill()
+            running.wait()
         return SimpleNamespace()
 
     def close(self) -> None:

@@ -112,6 +112,8 @@ async def attack(name: str, *, only: Sequence[str] = (), verbose: bool = False) 
         if name in STAND_INS:
             chosen = [one for one in chosen if isinstance(one, Case) and told(one)]
         if name == "openshell":
+            # Whoever prints so much is ended there, by design.
+            chosen = [one for one in chosen if one.name != "swallowed_end"]
             chosen += [one for one in on_returns.CASES if not only or one.name in only]
         if name == "none":
             chosen = [one for one in chosen if isinstance(one, Case) and harmless(one)]
