@@ -8,6 +8,9 @@ from asgiref.testing import ApplicationCommunicator
 from agentsite.origins import OriginGuard
 
 
+pytestmark = pytest.mark.django_db  # whoever closes a socket looks after its thread's connection
+
+
 async def gets_in(
     origin: str | None, host: str = "agents.example.org", scheme: str = "wss"
 ) -> bool:

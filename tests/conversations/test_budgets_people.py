@@ -277,9 +277,9 @@ def test_a_manager_sets_and_lifts_budgets_on_the_page(
     ("fields", "words"),
     [
         ({"scope": 2, "limit": "1.5"}, "whole numbers"),
-        ({"scope": 2, "limit": "-1"}, "greater than or equal to 0"),
+        ({"scope": 2, "limit": "-1"}, "too small. Give 0 or more"),
         ({"scope": 3}, "Choose the member"),
-        ({"scope": 1}, "not one of the available choices"),
+        ({"scope": 1}, "not among the choices"),
     ],
 )
 def test_a_wrong_budget_is_answered_beside_the_form(
