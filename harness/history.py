@@ -558,12 +558,12 @@ def _untrusted_in_answer(event: Event, tool: str) -> str:
     match event:
         case AgentMcpToolResult():
             return tool
-        case UserCustomToolResult() | UserToolResult():
-            return tool if event.untrusted else ""
-        case AgentToolResult():
+        case UserCustomToolResult() | UserToolResult() if event.untrusted:
+            return tool
+        case AgentToolResult() if event.untrusted or event.untrusted_by:
+            return event.untrusted_by or tool
+        case UserCustomToolResult() | UserToolResult() | AgentToolResult():
             kind = foreign_kind(event.content)
-            if event.untrusted or event.untrusted_by:
-                return event.untrusted_by or tool
             return f"{kind} in the answer of {tool}" if kind else ""
         case _:
             return ""

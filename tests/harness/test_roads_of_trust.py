@@ -106,6 +106,16 @@ def test_whatever_is_not_text_marks_the_run_wherever_it_comes_in(block: Block) -
     assert answered(CUSTOM, custom) == "lookup"
 
 
+@pytest.mark.parametrize("block", MADE_ELSEWHERE, ids=lambda block: type(block).__name__)
+def test_what_is_no_text_marks_the_run_whoever_answered(block: Block) -> None:
+    """A person's answer, and one of a worker that staff trust, vouch for their words alone."""
+    content = (Text(text="Here."), block)
+    person = UserCustomToolResult(custom_tool_use_id="e0", content=content, untrusted=False)
+    assert answered(CUSTOM, person) == f"{block.type} in the answer of lookup"
+    worker = UserToolResult(tool_use_id="e0", content=content, untrusted=False)
+    assert answered(PLAIN, worker) == f"{block.type} in the answer of look"
+
+
 def test_an_edit_that_takes_the_picture_out_again_leaves_nothing_to_mark() -> None:
     edit = MessageEdited(event_id="e0", content=(Text(text="Hi."),))
     assert taken(UserMessage(content=(MADE_ELSEWHERE[0],)), edit) == ""
