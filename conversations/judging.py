@@ -13,6 +13,7 @@ from harness.kit import Kit
 from harness.policy import Judgement
 from harness.rules import LevelledRule
 from harness.tools import Tool
+from net.addresses import meant_by
 from tools_app.catalogue import all_tools
 from tools_app.workspace import workspace_for
 
@@ -36,6 +37,7 @@ def judging_kit(
         model=config.model,
         tools=all_tools() if tools is None else tools,
         workspace=Path(),
+        meant_by=meant_by,
         rules=rules,
     )
 

@@ -33,6 +33,7 @@ from harness.tools import Tool
 from jobs.engine import engine
 from jobs.garbage import keeping_what_is_imported
 from jobs.prepared import Prepared
+from net.addresses import meant_by
 from tools_app.builtin.background import EXTRA as BACKGROUND
 from tools_app.builtin.shared import EXTRA as SHARED
 from tools_app.builtin.shell import EXTRA as SHELL
@@ -287,6 +288,7 @@ def build_kit(
         server_keys=plan.choice.server_keys,
         tools=tools_of(plan.sandbox),
         workspace=plan.workspace,
+        meant_by=meant_by,
         system=plan.system,
         texts=plan.texts,
         live=live,

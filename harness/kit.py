@@ -21,6 +21,7 @@ from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
 from harness.messages import ToolSpec
 from harness.overflow import Keep
+from harness.patterns import MeantBy
 from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
 from harness.providers.contract import Provider
@@ -42,6 +43,8 @@ class Kit:
     """Every tool there is, by name, but a turn's own (`tools_in`); which of them are on offer is the
     policy's word."""
     workspace: Path
+    meant_by: MeantBy
+    """What hosts come to, for rules about them."""
     system: str = ""
     """Instructions and what else belongs at the head of every prompt."""
     texts: Texts = field(default_factory=Texts)
@@ -95,7 +98,7 @@ class Kit:
         names = [declared.name for declared in self.config.custom_tools]
         names += [name for name, tool in tools.items() if tool.owner == FRONT_END]
         declared = (ToolRule(tool=name) for name in names)
-        return Policy((*self.config.tools, *declared), self.rules, tools)
+        return Policy((*self.config.tools, *declared), self.rules, tools, self.meant_by)
 
     def offered(self, history: History) -> tuple[ToolSpec, ...]:
         """What the model is told of, in a stable order (prompt caching depends on it)."""

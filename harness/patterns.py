@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import IPv4Address, IPv6Address
 from posixpath import normpath
 from typing import Any
@@ -22,6 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from harness.commands import Match, occurs, surely_begins
 from harness.commandwords import prefix_words
 from harness.pathglobs import LONGEST_PATH, fits
+
+MeantBy = Callable[[str], Collection[str]]
+"""Every host that one in its plain form may come to, itself among them."""
+
+
+def as_written(host: str) -> Collection[str]:
+    """`MeantBy` where nobody reads one address out of another."""
+    return (host,)
 
 
 class When(BaseModel):
@@ -74,9 +82,9 @@ class When(BaseModel):
         """Whether the rule covers the whole of this call, for a rule that allows."""
         return self._match(arguments, whole=True) is Match.YES
 
-    def at_all(self, arguments: Mapping[str, Any]) -> Match:
+    def at_all(self, arguments: Mapping[str, Any], meant_by: MeantBy = as_written) -> Match:
         """Whether the rule meets any part of this call, for a rule that asks or denies."""
-        return self._match(arguments, whole=False)
+        return self._match(arguments, whole=False, meant_by=meant_by)
 
     @property
     def prefix_words(self) -> tuple[str, ...]:
@@ -95,7 +103,9 @@ class When(BaseModel):
             return f"when {self.argument} leads to “{self.host}”"
         return f"when {self.argument} is “{self.equals}”"
 
-    def _match(self, arguments: Mapping[str, Any], *, whole: bool) -> Match:
+    def _match(
+        self, arguments: Mapping[str, Any], *, whole: bool, meant_by: MeantBy = as_written
+    ) -> Match:
         if self.sha256 is not None:
             return Match.YES if input_hash(arguments) == self.sha256 else Match.NO
         if self.argument not in arguments:
@@ -105,23 +115,23 @@ class When(BaseModel):
             same = _canonical(value) == _canonical(self.equals)
             return Match.YES if same else Match.NO
         if isinstance(value, str):
-            return self._match_text(value, whole=whole)
+            return self._match_text(value, whole, meant_by)
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            found = [self._match_text(item, whole=whole) for item in value]
+            found = [self._match_text(item, whole, meant_by) for item in value]
             if whole:
                 sure = bool(found) and all(one is Match.YES for one in found)
                 return Match.YES if sure else Match.NO
             return max(found, default=Match.NO)
         return Match.NO if whole else Match.MAYBE
 
-    def _match_text(self, value: str, *, whole: bool) -> Match:
+    def _match_text(self, value: str, whole: bool, meant_by: MeantBy) -> Match:
         if self.prefix is not None:
             if not whole:
                 return occurs(value, self.prefix_words)
             return Match.YES if surely_begins(value, self.prefix_words) else Match.NO
         if self.path is not None:
             return _in_path(value, self.path, whole=whole)
-        return _at_host(value, self.host or "", whole=whole)
+        return _at_host(value, self.host or "", whole=whole, meant_by=meant_by)
 
 
 # --- one exact input ------------------------------------------------------------------------------
@@ -228,8 +238,7 @@ def _plain_name(host: str) -> str | None:
     """A name or an address in the one form that all readers give it; None where there is none: letters
     that the two standards for names beyond ASCII treat differently, numbers that stand for an address."""
     if ":" in host:
-        address = IPv6Address(host)
-        return str(address.ipv4_mapped or address)
+        return str(IPv6Address(host))
     if not host.isascii():
         plain = unicodedata.normalize("NFKC", host).casefold()
         if plain != host or _DISAGREED.search(host):
@@ -250,7 +259,7 @@ _DISAGREED = re.compile("[\u00df\u03c2\u200c\u200d\u3002\uff0e\uff61]")
 """Sharp s, final sigma, joiners; other signs for a dot."""
 
 
-def _at_host(value: str, pattern: str, *, whole: bool) -> Match:
+def _at_host(value: str, pattern: str, *, whole: bool, meant_by: MeantBy) -> Match:
     host = _host_of(value)
     if host is None:
         return Match.NO if whole else Match.MAYBE
@@ -258,5 +267,9 @@ def _at_host(value: str, pattern: str, *, whole: bool) -> Match:
     wanted = (
         _host_of(f"[{name}]" if name.count(":") > 1 and "[" not in name else name) or name.lower()
     )
-    met = host.endswith(f".{wanted}") if below else host == wanted
+    met = (
+        host.endswith(f".{wanted}")
+        if below
+        else not set(meant_by(host)).isdisjoint(meant_by(wanted))
+    )
     return Match.YES if met else Match.NO

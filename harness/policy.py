@@ -16,7 +16,7 @@ from typing import Any
 from harness.agentconfig import AskOptions, Features, ToolRule
 from harness.commands import Match, vouches
 from harness.events import UserToolConfirmation
-from harness.patterns import input_hash
+from harness.patterns import MeantBy, as_written, input_hash
 from harness.rules import (
     CONDITIONS,
     AskTerms,
@@ -107,6 +107,7 @@ class Policy:
     others: Sequence[LevelledRule] = ()
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """All there are, to know what a rule on one of them keeps a general one from."""
+    meant_by: MeantBy = as_written
     _ordered: tuple[LevelledRule, ...] = field(init=False, repr=False, compare=False)
     """Broadest level first."""
 
@@ -184,7 +185,7 @@ class Policy:
                 "Present the plan with present_plan first.",
             )
         for held in self._about(name):
-            if held.rule.permission == "always_deny" and _met(held, tool, given) is Match.YES:
+            if held.rule.permission == "always_deny" and self._met(held, tool, given) is Match.YES:
                 how = held.rule.words() if held.rule.when else name
                 words = f"A rule {_of(held.level)} denies {how}."
                 return Judgement(Verdict.DENY, words, held.level, held.uid)
@@ -213,7 +214,7 @@ class Policy:
     def _asks_by_rules(self, tool: Tool, given: Mapping[str, Any]) -> Iterator[_Ask]:
         name = tool.name
         for held in self._about(name):
-            rule, met = held.rule, _met(held, tool, given)
+            rule, met = held.rule, self._met(held, tool, given)
             if met is Match.UNFAMILIAR and self._is_vouched_for(held, name, given):
                 continue
             if rule.permission == "always_ask" and met is not Match.NO:
@@ -287,17 +288,16 @@ class Policy:
                 if when is None or when.surely(given):
                     yield held
 
-
-def _met(held: LevelledRule, tool: Tool, given: Mapping[str, Any]) -> Match:
-    when = held.rule.when
-    if when is None:
-        return Match.YES
-    if when.argument and when.argument not in given and when.equals is None:
-        # What a tool takes in place of an argument that is left out is its own affair.
-        known = tool.input_schema.get("properties")
-        left_out = isinstance(known, Mapping) and when.argument in known
-        return Match.MAYBE if left_out else Match.NO
-    return when.at_all(given)
+    def _met(self, held: LevelledRule, tool: Tool, given: Mapping[str, Any]) -> Match:
+        when = held.rule.when
+        if when is None:
+            return Match.YES
+        if when.argument and when.argument not in given and when.equals is None:
+            # What a tool takes in place of an argument that is left out is its own affair.
+            known = tool.input_schema.get("properties")
+            left_out = isinstance(known, Mapping) and when.argument in known
+            return Match.MAYBE if left_out else Match.NO
+        return when.at_all(given, self.meant_by)
 
 
 def _holds(grant: Grant | None, state: Situation) -> bool:

@@ -76,8 +76,10 @@ _LATER = tuple(map(ip_network, ("3fff::/20", "192.88.99.0/24", "192.0.0.0/24")))
 """Reserved (RFC 9637, RFC 7526, RFC 6890), which the tables of older Pythons do not know whole."""
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")
-_LAST_32_BITS = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("::/96"))
-"""NAT64, well known and local, and the deprecated form ::a.b.c.d."""
+_LAST_32_BITS = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""NAT64 by its well-known prefix, and the deprecated form ::a.b.c.d."""
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+"""NAT64 by a prefix of the network's own (RFC 8215), as long as the network likes."""
 _ISATAP = frozenset({0x00005EFE, 0x02005EFE})
 
 
@@ -100,7 +102,9 @@ def parse_address(host: str) -> Address | None:
 
 
 def meanings(address: Address) -> Iterator[Address]:
-    """The address and the IPv4 addresses that it carries, the one that is reached last."""
+    """The address and the IPv4 addresses that it may carry, the one that is reached last."""
+    if address in _LOCAL_NAT64:
+        yield from _at_each_length(int(address))
     yield address
     if isinstance(address, IPv4Address):
         return
@@ -113,6 +117,21 @@ def meanings(address: Address) -> Iterator[Address]:
         yield IPv4Address(~number & 0xFFFFFFFF)
     elif _carries_in_last_bits(address):
         yield IPv4Address(number & 0xFFFFFFFF)
+
+
+def _at_each_length(number: int) -> Iterator[IPv4Address]:
+    """What the lengths of a prefix make of it (RFC 6052, 2.2), addresses of no network left out. Shorter
+    than 96 bits they leave the octet behind the 64th empty."""
+    without_octet = (number >> 64 << 56) | (number & (1 << 56) - 1)
+    for carried in (*(without_octet >> shift for shift in (40, 32, 24)), number):
+        if (carried & 0xFFFFFFFF) >> 24:
+            yield IPv4Address(carried & 0xFFFFFFFF)
+
+
+def meant_by(host: str) -> frozenset[str]:
+    """Every address that `host` may mean, each in its plain spelling; a name means itself."""
+    address = parse_address(host)
+    return frozenset({host} if address is None else map(str, meanings(address)))
 
 
 def sort_of(address: Address) -> Sort:

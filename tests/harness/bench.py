@@ -14,6 +14,7 @@ from harness.events import Event, UserMessage
 from harness.history import Entry, History
 from harness.kit import Kit, Signal
 from harness.loop import Loop
+from harness.patterns import as_written
 from harness.ports import LiveBlock
 from harness.providers.scripted import Scripted
 from harness.testing.journal import MemoryJournal
@@ -113,6 +114,7 @@ class Bench:
             model="scripted",
             tools={tool.name: tool for tool in self.tools},
             workspace=self.workspace,
+            meant_by=as_written,
             system="You are tested.",
             live=self.live,
         )

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from harness.commands import Match
 from harness.commandwords import simple_command
 from harness.patterns import When, input_hash
+from net.addresses import meant_by
 
 
 def prefix(words: str) -> When:
@@ -305,4 +306,4 @@ def test_a_denied_host_is_met_or_asked_about_however_it_is_written(url: str, mat
      "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"],
 )  # fmt: skip
 def test_an_address_is_met_or_asked_about_however_it_is_written(url: str) -> None:
-    assert When(argument="url", host="127.0.0.1").at_all({"url": url}) is not Match.NO
+    assert When(argument="url", host="127.0.0.1").at_all({"url": url}, meant_by) is not Match.NO

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsite.environment import BASE_DIR
+from conversations.judging import judging_kit
 from conversations.webhooks.addresses import AddressRefused as WebhookRefused
 from conversations.webhooks.addresses import judged_addresses
+from harness.agentconfig import AgentConfig
 from harness.errors import AddressRefused
+from harness.history import History
+from harness.policy import Verdict
 from net.addresses import METADATA, Sort, meanings, parse_address, sort_of
 from net.hostlists import Entry, parse_entries, why_refused
 from net.lookups import UnknownHost, judged
@@ -32,6 +36,9 @@ SORTS = [
     (Sort.PRIVATE, ["10.0.0.1", "172.31.0.1", "192.168.1.1", "100.64.0.1", "198.18.0.1"]),
     (Sort.PRIVATE, ["fd12::1", "fc00::1", "fec0::1", "feff::1", "240.0.0.1", "255.255.255.255"]),
     (Sort.PRIVATE, ["192.0.0.8", "192.0.2.1", "192.88.99.1", "2001:db8::1", "3fff::1", "5f00::1"]),
+    (Sort.PRIVATE, ["64:ff9b:1::808:808", "64:ff9b:1:808:8:800::", "64:ff9b:1:a00:0:100:808:808"]),
+    (Sort.MACHINE, ["64:ff9b:1:7f00:0:100:808:808", "64:ff9b:1:7f:0:1:808:808"]),
+    (Sort.MACHINE, ["64:ff9b:1:0:7f:0:108:808", "64:ff9b:1::7f00:1"]),
     (Sort.PRIVATE, ["::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "100::1", "4000::1"]),
     (Sort.PRIVATE, ["2001:0:4136:e378:8000:63bf:f5ff:fffe", "2606:4700::5efe:10.0.0.1"]),
 ]
@@ -84,6 +91,34 @@ def test_what_an_ipv6_address_carries_never_makes_it_more_public(address):
         assert sort_of(address) is not Sort.PUBLIC
 
 
+DENIED = "93.184.216.34"
+
+
+@pytest.mark.parametrize(
+    ("denied", "url"),
+    [
+        (DENIED, "http://[::ffff:5db8:d822]/"),
+        (DENIED, "http://[64:ff9b::5db8:d822]/"),
+        (DENIED, "http://[64:ff9b:1:5db8:d8:2200::]/"),
+        (DENIED, "http://[2002:5db8:d822::1]/"),
+        (DENIED, "http://[2001:0:1:2:3:4:a247:27dd]/"),
+        (DENIED, "http://[::5db8:d822]/"),
+        (DENIED, "http://[2a00::5efe:5db8:d822]/"),
+        ("64:ff9b::5db8:d822", f"http://{DENIED}/"),
+        ("2002:5db8:d822::1", "http://[64:ff9b::5db8:d822]/"),
+        ("fd12::1", "http://[fd12::1%25eth0]/"),
+    ],
+)
+def test_a_denied_host_is_denied_under_every_address_that_leads_to_it(denied: str, url: str):
+    when = {"argument": "url", "host": denied}
+    rules = [{"tool": "*"}, {"tool": "web_fetch", "permission": "always_deny", "when": when}]
+    kit = judging_kit(AgentConfig.model_validate({"tools": rules}), ())
+    assert kit.judge("web_fetch", History(), arguments={"url": url}).verdict is Verdict.DENY
+    for other in ("http://[64:ff9b::808:808]/", "http://8.8.8.8/", "http://a.example/"):
+        judged_other = kit.judge("web_fetch", History(), arguments={"url": other})
+        assert judged_other.verdict is Verdict.ALLOW, other
+
+
 def test_a_list_opens_what_it_names_with_its_port_and_no_more():
     entries = parse_entries(["ollama.internal:11434", "10.1.0.0/16", "[fd12::1]:80", " "])
     allowed = [
@@ -130,7 +165,6 @@ TELLS = frozenset(
 MAY_ASK = {
     "agentsite/server.py": "whether the site itself is served to this machine alone",
     "agentsite/management/commands/up.py": "the same",
-    "harness/patterns.py": "whether two spellings in a rule mean one host",
 }
 """Nothing is connected to on their word."""
 

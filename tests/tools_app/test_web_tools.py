@@ -22,6 +22,7 @@ from harness.history import History, OpenCall
 from harness.kit import Kit
 from harness.providers.scripted import Scripted
 from harness.tools import Effect, Outcome, ToolContext, perform
+from net.addresses import meant_by
 from tests.tools_app.web_world import OTHER, PUBLIC, World, http, pdf, policy_for
 from tools_app.builtin.shell import EXTRA as SHELL
 from tools_app.builtin.shell import ShellAccess
@@ -340,6 +341,7 @@ def ruled(world: World, tmp_path: Path) -> Calling:
             model="m",
             tools={"web_fetch": tool},
             workspace=tmp_path,
+            meant_by=meant_by,
             extras={client.EXTRA: world.egress(policy)},
         )
         use = AgentToolUse(name="web_fetch", input={"url": url})
