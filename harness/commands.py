@@ -6,11 +6,12 @@ Reading the command line is `harness.commandwords`' part, what follows `harness.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 from posixpath import basename, normpath
 
-from harness.commandwords import Word, all_words, read, simple_command
+from harness.commandwords import Simple, Word, all_words, read, simple_command
 from harness.programs import (
     GIT_BY_SETTINGS,
     GIT_OPTIONS,
@@ -20,12 +21,14 @@ from harness.programs import (
     GIT_STARTING_BELOW,
     INTERPRETERS,
     PLAIN,
+    RUNNING,
     STARTING,
     WRAPPERS,
 )
 
 FAR = 64
-"""How many words may stand between a program and its subcommand before nobody looks further."""
+"""How many words may stand between a program and its subcommand, and letters in a row of options, before
+nobody looks further."""
 
 
 class Match(IntEnum):
@@ -72,7 +75,7 @@ def occurs(command: str, prefix: Sequence[str]) -> Match:
     commands = read(command)
     if commands is None:
         return Match.MAYBE
-    return max((_is_meant(words, prefix) for words in commands), default=Match.NO)
+    return max((_is_meant(each, prefix) for each in commands), default=Match.NO)
 
 
 def vouches(allowed: Sequence[str], denied: Sequence[str]) -> bool:
@@ -82,8 +85,10 @@ def vouches(allowed: Sequence[str], denied: Sequence[str]) -> bool:
     name = basename(allowed[0])
     if name in WRAPPERS or name == "git":
         return False
-    if name in INTERPRETERS and (len(allowed) < 2 or allowed[1].startswith("-")):
-        return False
+    if name in INTERPRETERS:
+        named = allowed[2:] if allowed[1:2] and allowed[1] in RUNNING else allowed[1:]
+        if not named or named[0].startswith("-"):
+            return False
     return name != basename(denied[0]) or len(allowed) >= len(denied)
 
 
@@ -134,25 +139,24 @@ def _behind_git_options(words: Sequence[Word]) -> int | None:
 # --- making sure ----------------------------------------------------------------------------------
 
 
-def _is_meant(words: Sequence[Word], prefix: Sequence[str]) -> Match:
+def _is_meant(command: Simple, prefix: Sequence[str]) -> Match:
     """The same of one simple command that can be read."""
-    head = words[0]
+    head, *rest = command.words
     if head is None or "=" in head:
         return Match.MAYBE
-    rest = words[1:]
     same = basename(head) == basename(prefix[0])
     name = _known(head)
     if name in WRAPPERS:
         return Match.MAYBE
-    if same and list(rest[: len(prefix) - 1]) == list(prefix[1:]):
+    if same and rest[: len(prefix) - 1] == list(prefix[1:]):
         return Match.YES
     if name == "git":
-        return _git_is_meant(rest, prefix if same else ())
-    if name not in PLAIN:
-        return Match.UNFAMILIAR
-    if _begins_any(STARTING.get(name, ()), rest):
+        return _git_is_meant(rest, command.targets, prefix[1:] if same else None)
+    if name in PLAIN and _begins_any(STARTING.get(name, ()), rest):
         return Match.MAYBE
-    return _plain_is_meant(rest, prefix[1:]) if same else Match.NO
+    otherwise = Match.NO if name in PLAIN else Match.UNFAMILIAR
+    meant = _plain_is_meant((*rest, *command.targets), prefix[1:]) if same else Match.NO
+    return max(meant, otherwise)
 
 
 def _known(head: str) -> str:
@@ -184,7 +188,10 @@ def _begins(word: str, beginning: str) -> bool:
     return is_row and len(beginning) == 2 and beginning[0] == "-" and beginning[1] in word[1:]
 
 
-def _git_is_meant(rest: Sequence[Word], prefix: Sequence[str]) -> Match:
+def _git_is_meant(
+    rest: Sequence[Word], targets: Sequence[str], wanted: Sequence[str] | None
+) -> Match:
+    """`wanted` is what follows `git`; None where another program is meant."""
     place = _behind_git_options(rest)
     if place is None:
         return Match.MAYBE
@@ -200,39 +207,78 @@ def _git_is_meant(rest: Sequence[Word], prefix: Sequence[str]) -> Match:
         return Match.MAYBE
     if any("::" in (word or "") for word in after):
         return Match.MAYBE  # an address that names a program
-    if len(prefix) > 1 and (prefix[1] == command or prefix[1].startswith("-")):
-        wanted = [word for word in prefix[1:] if word != command]
-        if command in GIT_BY_SETTINGS and not all(word.startswith("-") for word in wanted):
-            return Match.MAYBE
-        return _plain_is_meant(after, wanted)
-    return Match.NO
+    if wanted is None:
+        return Match.NO
+    begins = _behind_git_options(wanted)
+    if begins is None or begins >= len(wanted):
+        return _plain_is_meant((*rest, *targets), wanted)
+    # Options before it say where git works, which a folder changed to before does as well.
+    arguments = wanted[begins + 1 :]
+    if wanted[begins] != command:
+        return Match.NO
+    if command in GIT_BY_SETTINGS and not all(word.startswith("-") for word in arguments):
+        return Match.MAYBE
+    return _plain_is_meant((*after, *targets), arguments)
 
 
 def _plain_is_meant(words: Sequence[Word], wanted: Sequence[str]) -> Match:
-    """Whether options in another order or form, or paths written otherwise, may come to what is wanted."""
+    """Whether options in another order or form, values joined to them or apart, or names written otherwise,
+    may come to what is wanted: which letters take a value, and what a long option is called in short, is
+    the program's own affair."""
     if None in words:
         return Match.MAYBE
     given = [word for word in words if word is not None]
-    names = {_folded(word) for word in given}
-    if not all(_folded(word) in names for word in wanted if not word.startswith("-")):
+    used = [word for word in given if word.startswith(_LIKE_OPTIONS) and word not in _ANY]
+    parts = [part for word in wanted for part in _parted(word)]
+    options = [part for part in parts if part.startswith("-") and part not in _ANY]
+    names = {name for word in given for name in _names(word)}
+    ends = {end for word in used for end in (word.casefold(), _folded(word))}
+    is_any = not _ANY.isdisjoint(given)
+
+    def may_be_given(name: str) -> bool:
+        folded = _folded(name)
+        known = is_any or name in _ANY or folded in names
+        return known or any(end.endswith(folded) for end in ends)
+
+    if not all(may_be_given(part) for part in parts if part not in options):
         return Match.NO
-    options = [word for word in wanted if word.startswith("-")]
-    used = [word for word in given if word.startswith(_LIKE_OPTIONS)]
     if not options:
         return Match.MAYBE
-    if any(word.startswith(("--", *_SIGNS)) for word in (*options, *used)):
+    if any(word.startswith(("--", *_SIGNS)) or word[1:2].isdigit() for word in (*options, *used)):
         return Match.MAYBE if used else Match.NO
-    return Match.MAYBE if _letters(options) <= _letters(used) else Match.NO
+    letters = {letter for word in used for letter in word[1:].casefold()}
+
+    def may_be_used(option: str) -> bool:
+        """Its letters all stand there, or the first of them and the others as a value."""
+        row = option[1:]
+        return len(row) > FAR or any(
+            letters.issuperset(row[:place].casefold())
+            and (place == len(row) or may_be_given(row[place:]))
+            for place in range(1, len(row) + 1)
+        )
+
+    return Match.MAYBE if all(map(may_be_used, options)) else Match.NO
 
 
 _SIGNS = ("+", ":")
 """What git takes before a branch for `--force` and for `--delete`."""
 _LIKE_OPTIONS = ("-", *_SIGNS)
+_ANY = frozenset({"-", "@"})
+"""Words for what was there before, for what comes in, for the branch one is on."""
+_BETWEEN = re.compile(r"[^\w./-]+|(?<=[^./])\.\.+(?=[^/]|\Z)")
+"""What joins several names to one word: `--to=x`, `a,b`, `host:x`, `x^0`, `x..y`."""
+
+
+def _parted(word: str) -> list[str]:
+    """A long option and its value as the two words that they may be."""
+    name, equals, value = word.partition("=")
+    return [name, value] if equals and value and word.startswith("--") else [word]
+
+
+def _names(word: str) -> set[str]:
+    return {_folded(name) for name in (word, *_BETWEEN.split(word)) if name}
 
 
 def _folded(word: str) -> str:
-    return basename(normpath(word)).casefold()
-
-
-def _letters(options: Sequence[str]) -> set[str]:
-    return {letter for word in options for letter in word[1:].casefold()}
+    name = basename(normpath(word)).casefold() or "/"
+    return name.lstrip("0") or name

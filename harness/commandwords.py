@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 LONGEST = 5_000
 """Characters of a command that are read; a longer one is unreadable. Rules are weighed where everybody
@@ -19,6 +20,15 @@ NESTED = 4
 
 Word = str | None
 """None: what stands there is known only when the shell runs (a variable, a glob)."""
+
+
+class Simple(NamedTuple):
+    """One simple command."""
+
+    words: tuple[Word, ...]
+    targets: tuple[str, ...]
+    """Where its redirections lead."""
+
 
 # --- for certain ----------------------------------------------------------------------------------
 
@@ -42,15 +52,15 @@ _UNPRINTED = re.compile(r"[\0-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u20
 
 
 @lru_cache(maxsize=64)
-def read(text: str) -> tuple[tuple[Word, ...], ...] | None:
-    """The words of each simple command of the line, in order; None if it is unreadable.
+def read(text: str) -> tuple[Simple, ...] | None:
+    """The simple commands of the line, in order; None if it is unreadable.
 
-    Where redirections lead is left out: files are not commands. Assignments, reserved words and names
-    of functions stand where a program would, for the caller to wonder at.
+    Assignments, reserved words and names of functions stand where a program would, for the caller to
+    wonder at.
     """
     if len(text) > LONGEST:
         return None
-    commands: list[list[Word]] = [[]]
+    commands: list[tuple[list[Word], list[str]]] = [([], [])]
     word: list[Word] = []
     target = False
     place = 0
@@ -64,23 +74,31 @@ def read(text: str) -> tuple[tuple[Word, ...], ...] | None:
             if kind == "redirect" and word and (found[0][0].isdigit() or word[-1] is None):
                 return None  # part of the word, or a variable that takes the number
             if word:
-                if not target:
-                    commands[-1].append(_joined(word))
-                elif None in word:
+                if not _ends(word, commands[-1], target=target):
                     return None
                 word, target = [], False
             if kind != "blank" and target:
                 return None
             target = target or kind == "redirect"
             if kind == "end":
-                commands.append([])
+                commands.append(([], []))
         else:
             word.append(_value(kind, found))
-    if target and (not word or None in word):
+    if (word or target) and not _ends(word, commands[-1], target=target):
         return None
-    if word and not target:
-        commands[-1].append(_joined(word))
-    return tuple(tuple(words) for words in commands if words)
+    return tuple(Simple(tuple(words), tuple(targets)) for words, targets in commands if words)
+
+
+def _ends(parts: Sequence[Word], command: tuple[list[Word], list[str]], *, target: bool) -> bool:
+    """Put a word where it belongs; False for a target that is none or not known."""
+    word = _joined(parts)
+    if not target:
+        command[0].append(word)
+    elif parts and word is not None:
+        command[1].append(word)
+    else:
+        return False
+    return True
 
 
 def _value(kind: str, found: re.Match[str]) -> Word:
@@ -115,8 +133,10 @@ def simple_command(text: str) -> tuple[str, ...] | None:
     commands = read(text)
     if commands is None or len(commands) != 1 or _ENDS.search(_QUOTED.sub("", text)):
         return None
-    words = tuple(word for word in commands[0] if word is not None)
-    plain = len(words) == len(commands[0]) and not any(_PUNCTUATION.issuperset(it) for it in words)
+    words = tuple(word for word in commands[0].words if word is not None)
+    plain = len(words) == len(commands[0].words) and not any(
+        _PUNCTUATION.issuperset(it) for it in words
+    )
     return words if plain else None
 
 

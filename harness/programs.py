@@ -15,22 +15,34 @@ def _words(text: str) -> frozenset[str]:
 
 
 WRAPPERS = _words(
-    ". - ash bash builtin busybox chroot chrt command coproc csh dash doas env eval exec expect "
-    "fakeroot firejail fish flock gdb gosu ionice ksh ld.so ltrace mksh nice nohup nsenter "
-    "numactl parallel pkexec prlimit proot rbash rsh runcon runuser script setarch setpriv "
-    "setsid sh source ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout tmux "
-    "toybox trap unbuffer unshare valgrind watch xargs xterm zsh alias function hash enable "
-    "declare typeset local readonly export let test [ [[ read mapfile readarray unset set shopt"
+    ". - ash at bash batch builtin busybox bwrap cgexec chpst chroot chronic chrt command coproc "
+    "crontab csh daemonize dash dbus-run-session direnv doas dumb-init elvish entr env eval exec "
+    "expect fakechroot fakeroot faketime firejail fish flock gdb gosu gtimeout hyperfine ionice ksh "
+    "ld.so linux32 linux64 lldb ltrace mksh mosh newgrp nice nix-shell nohup nsenter nu numactl "
+    "parallel perf pkexec prlimit proot proxychains proxychains4 pwsh rbash rlwrap rsh run-parts "
+    "runcon runuser schroot script setarch setpriv setsid setuidgid sg sh socat source ssh sshpass "
+    "start-stop-daemon stdbuf strace su su-exec sudo sudoedit systemd-nspawn systemd-run taskset "
+    "tcsh time timeout tini tmux torsocks toybox trap unbuffer unshare valgrind watch watchexec "
+    "xargs xterm xvfb-run zsh alias function hash enable declare typeset local readonly export let "
+    "test [ [[ read mapfile readarray unset set shopt"
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
 INTERPRETERS = _words(
-    "awk bun cargo cmake deno ed emacs ex gawk go gradle groovy guile java jshell julia just lua "
-    "m4 make mawk mvn nawk ninja node npm npx nvim perl php pip pipx pnpm psql python python2 "
-    "python3 R Rscript rake ruby scala screen sed sqlite3 tclsh tox uv uvx vi view vim wish "
-    "yarn"
+    "ansible ant asdf awk bazel buildah bun bundle bundler cabal cargo cmake composer conda corepack "
+    "crictl ctr dart deno docker docker-compose dotnet ed elixir emacs erl ex fab flatpak flutter "
+    "gawk gem gh go gradle groovy grunt guile guix gulp hatch helm hg honcho incus invoke ipython "
+    "java jj jshell julia jupyter just kubectl lein lerna lftp lua lxc lxc-attach lxc-execute m4 "
+    "machinectl make mamba mawk meson micromamba mise mix mongosh mvn mysql nawk nerdctl ninja nix "
+    "node nox npm npx nvim nx oc ocaml octave opam osascript pdm perl php pip pipenv pipx pixi pnpm "
+    "podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake rbenv "
+    "rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp snap sqlite3 stack svn swift "
+    "tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim volta wish yarn zig"
 )
-"""Run a program that is written on the line or in a file."""
+"""Run a program that is written on the line, in a file, or in a container or environment of theirs."""
+
+RUNNING = _words("dlx exec run shell sh ssh x")
+"""Subcommands of such programs by which they run whatever follows."""
 
 PLAIN = _words(
     "b2sum base32 base64 basename cat cd chgrp chmod chown cksum cmp column comm cp curl cut date "
@@ -55,6 +67,13 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "rsync": ("-e", "--rsh", "--rsync-path"),
     "zip": ("-T", "--unzip-command"),
     "man": ("-P", "--pager", "-H"),
+    "wget": ("--use-askpass", "-e", "--execute", "--config"),
+    **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec")),
+    **dict.fromkeys(("nc", "ncat", "netcat"), ("-c", "-e", "--exec", "--sh-exec", "--lua-exec")),
+    **dict.fromkeys(("ag", "bat", "batcat"), ("--pager",)),
+    "scp": ("-o", "-D", "-F", "-S"),
+    "split": ("--filter",),
+    "patch": ("-e", "--ed"),
 }
 """Options by which a program starts another, loads a library or sets a variable: their beginnings, since
 long options may be cut short and a short one may stand in a row with others."""

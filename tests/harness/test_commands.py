@@ -180,6 +180,141 @@ def test_options_in_another_order_or_form_ask() -> None:
     assert judged("git push origin main", "git push --force") is Verdict.ALLOW
 
 
+DRESSED = {
+    "curl -X POST": [
+        "curl -XPOST u", "curl -sXPOST u", "curl --request=POST u", "curl --requ POST u",
+        "curl --requ=post u", "curl u -X POST", "curl -X 'PO'\"ST\" u", "curl u -sSX POST",
+    ],
+    "curl --request=POST": ["curl -X POST u", "curl -sXPOST u", "curl --req POST u"],
+    "curl -XPOST": ["curl -X POST u", "curl --request POST u", "curl -sX POST u"],
+    "git branch -D main": [
+        "git branch -Dmain", "git branch main -D", "git branch --delete --force main",
+        "git branch -df heads/main", "git branch --del --fo refs/heads/main", "git branch -D -- main",
+        "git branch -D @", "git 2>x branch -qD main",
+    ],
+    "git tag -d v1": ["git tag -dv1", "git tag --del v1", "git tag v1 -d", "git tag -d refs/tags/v1"],
+    "git checkout main": [
+        "git checkout -", "git checkout -f main", "git checkout main^0", "git checkout @",
+        "git -C . checkout -q main", "git checkout --detach main", "git checkout HEAD:main",
+    ],
+    "git merge main": ["git merge -", "git merge 'main~0'", "git merge x heads/main"],
+    "git diff main": ["git diff main..x", "git diff x...main"],
+    "git -C x push": ["git --no-pager -C x push", "cd x && git push", "git --git-dir=x/.git push"],
+    "date -s 2020": ["date -s2020", "date --set=2020", "date --se 2020", "date -us2020", "date -us 2020"],
+    "cat /etc/passwd": [
+        "cat </etc/passwd", "cat 0</etc/passwd", "cat -n < /etc/./passwd", "</etc/passwd cat",
+        "cd /etc && cat passwd", "cat - </etc/../etc/passwd", "cat -", "cat x/../etc/PASSWD",
+    ],
+    "tee /etc/x": ["tee >/etc/x", "tee y >>/etc/x", "tee -a /etc//x"],
+    "cp a /etc": ["cp -t/etc a", "cp --target-directory=/etc a", "cp -rt /etc/ ./a", "cp a b /etc"],
+    "head -n 5": ["head -5 x", "head -n5 x", "head -qn05 x", "head --lines=5 x", "head x -n 5"],
+    "chmod 777 x": ["chmod 0777 x", "chmod -R 777 ./x", "chmod -v 00777 y x"],
+    "rm -rf /": ["rm -rf //", "rm / -r -f", "rm --recursive -f /.", "rm -fr -- /"],
+    "sort -o /x": ["sort -o/x y", "sort --output=/x y", "sort y -uo /x", "sort --out /x y"],
+}  # fmt: skip
+"""What a rule denies, and the same in other words."""
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"), [(denied, one) for denied, all_ in DRESSED.items() for one in all_]
+)
+def test_a_denied_command_in_other_words_asks(denied: str, command: str) -> None:
+    assert judged(command, denied) is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize("command", ["pip install -q evil", "pip install -q --no-deps 'ev'il"])
+def test_a_rule_that_allows_more_vouches_for_no_command_that_may_be_denied(command: str) -> None:
+    allowed = ("pip install -q",)
+    assert judged(command, "pip install evil", allowed=allowed) is Verdict.ASK
+    assert judged("pip install -q x", "pip install evil", allowed=allowed) is Verdict.ALLOW
+
+
+UNTOUCHED = {
+    "curl -X POST": [
+        "curl -sS https://a.example/x", "curl -sSfL -o page https://a.example/post", "curl u",
+        "curl --fail --silent https://a.example/", "curl -d a=b u",
+    ],
+    "curl --request=POST": ["curl -sS https://a.example/x", "curl --head https://a.example/"],
+    "git branch -D main": [
+        "git status", "git log -n5", "git branch", "git branch -a", "git branch --list",
+        "git branch -D domain", "git branch -d main-2", "git log -p main", "git branch -m x y",
+    ],
+    "git checkout main": [
+        "git checkout .", "git checkout -b maintenance", "git checkout main.py",
+        "git checkout main/x.py", "git log -", "git diff main",
+    ],
+    "git -C x push": ["git -C x status", "git fetch"],
+    "git tag -d v1": ["git tag -l", "git tag v10", "git tag -d v11", "git show v1"],
+    "git reset --hard": ["git reset HEAD x", "git status"],
+    "date -s 2020": ["date", "date +%Y", "date -d yesterday", "date -u --iso-8601"],
+    "cat /etc/passwd": ["cat notes.txt", "cat <x >y", "cat /etc/passwd.d/x", "ls -l /etc/passwd"],
+    "rm -rf /": ["rm -rf build", "rm -r a/b", "rm -f /x"],
+    "cp a /etc": ["cp a b", "cp -r x y", "cp b /etc"],
+    "chmod 777 x": ["chmod +x x", "chmod 755 x"],
+    "head -n 5": ["head x", "head -n 50 x"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"), [(denied, one) for denied, all_ in UNTOUCHED.items() for one in all_]
+)
+def test_a_rule_leaves_alone_what_it_plainly_does_not_touch(denied: str, command: str) -> None:
+    assert judged(command, denied) is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("podman run i ./x", "podman"),
+        ("podman run i ./x", "podman run"),
+        ("docker exec c ./x", "docker exec"),
+        ("kubectl exec p -- ./x", "kubectl"),
+        ("entr ./push.sh", "entr"),
+        ("poetry run sh -c x", "poetry"),
+        ("poetry run sh -c x", "poetry run"),
+        ("pipenv run ./x", "pipenv"),
+        ("hatch run ./x", "hatch"),
+        ("conda run -n e ./x", "conda run"),
+        ("bundle exec ./x", "bundle exec"),
+        ("npm exec ./x", "npm exec"),
+        ("bwrap -- x", "bwrap"),
+        ("systemd-nspawn x", "systemd-nspawn x"),
+        ("nix-shell --run ./x", "nix-shell"),
+        ("start-stop-daemon -S -x ./x", "start-stop-daemon"),
+        ("run-parts .", "run-parts"),
+        ("sg g ./x", "sg"),
+        ("watchexec ./x", "watchexec"),
+        ("wget --use-askpass=./x u", "wget"),
+        ("wget --use-ask ./x u", "wget"),
+        ("wget -qe use_askpass=./x u", "wget"),
+        ("fd . -X x", "fd"),
+        ("fd -Hx x", "fd"),
+        ("fdfind . --exec-batch x", "fdfind"),
+        ("ncat -le ./x", "ncat"),
+        ("split --filter=./x y", "split"),
+    ],
+)
+def test_a_word_does_not_vouch_for_a_program_made_to_start_others(
+    command: str, allowed: str
+) -> None:
+    assert judged(command, "git push", allowed=(allowed,)) is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("docker ps -a", "docker ps"),
+        ("kubectl get pods", "kubectl get"),
+        ("poetry run pytest -q", "poetry run pytest"),
+        ("npm run build", "npm run build"),
+        ("wget -q https://a.example/", "wget"),
+        ("fd -H notes", "fd"),
+    ],
+)
+def test_what_a_rule_names_of_such_a_program_runs(command: str, allowed: str) -> None:
+    assert judged(command, "git push", allowed=(allowed,)) is Verdict.ALLOW
+
+
 @pytest.mark.parametrize(
     "command",
     ["git push", "git push --all", "git push origin HEAD:main", "git push https://x/y main"],
