@@ -157,6 +157,7 @@ LOOKS_LIKE_SECRETS = {
     "a beginning without an end": "-----BEGIN " + "A " * 30_000,
     "many beginnings without an end": "-----BEGIN A" * 5_000,
     "tokens in three parts": ("eyJ" + "a" * 20 + ".") * 3_000,
+    "beginnings of a token, each before a key": ("-eyJaaaaaaaaaa-AKIA" + "A" * 16) * 1_800,
     "one long token": "eyJ" + "eyJa-" * 12_000,
     "keys end to end": "sk-" + "sk-a" * 15_000,
     "bearers": "bearer " * 10_000,
