@@ -14,23 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Any
+
+from harness.linear import linear
+from tests.architecture.sources import MODULES, parsed
 
 _parser: Any = re._parser
 _constants: Any = re._constants
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = (
-    "agentsite",
-    "teams_app",
-    "conversations",
-    "skills_app",
-    "tools_app",
-    "accounts",
-    "jobs",
-    "harness",
-)
 CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 
 SIZES = (8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 50, 64, 90, 128, 250, 500, 900, 1_600, 3_000, 6_000)
@@ -38,7 +29,12 @@ SIZES = (8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 50, 64, 90, 128, 250, 500, 900, 
 QUADRATIC, OF_SIGNS = re.compile("[^x]*y"), 6_000
 """What runs away on any machine: a search may take a third of it for as long a text. A linear one needs
 a hundredth."""
+ENOUGH = 900
+"""Repetitions after which one that needs a twentieth of what it may is linear: a quadratic one that is
+too slow at the end needs more than three of them by then."""
 MOST_PUMPS = 45
+RUNS_ON, OF_MANY_SIGNS, FINDS = linear("x[^y]*y|a"), 100_000, 8
+"""RE2 is linear in one search. What runs away is many, each of which looks to the end of the text."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +45,20 @@ class Use:
     pattern: str | bytes | None
     """None where it is put together at run time."""
     flags: int
+    linear: bool = False
+    """Given to `harness.linear`."""
 
 
 # --- finding them ---------------------------------------------------------------------------------
 
 
 @cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
-    return tuple(
-        (name, ast.parse(file.read_text(encoding="utf-8")))
-        for package in PACKAGES
-        for file in sorted((ROOT / package).rglob("*.py"))
-        if "/migrations/" not in (name := file.relative_to(ROOT).as_posix())
-    )
-
-
-@cache
 def uses() -> tuple[Use, ...]:
-    return tuple(use for name, tree in modules() for use in uses_in(name, tree))
+    return tuple(use for path in MODULES for use in uses_in(path.as_posix(), parsed(path)))
 
 
 def uses_in(name: str, tree: ast.Module) -> Iterator[Use]:
-    """Every call of `re` and every expression handed to a library that compiles it with `re`."""
+    """Every call of `re` and of `linear`, and what is handed to a library that compiles it with `re`."""
     yield from _walk(name, tree, "")
 
 
@@ -93,6 +81,8 @@ def _walk(name: str, node: ast.AST, around: str) -> Iterator[Use]:
                 and call.attr in CALLS
             ):
                 yield Use(f"{name}:{inside}", child.lineno, _text(child.args[0]), _flags(child))
+            elif getattr(call, "id", getattr(call, "attr", "")) == "linear":
+                yield Use(f"{name}:{inside}", child.lineno, _text(child.args[0]), 0, linear=True)
             elif getattr(call, "id", getattr(call, "attr", "")) in {
                 "RegexValidator",
                 "RegexField",
@@ -135,9 +125,52 @@ def fault_of(pattern: str | bytes, flags: int = 0) -> str:
                 if isinstance(pattern, bytes):
                     given = given.encode("latin-1", "replace")
                 most = _too_long() * max(1, len(given) / OF_SIGNS)
-                if _seconds(compiled, given) > most and _seconds(compiled, given) > most:
+                seconds = _seconds(compiled, given)
+                if seconds > most and _seconds(compiled, given) > most:
                     return f"{pump!r} × {size} behind {lead!r}, ended by {end!r}"
+                if size >= ENOUGH and seconds < most / 20:
+                    break
     return ""
+
+
+def fault_of_linear(pattern: str) -> str:
+    """How every search for the next find can be made to look far behind it; empty where nothing tried did
+    it. Tried are what begins a find and ends none, and the same with a find behind."""
+    compiled = linear(pattern)
+    tree = _parser.parse(pattern.replace(r"\z", r"\Z"))
+    begun = dict.fromkeys(
+        part for lead, pump in _pumps(tree, "") for part in (lead, pump, lead + pump)
+    )
+    whole = dict.fromkeys(_sample(tree, turn) for turn in range(12))
+    for one in (
+        between.join((beginning, find, ""))
+        for beginning in begun
+        for find in ("", *whole)
+        for between in ("", "-", " ", "/", "\n", "!")
+    ):
+        if one and _looks_far(compiled, one) and _looks_far(compiled, one):
+            return f"{one!r} again and again"
+    return ""
+
+
+def _looks_far(compiled: Any, one: str) -> bool:
+    seconds, end = _first_finds(compiled, one)
+    return end < OF_MANY_SIGNS / 2 and seconds > _too_far()
+
+
+@cache
+def _too_far() -> float:
+    """A third of what finds take that all look through the rest of the text."""
+    return min(_first_finds(RUNS_ON, "xa")[0] for _try in range(5)) / 3
+
+
+def _first_finds(compiled: Any, one: str) -> tuple[float, int]:
+    """Seconds for the first few finds in a text that says `one` throughout, and where the last ends."""
+    text = one * (OF_MANY_SIGNS // len(one) + 1)
+    began = time.thread_time()
+    found = list(islice(compiled.finditer(text), FINDS))
+    seconds = time.thread_time() - began
+    return seconds, found[-1].end() if len(found) == FINDS else len(text)
 
 
 @cache

@@ -20,10 +20,10 @@ from django.utils.datastructures import MultiValueDict
 
 from accounts.formwords import InOurWords
 from tests.architecture.routes import page_routes
+from tests.architecture.sources import PACKAGES
 from tests.architecture.test_every_door_is_guarded import PROGRAMS, values_for
 from tests.phrases import phrase_in
 
-PACKAGES = ("agentsite", "teams_app", "conversations", "skills_app", "tools_app", "accounts")
 NOT_OFFERED = ("login_code", "phone", "webauthn", "2fa/trust")
 """Addresses of allauth's that lead nowhere here: what they are about is switched off."""
 MISTAKES = ("", "zzzz", "\0x", "x" * 5_000, "-1000000000", "9" * 18, "1.123456789012", "1e400")
@@ -37,7 +37,9 @@ def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
 
 def of_ours() -> set[type[Any]]:
     page_routes()  # imports every view
-    return {form for form in subclasses(forms.BaseForm) if form.__module__.startswith(PACKAGES)}
+    return {
+        form for form in subclasses(forms.BaseForm) if form.__module__.partition(".")[0] in PACKAGES
+    }
 
 
 def of_the_admin(staff: Any) -> set[type[Any]]:

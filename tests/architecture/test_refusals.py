@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from accounts.models import TokenScope
 from conversations import protocol
 from conversations.api import incoming
 from conversations.socketframes import Refused
+from tests.architecture.sources import MODULES, ROOT
 from tests.mistakes import SECRET, Description, Mistake
 from tests.phrases import phrase_in
 
@@ -304,12 +304,7 @@ TELLS = re.compile(r"""\[["']msg["']\]|\bproblem\.messages?\[""")
 
 
 def test_no_module_passes_a_validators_words_on():
-    root = Path(__file__).parents[2]
-    packages = ("agentsite", "teams_app", "conversations", "skills_app", "tools_app", "accounts")
     told = [
-        str(path.relative_to(root))
-        for package in (*packages, "jobs", "harness")
-        for path in (root / package).rglob("*.py")
-        if TELLS.search(path.read_text(encoding="utf-8"))
+        str(path) for path in MODULES if TELLS.search((ROOT / path).read_text(encoding="utf-8"))
     ]
     assert not told, f"use harness.modelfaults: {told}"

@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-WRITER = "conversations/log.py"
-PACKAGES = (
-    "agentsite",
-    "conversations",
-    "teams_app",
-    "skills_app",
-    "tools_app",
-    "accounts",
-    "jobs",
-)
+from tests.architecture.sources import MODULES, parsed
+
+WRITER = Path("conversations/log.py")
 
 WRITES = frozenset(
     {
@@ -40,9 +32,8 @@ WRITES = frozenset(
 )
 
 
-def event_writes(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of whatever makes, changes or deletes rows of `Event` in a module's source."""
-    tree = ast.parse(source)
+def event_writes(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of whatever makes, changes or deletes rows of `Event` in a module."""
     names = set(_names_of_the_table(tree))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -113,7 +104,7 @@ def _start_of(node: ast.expr) -> ast.expr | None:
     ],
 )
 def test_a_writer_is_found_however_it_is_written(source):
-    assert list(event_writes(source))
+    assert list(event_writes(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
@@ -128,19 +119,18 @@ def test_a_writer_is_found_however_it_is_written(source):
     ],
 )
 def test_reading_and_other_things_of_that_name_are_let_be(source):
-    assert not list(event_writes(source))
+    assert not list(event_writes(ast.parse(source)))
 
 
 def test_the_log_itself_is_recognised_as_a_writer():
-    assert list(event_writes((ROOT / WRITER).read_text(encoding="utf-8")))
+    assert list(event_writes(parsed(WRITER)))
 
 
 def test_nobody_else_writes_events():
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {text}"
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if str(path.relative_to(ROOT)) != WRITER and "migrations" not in path.parts
-        for line, text in event_writes(path.read_text(encoding="utf-8"))
+        f"{path}:{line}: {text}"
+        for path in MODULES
+        if path != WRITER
+        for line, text in event_writes(parsed(path))
     ]
     assert not found, "\n".join(found)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.sources import PACKAGES, ROOT
+
 
 # Put together here, because this file is searched as well.
 _HOSTS = [
@@ -95,3 +96,8 @@ def test_package_files_are_empty():
         if path.name == "__init__.py" and path.stat().st_size and path.parent.name != "models"
     ]
     assert not full
+
+
+def test_every_package_is_a_floor_and_walked_by_the_rules():
+    found = {file.parent.name for file in ROOT.glob("*/__init__.py")}
+    assert found - {"bench", "tests"} == set(PACKAGES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -21,6 +20,7 @@ from conversations.defaults import default_agent, default_environment
 from conversations.models import Agent, Defaults, Environment
 from conversations.seeding import seed
 from harness.errors import Forbidden, Invalid, NotFound
+from tests.architecture.sources import MODULES, ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -145,14 +145,13 @@ def test_a_program_reads_and_sets_its_own_and_its_organisations(
 
 def test_no_place_takes_the_first_on_offer():
     """Whoever wants a default asks `conversations.defaults`."""
-    root = Path(__file__).parent.parent.parent
     first = re.compile(
         r"(on_offer\(\)|offered)(\.select_related\([^)]*\))?(\.first\(\)|\[:1\]|\[0\])"
     )
     taking = [
-        str(path.relative_to(root))
-        for package in ("conversations", "accounts", "agentsite", "jobs", "tools_app", "teams_app")
-        for path in (root / package).rglob("*.py")
-        if first.search(path.read_text()) or "next(iter(agents)" in path.read_text()
+        str(path)
+        for path in MODULES
+        if first.search(text := (ROOT / path).read_text(encoding="utf-8"))
+        or "next(iter(agents)" in text
     ]
     assert taking == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from ipaddress import ip_address
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,6 +20,7 @@ from harness.policy import Verdict
 from net.addresses import METADATA, Sort, meanings, parse_address, sort_of
 from net.hostlists import Entry, parse_entries, why_refused
 from net.lookups import UnknownHost, judged
+from tests.architecture.sources import parsed
 from tools_app.sandbox.egress import why_unreachable
 from tools_app.sandbox.policy import Endpoint
 
@@ -176,8 +176,6 @@ def test_no_other_module_judges_addresses():
         if place.parts[0] in {"tests", "net", ".venv", "bench"} or str(place) in MAY_ASK:
             continue
         asked = TELLS & {
-            node.attr
-            for node in ast.walk(ast.parse(Path(path).read_text()))
-            if isinstance(node, ast.Attribute)
+            node.attr for node in ast.walk(parsed(place)) if isinstance(node, ast.Attribute)
         }
         assert not asked, f"{place} asks {asked}; net.addresses knows"
