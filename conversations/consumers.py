@@ -24,7 +24,7 @@ from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from conversations.presentation import frames
 from conversations.socketframes import Refused
-from harness.errors import Declined, NotFound
+from harness.errors import Declined, Invalid, NotFound
 from jobs.prepared import Prepared
 from tools_app.questions import Answer
 
@@ -40,16 +40,13 @@ class ConversationConsumer(FollowingConsumer):
     async def connect(self) -> None:
         self.prepare()
         await self.accept()
-        after = after_in(self.scope)
-        if after is None:
-            said = protocol.Error(
-                "invalid",
-                _("after: The number of an event is needed."),
-                _("Give the `seq` of the last `changes` frame, or leave it out."),
-            )
+        try:
+            with translation.override(self._language):
+                self._seen = after_in(self.scope) or 0
+        except Invalid as problem:
+            said = protocol.Error(problem.code, str(problem.message), str(problem.hint))
             await self.refuse(Gone(said, protocol.CLOSED_BAD_ADDRESS))
             return
-        self._seen = int(after or 0)
         await self.begin()
 
     async def write(self, item: protocol.Outgoing) -> None:

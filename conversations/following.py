@@ -22,10 +22,13 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils import translation
+from django.utils.translation import gettext as _
 
 from conversations.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
 from conversations.outbox import Outbox
+from conversations.parameters import check_parameters
 from conversations.protocol import Closed, OpenBlock, Piece, Snapshot
+from harness.errors import Invalid
 from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN
 
@@ -257,13 +260,21 @@ async def in_thread(function: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(_threads, call)
 
 
-def after_in(scope: dict[str, Any]) -> int | str | None:
-    """The number in `?after=`: "" without one, None when it is not a number."""
+def after_in(scope: dict[str, Any], *others: str) -> int | None:
+    """The number in `?after=`. Raises Invalid for what is no number, and for a parameter that is
+    neither this nor one of `others`, is empty or is given twice."""
     given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    check_parameters(given, frozenset({"after", *others}))
     if "after" not in given:
-        return ""
-    text = given["after"][-1]
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+        return None
+    text = given["after"][0]
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(
+            _("after: The number of an event is needed."),
+            field="after",
+            hint=_("Give the largest `seq` you were sent, or leave it out."),
+        )
+    return int(text)
 
 
 def _language_of(scope: dict[str, Any]) -> str:

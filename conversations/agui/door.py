@@ -23,7 +23,7 @@ from accounts.api.scopes import require_scope
 from accounts.api.throttling import count_request
 from conversations.givenjson import read_object
 from conversations.jsonbodies import BODY_BYTES
-from conversations.parameters import refuse_unknown
+from conversations.parameters import check_query
 from conversations.v1.door import ALWAYS, READ, WRITE, Door, clean, parse, refuse_nul
 from conversations.v1.outgoing import Wire
 from conversations.v1.problems import V1ErrorEnvelope, handle
@@ -130,7 +130,7 @@ def _admit(request: HttpRequest) -> tuple[Run | AgentError, Frames]:
     try:
         refuse_nul(request)
         caller = _caller(request)
-        refuse_unknown(RunAgent, "POST", request.GET, ALWAYS)
+        check_query(RunAgent, "POST", request.GET, ALWAYS)
         body = _body(request)
         conversation = find_or_begin(
             caller,

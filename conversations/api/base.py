@@ -18,7 +18,8 @@ from accounts.current_organisation import organisation_for
 from accounts.models import Organisation, TokenScope, User
 from conversations.jsonbodies import GivenJsonParser
 from conversations.models import Conversation
-from conversations.parameters import refuse_unknown
+from conversations.parameters import check_query
+from conversations.v1.ids import session_uid
 from harness.errors import NotFound
 
 from .errors import handle
@@ -52,7 +53,7 @@ class ApiView(APIView):
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        refuse_unknown(type(self), str(request.method), request.query_params, ALWAYS)
+        check_query(type(self), str(request.method), request.query_params, ALWAYS)
 
     @property
     def actor(self) -> User:
@@ -83,7 +84,7 @@ class ApiView(APIView):
         found = (
             self.conversations()
             .select_related("agent_version__agent", "environment", "organisation", "owner")
-            .filter(uid=uid.replace("\0", ""))
+            .filter(uid=session_uid(uid.replace("\0", "")))
             .first()
         )
         if not isinstance(found, Conversation):

@@ -110,15 +110,21 @@ class ToolsView(ApiView):
 
     def _kit(self, request: Any) -> tuple[Kit, Features]:
         uid = request.query_params.get("conversation_id")
+        wanted = request.query_params.get("preset")
+        if uid is not None and wanted is not None:
+            raise Invalid(
+                _("It cannot be given together with conversation_id."),
+                field="preset",
+                hint=_("Leave one of them out: a conversation has its preset."),
+            )
         if uid is not None:
             conversation = self.find_conversation(uid)
             return kit_of(conversation), conversation.features
-        wanted = request.query_params.get("preset", "").replace("\0", "")
         actor, organisation = self.actor, self.organisation
         agent = (
-            find_agent(actor=actor, organisation=organisation, wanted=wanted)
-            if wanted
-            else default_agent(actor, organisation)
+            default_agent(actor, organisation)
+            if wanted is None
+            else find_agent(actor=actor, organisation=organisation, wanted=wanted.replace("\0", ""))
         )
         assert agent.current is not None, "on_offer() promises it"  # noqa: S101
         config = agent.current.config

@@ -27,6 +27,7 @@ from conversations.joining import Joining
 from conversations.models import Conversation, Event
 from conversations.models.conversation import ConversationQuerySet
 from conversations.socketframes import Refused
+from conversations.v1.ids import session_uid
 from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
 from jobs.prepared import Given, Prepared
 
@@ -78,6 +79,7 @@ _joining: Joining[Batch] = Joining(in_thread)
 class ChatConsumer(FollowingConsumer):
     async def connect(self) -> None:
         self.prepare()
+        self._uid = session_uid(self._uid)
         self._look: Look | None = None
         self._ledger = Ledger()
         self._line_up = LineUp()
@@ -117,16 +119,6 @@ class ChatConsumer(FollowingConsumer):
 
     async def _let_in(self) -> None:
         """Find out who it is, or wait for the first frame to say so. Raises `Gone`."""
-        after = after_in(self.scope)
-        if after is None:
-            said = error(
-                Invalid.code,
-                _("after: The number of an event is needed."),
-                _("Give the largest `seq` you were sent, or leave it out."),
-            )
-            raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
-        if after != "":
-            self._fresh, self._seen = False, int(after)
         if visitors.in_address(self.scope, "token") is not None:
             said = error(
                 "token_in_address",
@@ -136,6 +128,12 @@ class ChatConsumer(FollowingConsumer):
                 ),
             )
             raise Gone(said, incoming.CLOSED_UNAUTHORISED)
+        try:
+            after = after_in(self.scope, "ticket")
+        except Invalid as problem:
+            raise Gone(_declined(problem), incoming.CLOSED_BAD_ADDRESS) from None
+        if after is not None:
+            self._fresh, self._seen = False, after
         secret = visitors.secret_in(self.scope)
         ticket = visitors.in_address(self.scope, "ticket")
         if secret:

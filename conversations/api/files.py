@@ -21,6 +21,7 @@ from conversations.actions.files import add_files
 from conversations.models import Conversation
 from conversations.models.environment import DEFAULT_UPLOAD_LIMIT
 from conversations.uploads import LimitedUploadHandler, received
+from conversations.v1.ids import session_uid
 from harness.errors import Forbidden, Invalid, NotFound
 from harness.refusals import not_among
 from tools_app.confinement import parse_path
@@ -144,10 +145,12 @@ class WorkspaceFileView(FilesView):
 class UploadView(FilesView):
     scopes = {"POST": TokenScope.CONVERSATIONS_WRITE}
     parser_classes = [MultiPartParser]
+    may_be_empty = ("subdir",)
+    """The workspace itself, as clients of seed OA's protocol say it."""
 
     def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """The form may be read as early as by the CSRF check, so its limit must stand before."""
-        uid = request.GET.get("conversation_id", "").replace("\0", "")
+        uid = session_uid(request.GET.get("conversation_id", "").replace("\0", ""))
         rows = Conversation.objects.select_related("environment")
         named = rows.filter(uid=uid).first() if uid else None
         limit = named.environment.upload_limit if named else DEFAULT_UPLOAD_LIMIT

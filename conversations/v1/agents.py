@@ -224,9 +224,7 @@ class Agents(Door):
         rows = visible_agents(self).filter(**time_window(query, "created_at", "created_at"))
         if not flag(query, "include_archived"):
             rows = rows.filter(archived_at=None)
-        about = describe(
-            "agents", query, ["include_archived", "created_at[gte]", "created_at[lte]"]
-        )
+        about = describe("agents", query)
         return Response(page_of(rows, query, about=about, show=_shapes))
 
     @operation(

@@ -103,7 +103,7 @@ class Credentials(Door):
         rows = find_vault(self, uid).credentials.select_related("vault")
         if not flag(query, "include_archived"):
             rows = rows.filter(archived_at=None)
-        about = describe(f"credentials of {uid}", query, ["include_archived"])
+        about = describe(f"credentials of {uid}", query)
         return Response(page_of(rows, query, about=about, show=_shapes))
 
     @operation(

@@ -22,7 +22,7 @@ from accounts.api.authentication import Caller, caller_of
 from accounts.api.request_ids import current_request_id
 from accounts.models import TokenScope
 from conversations.jsonbodies import BODY_BYTES, GivenJsonParser
-from conversations.parameters import refuse_unknown
+from conversations.parameters import check_query
 from harness.errors import Invalid, NotFound, TooLarge
 from harness.foreignjson import NESTING
 from harness.modelfaults import read_as
@@ -81,7 +81,7 @@ class Door(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         refuse_nul(request)
-        refuse_unknown(type(self), str(request.method), request.query_params, ALWAYS)
+        check_query(type(self), str(request.method), request.query_params, ALWAYS)
         length = request.META.get("CONTENT_LENGTH") or "0"
         if self.body_limit and int(length if length.isdigit() else 0) > self.body_limit:
             raise TooLarge(

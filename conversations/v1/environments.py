@@ -245,7 +245,7 @@ class Environments(Door):
         rows = visible_environments(self)
         if not flag(query, "include_archived"):
             rows = rows.filter(archived_at=None)
-        about = describe("environments", query, ["include_archived"])
+        about = describe("environments", query)
         return Response(page_of(rows, query, about=about, show=_shapes))
 
     @operation(

@@ -154,12 +154,6 @@ def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
     def show(found: Sequence[Event]) -> list[dict[str, Any]]:
         return wire_events(found, ours=ours, thread=thread)
 
-    names = [
-        "types",
-        "after_seq",
-        X_EVENTS,
-        *(f"created_at[{end}]" for end in ("gt", "gte", "lt", "lte")),
-    ]
-    about = describe(f"events of {conversation.uid}", query, names)
+    about = describe(f"events of {conversation.uid}", query)
     order = choice(query, "order", (ASC, DESC), ASC)
     return page_of(rows, query, about=about, show=show, most=MOST, key="seq", order=order)

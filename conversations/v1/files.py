@@ -194,7 +194,7 @@ class Files(Door):
         for name, lookup in (("after_id", "pk__lt"), ("before_id", "pk__gt")):
             if given := query.get(name):
                 rows = rows.filter(**{lookup: find_file(self, given).pk})
-        about = describe("files", query, ["after_id", "before_id"])
+        about = describe("files", query)
         return Response(_page(page_of(rows, query, about=about, show=_shapes, most=MOST)))
 
     def _named(self, query: Any, ids: list[str], scope: str | None) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ it cannot be used for another list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +20,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from pydantic import BaseModel
 
+from conversations.parameters import plain
 from harness.errors import Invalid
+
+from .door import ALWAYS
 
 SALT = "conversations.v1.page"
 USUAL = 20
@@ -29,6 +32,9 @@ ASC, DESC = "asc", "desc"
 
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
+
+_PLACE = {"limit", "page", "order", *ALWAYS}
+"""What says where in a list a page is, and how long; all else filters."""
 
 TIMES = {"gt": "gt", "gte": "gte", "lt": "lt", "lte": "lte"}
 
@@ -86,7 +92,7 @@ def _cursor(about: str, order: str, place: Any, direction: str) -> str:
 
 def _place(query: QueryDict, *, about: str, order: str) -> tuple[Any, bool]:
     given = query.get("page")
-    if not given:
+    if given is None:
         return None, False
     try:
         of, in_order, place, direction = signing.loads(given, salt=SALT)
@@ -134,7 +140,7 @@ def flag(query: QueryDict, name: str, default: bool = False) -> bool:
 
 def whole_number(query: QueryDict, name: str, default: int, *, least: int, most: int) -> int:
     given = query.get(name)
-    if given is None or given == "":
+    if given is None:
         return default
     if given.isascii() and given.isdigit() and len(given) < 19 and least <= int(given) <= most:
         return int(given)
@@ -154,8 +160,8 @@ def time_window(query: QueryDict, name: str, column: str) -> dict[str, datetime]
     """Filters of a queryset for `name[gte]=…` and its kin."""
     window = {}
     for suffix, lookup in TIMES.items():
-        given = query.get(f"{name}[{suffix}]") or query.get(f"{name}_{suffix}")
-        if not given:
+        given = query.get(f"{name}[{suffix}]", query.get(f"{name}_{suffix}"))
+        if given is None:
             continue
         try:
             moment = parse_datetime(given.replace(" ", "+"))
@@ -171,12 +177,13 @@ def time_window(query: QueryDict, name: str, column: str) -> dict[str, datetime]
     return window
 
 
-def describe(about: str, query: QueryDict, names: Sequence[str]) -> str:
-    """What a cursor is bound to: the list and each of its filters as given."""
-    told: Mapping[str, list[str]] = {
-        name: [*query.getlist(name), *query.getlist(f"{name}[]")] for name in names
-    }
-    return "&".join([about, *(f"{name}={','.join(v)}" for name, v in told.items() if v)])
+def describe(about: str, query: QueryDict) -> str:
+    """What a cursor is bound to: the list and each of its filters as given, however they are spelt."""
+    told: dict[str, list[str]] = {}
+    for name, given in query.lists():
+        if name not in _PLACE:
+            told.setdefault(plain(name), []).extend(given)
+    return "&".join([about, *(f"{name}={','.join(told[name])}" for name in sorted(told))])
 
 
 # --- what OpenAPI says of them --------------------------------------------------------------------

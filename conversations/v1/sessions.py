@@ -64,16 +64,6 @@ from .snapshots import SessionShape, session_shape, session_shapes, with_all
 from .toolsets import Tool
 
 STATUSES = ("rescheduling", "running", "idle", "terminated")
-FILTERS = (
-    "agent_id",
-    "agent_version",
-    "statuses",
-    "include_archived",
-    "created_at[gt]",
-    "created_at[gte]",
-    "created_at[lt]",
-    "created_at[lte]",
-)
 
 
 class AgentReference(Body):
@@ -193,11 +183,8 @@ class Sessions(Door):
             rows = rows.filter(agent_version__number=version)
         if statuses := values(query, "statuses", STATUSES):
             rows = rows.filter(having(statuses))
-        for unserved in ("deployment_id", "memory_store_id"):
-            if query.get(unserved):
-                rows = rows.none()
         order = choice(query, "order", (ASC, DESC), DESC)
-        about = describe("sessions", query, FILTERS)
+        about = describe("sessions", query)
         return Response(
             page_of(rows, query, about=about, show=session_shapes, order=order, both_ways=True)
         )

@@ -26,7 +26,7 @@ from accounts.api.request_ids import current_request_id
 from accounts.api.scopes import require_scope
 from accounts.api.throttling import count_request
 from conversations.models import Conversation, Event
-from conversations.parameters import refuse_unknown
+from conversations.parameters import check_query
 from harness.errors import Invalid, NotFound
 from jobs.connections import give_back
 
@@ -61,7 +61,7 @@ class Following:
         caller = _caller(request)
         refuse_nul(request)
         described = SessionStream if thread is None else ThreadStream
-        refuse_unknown(described, "GET", request.GET, ALWAYS)
+        check_query(described, "GET", request.GET, ALWAYS)
         self.ours = wants_ours(request)
         self.previews = frozenset(values(request.GET, DELTAS, PREVIEWS))
         conversation = session_of(_Asked(caller), uid)

@@ -110,7 +110,7 @@ class Threads(Door):
         rows = threads_of(session)
         if statuses := values(query, "statuses", STATUSES):
             rows = rows.filter(having(statuses))
-        about = describe(f"threads of {session.uid}", query, ["statuses"])
+        about = describe(f"threads of {session.uid}", query)
 
         def show(found: Sequence[Conversation]) -> list[dict[str, Any]]:
             return thread_shapes(session, found)

@@ -95,7 +95,7 @@ class Vaults(Door):
         rows = visible_vaults(self)
         if not flag(query, "include_archived"):
             rows = rows.in_force()
-        about = describe("vaults", query, ["include_archived"])
+        about = describe("vaults", query)
         return Response(page_of(rows, query, about=about, show=_shapes))
 
     @operation(

@@ -144,7 +144,7 @@ class Work(Queue):
         if not isinstance(holder, EnvironmentKey | WorkItem):
             rows = rows.filter(pk__in=WorkItem.objects.visible_to(holder).values("pk"))
         query = request.query_params
-        about = describe(f"work of {uid}", query, [])
+        about = describe(f"work of {uid}", query)
         return Response(
             page_of(rows, query, about=about, show=lambda found: list(map(work_shape, found)))
         )

@@ -25,7 +25,7 @@ from accounts.api.request_ids import current_request_id
 from conversations.actions.work import poll_work
 from conversations.hub import hub
 from conversations.models import Environment, EnvironmentKey, WorkItem
-from conversations.parameters import refuse_unknown
+from conversations.parameters import check_query
 from conversations.work import Offered
 from harness.errors import Forbidden, NotFound
 from jobs.connections import give_back
@@ -99,7 +99,7 @@ poll.csrf_exempt = True  # type: ignore[attr-defined]
 async def _poll(request: HttpRequest, uid: str) -> dict[str, Any] | None:
     key = await sync_to_async(_key)(request, uid)
     query = request.GET
-    refuse_unknown(PollWork, "GET", query, ALWAYS)
+    check_query(PollWork, "GET", query, ALWAYS)
     wait = whole_number(query, "block_ms", 0, least=1, most=MOST_WAIT) / 1_000
     older = whole_number(query, "reclaim_older_than_ms", RECLAIM, least=0, most=LONGEST_RECLAIM)
     worker = request.headers.get("Anthropic-Worker-ID", "").replace("\0", "")

@@ -27,7 +27,7 @@ from conversations import work
 from conversations.actions.media import check_media
 from conversations.actions.work import give_tool_result
 from conversations.models import Conversation, Event, WorkItem
-from conversations.parameters import refuse_unknown
+from conversations.parameters import check_query
 from harness.content import as_blocks
 from harness.errors import Forbidden, Invalid, NotFound, WorkLost
 from harness.events import (
@@ -119,7 +119,7 @@ class ItemEvents(_OfItem):
         page = page_of(
             rows,
             query,
-            about=describe(f"work {item.uid}", query, []),
+            about=describe(f"work {item.uid}", query),
             show=lambda found: seen_by_worker(found, told),
             most=MOST,
             key="seq",
@@ -269,7 +269,7 @@ def _admit(request: HttpRequest, uid: str) -> tuple[WorkItem, int]:
                 _("This key may not be used for this."),
                 hint=_("Show the secret of the work item."),
             )
-        refuse_unknown(_Followed, "GET", request.GET, ALWAYS)
+        check_query(_Followed, "GET", request.GET, ALWAYS)
         item = of_session(worker, uid)
         require_lease(item)
         return item, item.conversation.last_seq

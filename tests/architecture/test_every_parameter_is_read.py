@@ -16,7 +16,7 @@ from accounts.models import TokenScope
 from accounts.tokens import hash_token
 from conversations.actions.environment_keys import SECRET_PREFIX
 from conversations.models import Environment, EnvironmentKey
-from conversations.parameters import taken_by
+from conversations.parameters import plain, taken_by
 from tests.architecture.routes import Route, page_routes
 from tests.architecture.test_every_door_is_guarded import values_for
 
@@ -29,6 +29,8 @@ EXCUSED = {
 }
 KEYS = ("v1:work-poll",)
 """Takes a key of the environment, and no token."""
+EMPTY = {("api:upload", "subdir"): "the workspace itself"}
+"""Parameters for which an empty value means something, and what."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 
 
@@ -58,9 +60,14 @@ def worker(world) -> Client:
     return Client(headers={"Authorization": f"Bearer {secret}"})
 
 
-def asked(client: Client, method: str, address: str, parameter: str) -> Any:
-    glue = "&" if "?" in address else "?"
-    return client.generic(method, f"{address}{glue}{parameter}=1", "{}", "application/json")
+def asked(client: Client, method: str, address: str, parameter: str, values: str = "{}=1") -> Any:
+    glue, query = "&" if "?" in address else "?", values.format(parameter)
+    return client.generic(method, f"{address}{glue}{query}", "{}", "application/json")
+
+
+def described_of(address: str) -> Any:
+    view: Any = resolve(address.partition("?")[0]).func
+    return getattr(view, "cls", None) or view.view_class
 
 
 @pytest.mark.django_db
@@ -83,6 +90,36 @@ def test_a_parameter_that_nobody_knows_is_refused_in_words(program, worker, worl
 
 
 @pytest.mark.django_db
+def test_no_parameter_is_taken_empty_or_twice(program, worker, world):
+    overlooked, seen = [], 0
+    for route in operations():
+        address = route.address(values_for(route, world))
+        client = worker if route.key in KEYS else program
+        described = described_of(address)
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            for name in taken_by(described, method) or ():
+                tried = {} if (route.key, name) in EMPTY else {"{}=": "is empty"}
+                if not name.endswith("[]"):
+                    tried["{0}=1&{0}=1"] = "more than once"
+                if "[g" in name or "[l" in name:
+                    tried[f"{{}}=1&{plain(name)}=1"] = "more than once"
+                for values, refusal in tried.items():
+                    seen += 1
+                    answer = asked(client, method, address, name, values)
+                    words = answer.content.decode()
+                    if answer.status_code not in {400, 422} or refusal not in words:
+                        overlooked.append(f"{method} {route}: {values.format(name)} {words[:200]}")
+    assert seen > 120
+    assert not overlooked, "\n".join(overlooked)
+
+
+@pytest.mark.django_db
+def test_a_list_is_given_in_as_many_values_and_spellings_as_one_likes(program, world):
+    for values in ("{0}[]=idle&{0}[]=running", "{0}=idle&{0}=running", "{0}=idle&{0}[]=running"):
+        assert asked(program, "GET", "/v1/sessions", "statuses", values).status_code == 200
+
+
+@pytest.mark.django_db
 def test_what_every_older_client_sends_is_no_parameter(program, world):
     for route in operations():
         if route.pattern.startswith("v1/") and route.key not in KEYS:
@@ -101,8 +138,7 @@ def test_every_operation_is_described(world):
     """What is not described takes nothing for known, and refuses nothing."""
     silent = []
     for route in operations():
-        view: Any = resolve(route.address(values_for(route, world)).partition("?")[0]).func
-        described = getattr(view, "cls", None) or view.view_class
+        described = described_of(route.address(values_for(route, world)))
         for method in METHODS:
             if hasattr(described, method.lower()) and taken_by(described, method) is None:
                 silent.append(f"{method} {route}")

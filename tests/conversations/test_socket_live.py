@@ -133,6 +133,15 @@ async def test_a_number_that_is_none_is_refused_with_a_remedy(conversation, alic
         assert (await browser.hear())["code"] == 4400
 
 
+@pytest.mark.parametrize("parameter", ["afterr=7", "after=7", "token=x"])
+async def test_an_address_with_a_parameter_too_many_is_refused_by_its_name(
+    conversation, alice, parameter
+):
+    async with Browser(alice, conversation.uid, after=f"0&{parameter}") as browser:
+        assert parameter.partition("=")[0] in (await browser.hear())["message"]
+        assert (await browser.hear())["code"] == 4400
+
+
 @pytest.mark.parametrize("after", ["7", "0"])
 async def test_a_page_too_far_from_the_log_is_told_to_load_again(
     conversation, alice, after, monkeypatch

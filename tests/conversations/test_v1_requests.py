@@ -73,6 +73,26 @@ def test_a_nul_in_an_address_finds_nothing(program, converse, address):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("end", ["gt", "gte", "lt", "lte"])
+def test_a_cursor_of_agents_is_bound_to_every_filter_however_it_is_spelt(program, make_agent, end):
+    make_agent("one"), make_agent("two")
+    year = 2020 if end.startswith("g") else 2220
+
+    def ask(**query: Any) -> Any:
+        return program.get("/v1/agents", {"limit": 1, "beta": "true"} | query)
+
+    asked = {f"created_at[{end}]": f"{year}-01-01T00:00:00Z", "include_archived": "true"}
+    page = ask(**asked).json()["next_page"]
+    assert page
+    alike = {f"created_at_{end}" if "[" in name else name: asked[name] for name in reversed(asked)}
+    assert program.get("/v1/agents", {"page": page, "limit": 5} | alike).status_code == 200
+    later = {f"created_at[{end}]": f"{year + 1}-01-01T00:00:00Z"}
+    for other in ({}, asked | later, {"include_archived": "true"}):
+        refused = ask(page=page, **other)
+        assert (refused.status_code, refused.json()["error"]["details"]["field"]) == (400, "page")
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "address", ["models/one%0Amore", "sessions/%0A/", "no/such%0A", "a%0A%0Ab"]
 )

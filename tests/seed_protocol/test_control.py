@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness.providers.scripted import Hold, call, reply, say
-from tests.seed_protocol.client import TERMINAL
+from tests.seed_protocol.client import TERMINAL, Chat
 
 
 def test_a_cancel_ends_the_turn_at_once_and_the_socket_stays(alice, service):
@@ -184,13 +184,18 @@ def test_a_dropped_connection_stops_nothing(alice, service):
 
 @pytest.mark.parametrize("after", ["x", "-1", "", "1e3", "99999999"])
 def test_a_number_that_is_none_is_refused_with_a_remedy(alice, after):
-    from tests.seed_protocol.client import Chat  # noqa: PLC0415
-
     uid = alice.begin()
     with Chat(alice, uid, {"after": after}, waits=False) as chat:
         assert chat.until_closed() == 4400
     assert chat.frames[0]["code"] == "invalid"
     assert chat.frames[0]["hint"]
+
+
+def test_a_parameter_of_the_address_that_nobody_knows_is_refused_by_its_name(alice):
+    with Chat(alice, alice.begin(), {"afterr": 7}, waits=False) as chat:
+        assert chat.until_closed() == 4400
+    assert (chat.frames[0]["code"], chat.frames[0]["field"]) == ("invalid", "afterr")
+    assert "after" in chat.frames[0]["hint"]
 
 
 def test_the_same_key_twice_is_one_message(alice, service):

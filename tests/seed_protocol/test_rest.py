@@ -231,6 +231,16 @@ def test_tools_are_those_that_are_really_on_offer(alice):
     assert alice.get("/api/tools", preset="nothing").status == 422
 
 
+@pytest.mark.parametrize("preset", ["General work", "nonsense"])
+def test_tools_are_asked_for_by_conversation_or_by_preset_and_not_by_both(alice, preset):
+    answer = alice.get("/api/tools", conversation_id=alice.begin(), preset=preset)
+    assert (answer.status, answer.json["error"]["field"]) == (422, "preset")
+
+
+def test_a_nul_is_no_preset(alice):
+    assert alice.get("/api/tools", preset="\0").status == 422
+
+
 def test_presets_are_listed_with_ids(alice):
     rows = alice.get("/api/presets").json
     assert {"Coding", "General work"} <= {row["name"] for row in rows}
@@ -315,6 +325,20 @@ def test_a_name_is_reduced_to_its_last_part_and_a_file_that_has_it_is_replaced(a
 def test_a_folder_is_made_where_it_is_missing(alice, room):
     answer = alice.upload([("a.txt", b"a")], conversation_id=room, subdir="notes/today")
     assert answer.json == {"uploaded": ["notes/today/a.txt"]}
+
+
+def test_a_conversation_is_found_by_the_other_spelling_of_its_id(alice, service, room):
+    other = room.replace("sesn_", "session_")
+    sent = [("a.txt", b"a")]
+    assert alice.upload(sent, conversation_id=other).json == {"uploaded": ["a.txt"]}
+    assert alice.get(f"/api/files/{other}/a.txt").raw == b"a"
+    assert len(alice.get("/api/workspace/files", conversation_id=other).json) == 1
+    assert alice.get("/api/tools", conversation_id=other).status == 200
+    assert alice.read(other)["id"] == room
+    service.expect("Hello", "Hello to you.")
+    with alice.chat(other) as chat:
+        chat.say("message", content="Hello")
+        assert chat.turn()["status"] == "completed"
 
 
 @pytest.mark.parametrize(
