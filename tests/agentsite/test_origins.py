@@ -7,7 +7,6 @@ from asgiref.testing import ApplicationCommunicator
 
 from agentsite.origins import OriginGuard
 
-
 pytestmark = pytest.mark.django_db  # whoever closes a socket looks after its thread's connection
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.architecture.sources import PACKAGES, ROOT
 
-
 # Put together here, because this file is searched as well.
 _HOSTS = [
     ".".join(parts)
