@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import socket
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from django.core.cache import cache
 
 from harness.errors import AgentError
 from jobs.engine import engine
@@ -24,12 +22,13 @@ from tools_app.sandbox.choice import choose
 from tools_app.sandbox.contract import Mount, Mounts
 from tools_app.sandbox.policy import Policy, read_policy
 
+from .hostreports import report, reports
 from .models import Environment
 
 logger = logging.getLogger(__name__)
 
 FOUND = "commands:found"
-"""The cache's key for what trials found, by host."""
+"""What hosts report of their trials."""
 WORKSPACE = Path("/workspace")
 SECONDS = 30.0
 
@@ -65,25 +64,19 @@ async def try_a_command() -> Trial:
             logger.warning(
                 "no command can run on this server: %s Remedy: %s", _last.problem, _last.remedy
             )
-        await engine.in_database(_tell, _last)
+        await report(FOUND, (_last.problem, _last.remedy))
     return _last
 
 
 def known_trials() -> dict[str, Trial]:
     """By host."""
-    told: dict[str, tuple[str, str]] = cache.get(FOUND) or {}
-    return {host: Trial(*words) for host, words in told.items()}
+    return {host: Trial(*words) for host, words in reports(FOUND).items()}
 
 
 def commands_problem() -> Trial | None:
     """Why no host that works for this server runs commands; None if one does, or none has tried."""
     trials = list(known_trials().values())
     return trials[0] if trials and not any(trial.works for trial in trials) else None
-
-
-def _tell(trial: Trial) -> None:
-    told = {**(cache.get(FOUND) or {}), socket.gethostname(): (trial.problem, trial.remedy)}
-    cache.set(FOUND, told, timeout=None)
 
 
 def _terms() -> tuple[str, Policy]:

@@ -7,7 +7,6 @@ loop that runs them (`shell_access`). Sandboxes themselves are `tools_app`'s.
 from __future__ import annotations
 
 import asyncio
-import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.cache import cache
 
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, Invalid
@@ -31,12 +29,13 @@ from tools_app.sandbox.policy import Policy, read_policy
 from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
 
 from .commandlog import TableCommandLog
+from .hostreports import report, reports
 from .liveoutput import LiveOutput
 from .models import Conversation, SandboxRules
 from .sharedfiles import lay_out
 
 FOUND = "sandboxes:found"
-"""The cache's key for what probes found, by host."""
+"""What hosts report of their probes."""
 SHARED = Path("/shared")
 """Where they show the agent's shared files, read-only."""
 WORKSPACE = Path(PUBLIC_ROOT)
@@ -186,12 +185,12 @@ async def probe_sandboxes() -> None:
     here = sandboxes.sandboxes()
     if not sandboxes.found():
         await here.probe()
-        await engine.in_database(_tell_operators)
+        await report(FOUND, _in_words())
 
 
-def _tell_operators() -> None:
-    """Put what was found where the pages of other processes find it."""
-    told = [
+def _in_words() -> list[dict[str, Any]]:
+    """What was found, for operators."""
+    return [
         {
             "name": name,
             "available": found.available,
@@ -208,14 +207,11 @@ def _tell_operators() -> None:
         }
         for name, found in sandboxes.found().items()
     ]
-    hosts = {**(cache.get(FOUND) or {}), socket.gethostname(): told}
-    cache.set(FOUND, hosts, timeout=None)
 
 
 def known_sandboxes() -> list[dict[str, Any]]:
     """What the sandboxes of each host can promise, as its processes found out."""
-    hosts: dict[str, Any] = cache.get(FOUND) or {}
-    return [{"name": name, "sandboxes": told} for name, told in sorted(hosts.items())]
+    return [{"name": name, "sandboxes": told} for name, told in reports(FOUND).items()]
 
 
 async def close_ended_shells() -> None:

@@ -13,6 +13,7 @@ from django.core.cache import cache
 from conversations import commandtrial
 from conversations.actions.conversations import create_conversation
 from conversations.commandtrial import Trial, known_trials, try_a_command
+from conversations.hostreports import keep
 from conversations.models import Agent, Environment
 from conversations.seeding import seed
 from tools_app import sandboxes
@@ -65,7 +66,7 @@ async def test_without_bubblewrap_root_s_closed_data_folder_is_found_and_said(
 
 @pytest.fixture
 def nothing_runs() -> None:
-    cache.set(commandtrial.FOUND, {"host": ("no bwrap.", "apt-get install bubblewrap")})
+    keep(commandtrial.FOUND, "host", ("no bwrap.", "apt-get install bubblewrap"))
 
 
 def test_staff_reads_the_problem_and_its_remedy_on_every_page(client_of, staff, nothing_runs):
@@ -87,6 +88,6 @@ def test_people_read_a_plain_line_in_the_conversation_and_nothing_of_the_server(
     page = client_of(alice).get(conversation.get_absolute_url()).content.decode()
     assert "Commands cannot run on this server at present" in page
     assert "bwrap" not in page
-    cache.set(commandtrial.FOUND, {"host": ("no bwrap.", "x"), "other": ("", "")})
+    keep(commandtrial.FOUND, "other", ("", ""))
     page = client_of(alice).get(conversation.get_absolute_url()).content.decode()
     assert "Commands cannot run" not in page
