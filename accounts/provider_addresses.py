@@ -8,7 +8,6 @@ The address is judged as it is written when it is stored, and what it leads to a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -24,7 +23,7 @@ from net.addresses import (
     reached,
     sort_of,
 )
-from net.hostlists import Entry, is_listed, parse_entries, why_refused
+from net.hostlists import Entry, entries_with_ports, is_listed, why_refused
 
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 
@@ -75,18 +74,6 @@ def judge_connection(host: str, address: Address, port: int) -> None:
         )
 
 
-def check_listed_hosts(written: Iterable[str]) -> Iterable[str]:
-    """What is wrong with entries of AGENTSITE_PRIVATE_PROVIDER_HOSTS, each in a sentence."""
-    for one in written:
-        try:
-            entry = Entry.parse(one)
-        except ValueError as problem:
-            yield f"{problem}."
-            continue
-        if entry.port is None:
-            yield f"“{one}” names no port: everything on that host would be within reach."
-
-
 def _refusal(message: str) -> Invalid:
     return Invalid(
         message, field="base_url", hint=_("Give the server's own name or another address.")
@@ -98,6 +85,4 @@ def _plain(host: str) -> str:
 
 
 def _listed() -> tuple[Entry, ...]:
-    """Those that name a port; the others open nothing, and a check at the start refuses them."""
-    entries = parse_entries(settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS)
-    return tuple(entry for entry in entries if entry.port is not None)
+    return entries_with_ports(settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS)

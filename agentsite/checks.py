@@ -18,10 +18,10 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.provider_addresses import check_listed_hosts
 from agentsite.cors import is_origin
 from agentsite.environment import LOCAL, PRODUCTION, env_file
 from harness.rules import rules_from
+from net.hostlists import faults_of
 from tools_app.web.search import PROVIDERS
 
 _SECRET_KEY_LENGTH = 50
@@ -34,7 +34,7 @@ def check_installation(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
-    problems = [*_processes(), *_tool_rules(), *_search(), *_provider_hosts()]
+    problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts()]
     problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
@@ -133,13 +133,17 @@ def _search() -> Iterable[CheckMessage]:
         )
 
 
-def _provider_hosts() -> Iterable[CheckMessage]:
-    for problem in check_listed_hosts(settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS):
-        yield Error(
-            f"AGENTSITE_PRIVATE_PROVIDER_HOSTS: {problem}",
-            hint="Give each host with its port, for example ollama.internal:11434.",
-            id="agentsite.E020",
-        )
+def _private_hosts() -> Iterable[CheckMessage]:
+    for name, number, example in (
+        ("AGENTSITE_PRIVATE_PROVIDER_HOSTS", "E020", "ollama.internal:11434"),
+        ("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", "E026", "n8n.internal:5678"),
+    ):
+        for problem in faults_of(getattr(settings, name)):
+            yield Error(
+                f"{name}: {problem}",
+                hint=f"Give each host with its port, for example {example}.",
+                id=f"agentsite.{number}",
+            )
 
 
 def _processes() -> Iterable[CheckMessage]:

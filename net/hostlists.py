@@ -7,7 +7,7 @@ An entry is a name, an address or a network, and may end in a port: `ollama.inte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_network
 
@@ -54,6 +54,24 @@ class Entry:
 
 def parse_entries(written: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(Entry.parse(one) for one in written if one.strip())
+
+
+def entries_with_ports(written: Iterable[str]) -> tuple[Entry, ...]:
+    """For lists that open hosts to people: what names no port opens nothing. A check at the start says so
+    (`faults_of`)."""
+    return tuple(entry for entry in parse_entries(written) if entry.port is not None)
+
+
+def faults_of(written: Iterable[str]) -> Iterator[str]:
+    """What is wrong with entries that are to name their ports, each in a sentence."""
+    for one in written:
+        try:
+            entry = Entry.parse(one)
+        except ValueError as problem:
+            yield f"{problem}."
+            continue
+        if entry.port is None:
+            yield f"“{one}” names no port: everything on that host would be within reach."
 
 
 def is_listed(host: str, address: Address | None, port: int, entries: Iterable[Entry]) -> bool:

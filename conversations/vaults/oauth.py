@@ -133,7 +133,7 @@ def _read(outcome: Outcome, claimed: Claimed) -> tuple[Secrets, Details]:
     if not outcome.is_delivered:
         raise RefreshFailed(f"the token endpoint refused: {outcome.summary}", outcome)
     try:
-        answer: Any = read_json(outcome.excerpt)
+        answer: Any = read_json(outcome.body)
     except Unreadable:
         answer = None
     token = answer.get("access_token") if isinstance(answer, dict) else None
@@ -287,5 +287,6 @@ def _answered(outcome: Outcome, secrets: Secrets) -> Answered | None:
     if outcome.status is None:
         return None
     text = secrets.hidden_in(outcome.excerpt, HIDDEN)
-    kind = secrets.hidden_in(outcome.headers.get("content-type", ""), HIDDEN)
+    told = "" if outcome.is_inside else outcome.headers.get("content-type", "")
+    kind = secrets.hidden_in(told, HIDDEN)
     return Answered(outcome.status, kind[:200], text[:BODY_CHARACTERS], len(text) > BODY_CHARACTERS)

@@ -136,12 +136,12 @@ def _check_resolved(host: str, port: int) -> None:
 
 
 def _listed() -> tuple[hostlists.Entry, ...]:
-    return hostlists.parse_entries(settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS)
+    return hostlists.entries_with_ports(settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS)
 
 
 def _inside(what: str) -> Invalid:
     return Invalid(
         _("An address inside the server's own network is not allowed (%(what)s).") % {"what": what},
         field="url",
-        hint=_("Ask the operator to list it in AGENTSITE_WEBHOOK_PRIVATE_HOSTS."),
+        hint=_("Ask the operator to list it, with its port, in AGENTSITE_WEBHOOK_PRIVATE_HOSTS."),
     )

@@ -12,12 +12,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.conf import settings
 from django.utils import timezone
 from yarl import URL
+
+from net.addresses import Sort, sort_of
 
 from .addresses import AddressRefused, AddressUnknown, judged_addresses
 
@@ -40,16 +43,24 @@ class Outcome:
     status: int | None = None
     code: str = ""
     problem: str = ""
-    excerpt: str = ""
+    body: str = ""
+    """As much of the answer's as was asked for."""
     milliseconds: int = 0
     retry_after: float = 0.0
     """Seconds the receiver asked us to wait."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of the answer, by names in lower case."""
+    is_inside: bool = False
+    """It was sent to a host of this network, which the operator lists."""
 
     @property
     def is_delivered(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def excerpt(self) -> str:
+        """What people may be shown of the body: nothing that answers inside this network."""
+        return "" if self.is_inside else self.body
 
     @property
     def summary(self) -> str:
@@ -63,13 +74,15 @@ async def post(
     unless `headers` say otherwise."""
     begun = time.monotonic()
     status: int | None = None
-    code = problem = excerpt = ""
+    code = problem = answered = ""
+    is_inside = False
     wait = 0.0
     told: dict[str, str] = {}
     address = URL(url, encoded=True)
     try:
         async with asyncio.timeout(settings.AGENTSITE_WEBHOOK_TIMEOUT):
             judged = await judged_addresses(address.host or "", address.port or 443)
+            is_inside = any(sort_of(ip_address(one)) is not Sort.PUBLIC for one in judged)
             async with (
                 _session(judged) as session,
                 session.post(
@@ -82,7 +95,7 @@ async def post(
                 status = answer.status
                 wait = _retry_after(answer.headers.get("Retry-After", ""))
                 told = {name.lower(): value for name, value in answer.headers.items()}
-                excerpt = await _excerpt(answer, most)
+                answered = await _body(answer, most)
     except AddressRefused as refusal:
         code, problem = ADDRESS, str(refusal)
     except AddressUnknown as unknown:
@@ -91,22 +104,27 @@ async def post(
         code = "timeout"
         problem = f"no answer within {settings.AGENTSITE_WEBHOOK_TIMEOUT} s"
     except aiohttp.ClientSSLError as failure:
-        code, problem = "tls", str(failure)
+        code, problem = "tls", _in_words(failure, is_inside=is_inside)
     except aiohttp.ClientConnectorError as failure:
         # Its own words name the address, which may be one inside that the operator listed.
         code = "connection"
         problem = f"no connection to {address.host}: {_said(failure.os_error)}"
     except (aiohttp.ClientError, OSError, ValueError) as failure:
-        code, problem = "connection", str(failure) or type(failure).__name__
+        code, problem = "connection", _in_words(failure, is_inside=is_inside)
     if status is not None:
         # The receiver has said what it had to say; that its body broke off changes nothing.
         code = problem = ""
     spent = round((time.monotonic() - begun) * 1000)
-    return Outcome(status, code, problem, excerpt, spent, wait, told)
+    return Outcome(status, code, problem, answered, spent, wait, told, is_inside)
 
 
 def _said(failure: OSError) -> str:
     return os.strerror(failure.errno) if failure.errno else type(failure).__name__
+
+
+def _in_words(failure: Exception, *, is_inside: bool) -> str:
+    """Its own words may repeat what answered, be it no server for the web."""
+    return (not is_inside and str(failure)) or type(failure).__name__
 
 
 def _session(addresses: Sequence[str]) -> aiohttp.ClientSession:
@@ -148,7 +166,7 @@ class _Fixed(AbstractResolver):
         pass
 
 
-async def _excerpt(answer: aiohttp.ClientResponse, most: int) -> str:
+async def _body(answer: aiohttp.ClientResponse, most: int) -> str:
     read = bytearray()
     try:
         async with asyncio.timeout(EXCERPT_SECONDS):

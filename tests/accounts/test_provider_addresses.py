@@ -149,9 +149,15 @@ def test_in_production_nothing_inside_is_open_by_default():
 
 
 @pytest.mark.parametrize("entry", ["localhost", "10.0.0.0/8", "::1", "a b:80", "localhost:99999"])
-def test_an_entry_without_a_port_or_that_is_none_refuses_the_start(settings, entry):
-    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = ["ollama.internal:11434", entry]
-    problems = [message for message in check_installation() if message.id == "agentsite.E020"]
+@pytest.mark.parametrize(
+    ("setting", "number"),
+    [("AGENTSITE_PRIVATE_PROVIDER_HOSTS", "E020"), ("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", "E026")],
+)
+def test_an_entry_without_a_port_or_that_is_none_refuses_the_start(
+    settings, setting, number, entry
+):
+    setattr(settings, setting, ["ollama.internal:11434", entry])
+    problems = [one for one in check_installation() if one.id == f"agentsite.{number}"]
     assert len(problems) == 1
     assert entry in problems[0].msg
 

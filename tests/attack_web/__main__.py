@@ -24,7 +24,9 @@ from tests.journeys.site import Site
 METRICS_TOKEN = "metrics-token-of-the-operator"
 
 
-def settings_for(service: ModelService, provider: str, listed: int, opened: bool) -> dict[str, str]:
+def settings_for(
+    service: ModelService, provider: str, listed: int, inside: int, opened: bool
+) -> dict[str, str]:
     plain = {
         "ANTHROPIC_API_KEY": "key-of-the-server-0451",
         "ANTHROPIC_BASE_URL": service.base_url,
@@ -50,7 +52,11 @@ def settings_for(service: ModelService, provider: str, listed: int, opened: bool
         return plain
     return {
         **plain,
-        "AGENTSITE_WEBHOOK_PRIVATE_HOSTS": "127.0.0.0/8,localhost,::1",
+        "AGENTSITE_WEBHOOK_PRIVATE_HOSTS": ",".join(
+            f"{host}:{port}"
+            for host in ("127.0.0.0/8", "localhost", "[::1]")
+            for port in (listed, inside)
+        ),
         "AGENTSITE_ALLOWED_HOSTS": "*",
         "AGENTSITE_LOGIN_FAILURES": "1000",
         "AGENTSITE_ANONYMOUS_BODY_BYTES": "100000000",
@@ -74,7 +80,7 @@ def main() -> int:
         Inside() as listed,
     ):
         directory = Path(name)
-        settings = settings_for(service, provider.url, listed.port, asked.opened)
+        settings = settings_for(service, provider.url, listed.port, inside.port, asked.opened)
         with Site(directory, settings) as site:
             # The site's own, and nothing of whoever started this.
             os.environ.clear()

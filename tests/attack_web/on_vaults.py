@@ -181,7 +181,7 @@ def _rebound(answers: list[list[str]], world: World) -> Got:
     url = f"http://rebind.example:{world.inside.port}/token"
 
     async def ask() -> str:
-        return (await post(url, b"refresh_token=" + REFRESH.encode(), {}, most=1_000)).excerpt
+        return (await post(url, b"refresh_token=" + REFRESH.encode(), {}, most=1_000)).body
 
     with _rebinding(answers) as asked, override_settings(AGENTSITE_WEBHOOK_TIMEOUT=1):
         shown = asyncio.run(ask())

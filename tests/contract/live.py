@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anthropic
 
@@ -56,7 +57,7 @@ def live_world(
             "AGENTSITE_MESSAGES_PER_MINUTE": "0",
             "AGENTSITE_STREAM_PING_SECONDS": "1",
             "AGENTSITE_WORK_LEASE_SECONDS": "6",
-            "AGENTSITE_WEBHOOK_PRIVATE_HOSTS": "127.0.0.1",
+            "AGENTSITE_WEBHOOK_PRIVATE_HOSTS": urlsplit(hooks).netloc,
             "AGENTSITE_WEBHOOK_ALLOW_HTTP": "true",
             **(settings or {}),
         }

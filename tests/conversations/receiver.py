@@ -36,6 +36,10 @@ class Answer:
     """Nothing is answered before it is set."""
 
 
+LISTENING: list[str] = []
+"""Where receivers of this process have listened, as the operator would list them."""
+
+
 class Receiver:
     """`with Receiver() as receiver:` listens on loopback. Answers are taken from `answers` in turn; the
     last one stays."""
@@ -82,6 +86,7 @@ class Receiver:
                 """A client that hangs up is no news here."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
+        LISTENING.append(f"127.0.0.1:{self.port}")
         self._scheme = "http"
         if context is not None:
             self._scheme = "https"

@@ -38,10 +38,11 @@ from conversations.vaults.auth import (
     secrets_of,
 )
 from conversations.vaults.bearers import ConversationCredentials, find_bearer
+from conversations.webhooks.requests import Outcome
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, ToolError
 from harness.providers.scripted import call, reply
 from tests.conversations.conftest import rested
-from tests.conversations.receiver import Answer, Receiver
+from tests.conversations.receiver import LISTENING, Answer, Receiver
 from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -294,7 +295,7 @@ def test_one_address_has_one_credential_whatever_its_kind_and_spelling(alice, va
 @pytest.fixture
 def loopback_may_be_reached(settings):
     settings.AGENTSITE_WEBHOOK_ALLOW_HTTP = True
-    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = ["127.0.0.1"]
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = LISTENING
 
 
 @pytest.fixture
@@ -420,13 +421,22 @@ def test_a_credential_is_tried_at_its_server_and_renewed_when_refused(renewable)
     )
 
 
-def test_a_refusal_is_told_without_the_secret(alice, vault, loopback_may_be_reached):
-    kind = (("Content-Type", f"text/{TOKEN}"),)
-    with Receiver(Answer(403, kind, f"not you, {TOKEN}".encode())) as server:
+def test_a_refusal_is_told_without_the_secret():
+    told = {"content-type": f"text/{TOKEN}"}
+    outcome = Outcome(403, body=f"not you, {TOKEN}", headers=told)
+    answered = oauth._answered(outcome, Secrets(token=TOKEN))
+    assert answered is not None
+    assert answered.body == "not you, [secret]"
+    assert answered.content_type == "text/[secret]"
+
+
+def test_of_a_refusal_inside_the_network_the_status_is_told_alone(
+    alice, vault, loopback_may_be_reached
+):
+    kind = (("Content-Type", "text/inside"),)
+    with Receiver(Answer(403, kind, b"requirepass hunter2")) as server:
         row = actions.create_credential(actor=alice, vault=vault, auth=bearer(server.url))
         verdict = async_to_sync(oauth.validate)(row.pk)
     assert (verdict.status, verdict.failed_step) == ("invalid", "initialize")
-    assert verdict.answered is not None
-    assert verdict.answered.body == "not you, [secret]"
-    assert verdict.answered.content_type == "text/[secret]"
+    assert verdict.answered == oauth.Answered(403, "", "", body_truncated=False)
     assert verdict.refreshed is None

@@ -178,11 +178,16 @@ def test_a_public_address_is_kept_in_one_spelling(url, kept):
     assert check_url(url) == kept
 
 
-def test_a_listed_host_or_network_inside_is_allowed_but_metadata_never(settings):
-    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = ["n8n", "10.1.0.0/16", "169.254.0.0/16", "::1"]
+def test_a_listed_host_or_network_inside_is_allowed_at_its_port_but_metadata_never(settings):
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = [
+        "n8n:443", "10.1.0.0/16:443", "169.254.0.0/16:443", "[::1]:443", "10.3.0.1"
+    ]  # fmt: skip
     assert check_url("https://n8n/hook") == "https://n8n/hook"
     assert check_url("https://10.1.2.3/") == "https://10.1.2.3/"
     assert check_url("https://[::1]/") == "https://[::1]/"
+    for refused in ("https://n8n:444/", "https://10.1.2.3:6379/", "https://10.3.0.1/"):
+        with pytest.raises(Invalid):
+            check_url(refused)
     for refused in ("https://10.2.0.1/", "https://169.254.169.254/", "https://169.254.1.1/"):
         with pytest.raises(Invalid):
             check_url(refused)
@@ -218,7 +223,7 @@ async def test_a_name_that_leads_inside_is_refused_at_an_attempt_and_nobody_is_t
 def test_an_endpoint_whose_address_was_forbidden_meanwhile_is_not_switched_on(
     alice, issued, settings
 ):
-    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = ["10.0.0.1"]
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = ["10.0.0.1:443"]
     changed = actions.change_endpoint(
         actor=alice, endpoint=issued.endpoint, url="https://10.0.0.1/", event_types=["*"]
     )

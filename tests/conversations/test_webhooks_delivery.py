@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import get_args
 
@@ -11,6 +13,7 @@ import anthropic
 import pytest
 from anthropic.types.beta.beta_webhook_event import BetaWebhookEvent
 from anthropic.types.beta.beta_webhook_event_data import BetaWebhookEventData
+from asgiref.sync import async_to_sync
 from django.core import mail
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -19,10 +22,11 @@ from standardwebhooks import Webhook
 from conversations.actions import webhooks as actions
 from conversations.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from conversations.webhooks import deliveries, outbox
+from conversations.webhooks.requests import Outcome, post
 from conversations.webhooks.types import EVERYTHING, TYPES
 from harness.errors import Conflict
 from tests.conversations.conftest import still
-from tests.conversations.receiver import Answer, Receiver, self_signed
+from tests.conversations.receiver import LISTENING, Answer, Receiver, self_signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,7 +36,7 @@ State = WebhookDelivery.State
 @pytest.fixture(autouse=True)
 def loopback_may_be_reached(settings):
     settings.AGENTSITE_WEBHOOK_ALLOW_HTTP = True
-    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = ["127.0.0.1"]
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = LISTENING
 
 
 @pytest.fixture
@@ -168,8 +172,42 @@ def test_a_failure_is_tried_again_with_the_same_id_and_body_until_it_arrives(acm
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == (State.DELIVERED, 3)
     assert WebhookEndpoint.objects.get().failing_since is None
-    log = [(one.status, one.excerpt) for one in WebhookAttempt.objects.all()]
-    assert log == [(500, "out of order"), (503, ""), (204, "")]
+    assert [one.status for one in WebhookAttempt.objects.all()] == [500, 503, 204]
+
+
+def test_of_what_answers_inside_the_network_nothing_is_kept_but_the_status(acme, subscribe):
+    """The operator lists a host for what it is told, not for what members would read of it."""
+    with Receiver(Answer(500, body=b"requirepass hunter2")) as receiver:
+        subscribe(receiver)
+        announce(acme)
+    attempt = WebhookAttempt.objects.get()
+    assert (attempt.status, attempt.error, attempt.excerpt) == (500, "", "")
+
+
+def test_what_answers_inside_and_is_no_web_server_is_not_repeated(acme, subscribe):
+    with socket.create_server(("127.0.0.1", 0)) as server, Receiver() as receiver:
+        subscribe(receiver)
+        port = server.getsockname()[1]
+        LISTENING.append(f"127.0.0.1:{port}")
+        WebhookEndpoint.objects.update(url=f"http://127.0.0.1:{port}/")
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4_096)
+                connection.sendall(b"-ERR unknown command hunter2\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        announce(acme)
+    attempt = WebhookAttempt.objects.get()
+    assert attempt.status is None
+    assert attempt.error != ""
+    assert "hunter2" not in attempt.error
+
+
+def test_what_a_public_receiver_answered_is_shown_as_far_as_it_is_kept():
+    shown = Outcome(500, body="out of order")
+    assert (shown.excerpt, replace(shown, is_inside=True).excerpt) == ("out of order", "")
 
 
 def test_what_is_not_yet_due_is_not_sent(acme, subscribe):
@@ -321,10 +359,10 @@ def test_an_answer_without_an_end_is_cut_off(acme, subscribe):
     with Receiver(endless) as receiver:
         subscribe(receiver)
         announce(acme)
+        outcome = async_to_sync(post)(receiver.url, b"{}", {})
     assert WebhookDelivery.objects.get().state == State.DELIVERED
-    excerpt = WebhookAttempt.objects.get().excerpt
-    assert excerpt.startswith("begin xxx")
-    assert len(excerpt) == 2_000
+    assert outcome.body.startswith("begin xxx")
+    assert len(outcome.body) == 2_000
 
 
 def test_who_does_not_answer_in_time_has_failed(acme, subscribe, settings):

@@ -80,9 +80,9 @@ def receiver(text, port, tmp_path):
 
 
 @pytest.fixture
-def loopback(settings) -> None:
+def loopback(settings, port) -> None:
     settings.AGENTSITE_WEBHOOK_ALLOW_HTTP = True
-    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = ["127.0.0.1"]
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = [f"127.0.0.1:{port}"]
 
 
 @pytest.mark.django_db(transaction=True)
