@@ -19,6 +19,7 @@ from harness.programs import (
     GIT_PLAIN,
     GIT_STARTING,
     GIT_STARTING_BELOW,
+    GIT_UNSAID,
     INTERPRETERS,
     PLAIN,
     RUNNING,
@@ -216,9 +217,14 @@ def _git_is_meant(
     arguments = wanted[begins + 1 :]
     if wanted[begins] != command:
         return Match.NO
-    if command in GIT_BY_SETTINGS and not all(word.startswith("-") for word in arguments):
+    supplied = command in GIT_BY_SETTINGS or (command in GIT_UNSAID and _are_options(after))
+    if supplied and not _are_options(arguments):
         return Match.MAYBE
     return _plain_is_meant((*after, *targets), arguments)
+
+
+def _are_options(words: Sequence[Word]) -> bool:
+    return all(word is not None and word.startswith("-") for word in words)
 
 
 def _plain_is_meant(words: Sequence[Word], wanted: Sequence[str]) -> Match:
@@ -233,7 +239,9 @@ def _plain_is_meant(words: Sequence[Word], wanted: Sequence[str]) -> Match:
     options = [part for part in parts if part.startswith("-") and part not in _ANY]
     names = {name for word in given for name in _names(word)}
     ends = {end for word in used for end in (word.casefold(), _folded(word))}
-    is_any = not _ANY.isdisjoint(given)
+    is_any = any(word in _ANY or "@{" in word for word in given)
+    if not given or given[0].startswith("-"):
+        names |= _UNSAID
 
     def may_be_given(name: str) -> bool:
         folded = _folded(name)
@@ -265,6 +273,8 @@ _SIGNS = ("+", ":")
 _LIKE_OPTIONS = ("-", *_SIGNS)
 _ANY = frozenset({"-", "@"})
 """Words for what was there before, for what comes in, for the branch one is on."""
+_UNSAID = frozenset({".", "head"})
+"""What programs take where nothing is named."""
 _BETWEEN = re.compile(r"[^\w./-]+|(?<=[^./])\.\.+(?=[^/]|\Z)")
 """What joins several names to one word: `--to=x`, `a,b`, `host:x`, `x^0`, `x..y`."""
 

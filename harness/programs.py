@@ -123,3 +123,6 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
 GIT_BY_SETTINGS = frozenset({"fetch", "pull", "push"})
 """Subcommands whose arguments the settings of a repository supply and rename: without any, a push may
 go anywhere, and `HEAD:main` is a push of `main`."""
+
+GIT_UNSAID = frozenset({"ls-remote", "merge"})
+"""Those whose arguments the settings supply where none is given."""
