@@ -16,6 +16,9 @@ from django.conf import settings
 
 from tools_app.sandbox.roots import Roots, is_of_system
 
+BESIDE = ("-wal", "-shm", "-journal")
+"""How the files end that SQLite keeps beside its own, with what was written last."""
+
 
 def mount_roots() -> Roots:
     return Roots(
@@ -33,6 +36,7 @@ def _own() -> Iterator[Path]:
         for value in (str(database.get("NAME", "")), str(database.get("HOST", ""))):
             if value.startswith("/"):  # a file, or the folder of a socket
                 yield Path(value)
+                yield from (Path(f"{value}{ending}") for ending in BESIDE)
     for url in (settings.AGENTSITE_REDIS_URL, settings.AGENTSITE_BROKER_URL):
         parts = urlsplit(url)
         if parts.scheme in {"unix", "redis+socket"}:

@@ -9,17 +9,33 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
 from harness.errors import Invalid
 from tests.sandbox.conftest import made
+from tools_app.mountroots import mount_roots
 from tools_app.sandbox import roots as module
 from tools_app.sandbox.bubblewrap import BubblewrapBackend
 from tools_app.sandbox.contract import Mount, Mounts, SandboxBackend, Unavailable
 from tools_app.sandbox.policy import SYSTEM_FOLDERS, Policy, parse_policy
 from tools_app.sandbox.process import ProcessBackend
 from tools_app.sandbox.roots import Roots
+
+
+def test_a_database_and_all_that_its_engine_keeps_beside_it_is_never_opened(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+):
+    settings.AGENTSITE_MOUNT_ROOTS = [str(tmp_path)]
+    monkeypatch.setitem(settings.DATABASES["default"], "NAME", str(tmp_path / "db.sqlite3"))
+    for ending in ("", "-wal", "-shm", "-journal"):
+        file = tmp_path / f"db.sqlite3{ending}"
+        file.touch()
+        with pytest.raises(Invalid, match=f"db.sqlite3{ending}"):
+            mount_roots().check(opening(file))
+    (tmp_path / "else").mkdir()
+    mount_roots().check(opening(tmp_path / "else"))
 
 
 @pytest.fixture
