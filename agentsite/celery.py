@@ -14,7 +14,7 @@ django.setup()
 
 # All need the apps that the line above made ready.
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
-from agentsite.probes import serve_in_thread  # noqa: E402
+from agentsite.probeport import serve_in_thread  # noqa: E402
 from agentsite.stopping import promise_end, stop_working  # noqa: E402
 from jobs import here  # noqa: E402
 from jobs.broker import app, schedule_recurring  # noqa: E402

@@ -1,5 +1,5 @@
 """/healthz, /readyz and /metrics: answered before Django, so that no host name, session or middleware
-stands between a probe and the process.
+stands between a probe and the process. A process that serves no pages answers them by `probeport`.
 
 `/metrics` needs the bearer token of AGENTSITE_METRICS_TOKEN; to everybody else it does not exist. With
 it, `/readyz` tells what was looked at; without, one word and its status.
@@ -11,12 +11,9 @@ import asyncio
 import json
 import logging
 import secrets
-import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from django.conf import settings
-from django.db import close_old_connections
 
 from agentsite.logs import App, Receive, Scope, Send
 from agentsite.metrics import exposition
@@ -120,32 +117,3 @@ class Probes:
                 return await engine.in_database(answer, path, in_full=is_operator(given))
         except TimeoutError:
             return SLOW
-
-
-def serve_in_thread(port: int) -> ThreadingHTTPServer:
-    """The same for a process that serves no pages. On every address: in a container there is no
-    other way in."""
-    server = ThreadingHTTPServer(("", port), _Handler)
-    threading.Thread(target=server.serve_forever, name="agentsite-probes", daemon=True).start()
-    return server
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        given = self.headers.get("Authorization", "")
-        if path in PATHS and may_read(path, given):
-            try:
-                found = answer(path, in_full=is_operator(given))
-            finally:
-                close_old_connections()
-        else:
-            found = ABSENT
-        self.send_response(found.status)
-        self.send_header("Content-Type", found.kind)
-        self.send_header("Content-Length", str(len(found.body)))
-        self.end_headers()
-        self.wfile.write(found.body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        pass

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.db import connection
 
-from agentsite import probes, readiness, startup
+from agentsite import readiness, startup
 from agentsite.asgi import application
+from agentsite.probeport import serve_in_thread
 from conversations import commandtrial
 from jobs.engine import engine
+from tests.agentsite.test_up import free_port
 from tools_app import sandboxes
 from tools_app.sandbox.contract import Capabilities
 
@@ -173,10 +180,45 @@ async def test_nothing_is_changed_through_a_probe():
     assert (await ask("/healthz", method="POST"))[0] == 404
 
 
-def test_a_worker_answers_the_same_on_a_port_of_its_own():
-    server = probes.serve_in_thread(0)
+# --- a worker's own port --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def port(settings) -> Iterator[int]:
+    settings.AGENTSITE_HEAD_SECONDS = 1
+    number = free_port()
+    server = serve_in_thread(number)
+    yield number
+    server.should_exit = True
+
+
+def fetched(port: int, path: str, **headers: str) -> tuple[int, str]:
+    asked = Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        assert server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
+        with urlopen(asked, timeout=15) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as refusal:
+        return refusal.code, ""
+
+
+def test_a_worker_answers_the_same_on_a_port_of_its_own(port):
+    assert fetched(port, "/healthz") == (200, "ok\n")
+    assert fetched(port, "/readyz") == (200, '{"status": "ready"}')
+    assert fetched(port, "/metrics")[0] == fetched(port, "/accounts/login/")[0] == 404
+    assert fetched(port, "/metrics", Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+def test_a_worker_s_port_waits_for_no_stranger_and_gives_him_no_thread(port):
+    assert fetched(port, "/healthz")[0] == 200
+    before = threading.active_count()
+    with ExitStack() as stack:
+        strangers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
+            for _ in range(40)
+        ]
+        for stranger in strangers:
+            stranger.sendall(b"GET /healthz HTTP/1.1\r\nX-")
+        assert fetched(port, "/healthz") == (200, "ok\n")
+        assert threading.active_count() <= before
+        # Cut, while he goes on saying nothing.
+        assert all(b" 408 " in stranger.recv(1_000) for stranger in strangers)
