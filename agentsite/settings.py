@@ -101,6 +101,9 @@ AGENTSITE_IMAGE_BYTES = env.int("AGENTSITE_IMAGE_BYTES", default=5 * 1024 * 1024
 """Bytes of one picture that is shown to a model. The public APIs take no more."""
 AGENTSITE_IMAGE_PIXELS = env.int("AGENTSITE_IMAGE_PIXELS", default=8_000)
 """Width or height of one, at most."""
+AGENTSITE_MESSAGE_PIXELS = env.int("AGENTSITE_MESSAGE_PIXELS", default=115_000_000)
+"""Width × height of all pictures that are sent together, at most: a hundred, which is what a request of a
+public API may have, of the 1.15 million that its models look at (its guide to vision, “image limits”)."""
 AGENTSITE_PDF_BYTES = env.int("AGENTSITE_PDF_BYTES", default=10 * 1024 * 1024)
 """Bytes of one PDF that is given to a model to read."""
 AGENTSITE_PDF_PAGES = env.int("AGENTSITE_PDF_PAGES", default=100)

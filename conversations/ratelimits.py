@@ -29,11 +29,17 @@ def check_messages(actor: User, *, now: datetime | None = None) -> None:
     In the transaction that will store the next one: it holds the person's row, so that two sent at
     once are counted one after the other. AGENTSITE_MESSAGES_PER_MINUTE is the limit; 0 is none.
     """
+    if settings.AGENTSITE_MESSAGES_PER_MINUTE:
+        _HELD.first(pk=actor.pk)
+        require_room(actor, now=now)
+
+
+def require_room(actor: User, *, now: datetime | None = None) -> None:
+    """The same without holding anything: asked before something dear is done for a message."""
     limit = settings.AGENTSITE_MESSAGES_PER_MINUTE
     if not limit:
         return
     now = now or timezone.now()
-    _HELD.first(pk=actor.pk)
     in_the_way = _oldest_of(limit).first(actor=actor.pk, since=now - WINDOW)
     if in_the_way is None:
         return

@@ -240,6 +240,12 @@ class TooMany(Declined):
         self.retry_after = retry_after
 
 
+class Busy(TooMany):
+    """All places for such work are taken at the moment. Nothing was done."""
+
+    code = "busy"
+
+
 # --- control, not failure -------------------------------------------------------------------------
 
 

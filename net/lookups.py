@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
 from ipaddress import ip_address
 
 from net.addresses import Address
@@ -16,6 +18,11 @@ from net.addresses import Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Judge = Callable[[str, Address, int], None]
 """Of a host, an address it leads to and a port. Raises what its caller is to be told."""
+
+
+AT_ONCE = 4
+"""Threads that look names up for other threads; what the system does cannot be broken off."""
+_looking = threading.BoundedSemaphore(AT_ONCE)
 
 
 class UnknownHost(Exception):
@@ -43,6 +50,30 @@ async def judged_addresses(
     except (OSError, UnicodeError, TimeoutError) as problem:
         raise UnknownHost(f"the name {host} cannot be resolved") from problem
     return judged(host, port, judge, found)
+
+
+def judged_in_time(host: str, port: int, judge: Judge, *, seconds: float) -> list[str]:
+    """`judged_addresses` by the system, for a thread, which is kept for `seconds` at most. Where as many
+    look at once as may, the name is unknown there and then."""
+    if not _looking.acquire(blocking=False):
+        raise UnknownHost(f"the name {host} was not looked up: too many are at the moment")
+    found: Future[list[str]] = Future()
+
+    def look() -> None:
+        try:
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.set_result([str(entry[4][0]) for entry in entries])
+        except (OSError, UnicodeError) as problem:
+            found.set_exception(problem)
+        finally:
+            _looking.release()
+
+    # A daemon: a process that ends does not wait for somebody's name server.
+    threading.Thread(target=look, name="agentsite-look-up", daemon=True).start()
+    try:
+        return judged(host, port, judge, found.result(seconds))
+    except (OSError, UnicodeError) as problem:  # a timeout is one of the first
+        raise UnknownHost(f"the name {host} cannot be resolved") from problem
 
 
 def judged(host: str, port: int, judge: Judge, found: Iterable[str]) -> list[str]:

@@ -1,9 +1,11 @@
 """Whether pictures and documents are such that a model service can open them, asked before they are
 kept: one that it cannot open would be in every prompt of its conversation from then on.
 
-Plain functions, for threads. Files are foreign and may be built to hang or crash a reader, so they are
-opened in a process of its own (`tools_app.isolated`). What is at an address somewhere else is not
-fetched here; what a service refuses all the same can be set aside (`conversations.actions.setaside`).
+Plain functions, for threads. What people and programs send is looked at at once or refused; what comes in
+while a run is at work waits for its turn, and keeps no request from its own. Files are foreign and may be
+built to hang or crash a reader, so they are opened in a process of its own (`tools_app.isolated`). What is
+at an address somewhere else is not fetched here; what a service refuses all the same can be set aside
+(`conversations.actions.setaside`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import BoundedSemaphore, Lock
@@ -21,16 +23,22 @@ from django.conf import settings
 
 from harness.content import Base64Source, Block, Document, Image, Text
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
+from tools_app.turnstile import Turnstile
 
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What the public APIs of model services take as a picture."""
 PDF = "application/pdf"
-REMEMBERED = 512
-"""Good files that are not opened a second time, as when a door and an action both ask."""
+TOGETHER = 600
+"""Files that are sent together, at most; the public APIs take no more in one request."""
+REMEMBERED = 4_096
+"""Good files that are not opened a second time, as when a door and an action both ask: several times as
+many as are sent together, so that one sender's are not forgotten over his next."""
 AT_ONCE = 2
-"""Processes that open files at the same time, each with its gigabyte at most."""
+"""Processes that open files for requests at the same time, each with its gigabyte at most; and the same
+number for runs."""
 
-_seats = BoundedSemaphore(AT_ONCE)
+_for_requests = Turnstile(AT_ONCE)
+_for_runs = BoundedSemaphore(AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +54,19 @@ class Fault:
 
 
 class _Known:
-    """Digests of files that were found good, the oldest forgotten first."""
+    """Digests of files that were found good, with their pixels; the oldest forgotten first."""
 
     def __init__(self) -> None:
-        self._digests: OrderedDict[bytes, None] = OrderedDict()
+        self._digests: OrderedDict[bytes, int] = OrderedDict()
         self._lock = Lock()
 
-    def __contains__(self, digest: object) -> bool:
+    def pixels(self, digest: bytes) -> int | None:
         with self._lock:
-            return digest in self._digests
+            return self._digests.get(digest)
 
-    def add(self, digest: bytes) -> None:
+    def add(self, digest: bytes, pixels: int) -> None:
         with self._lock:
-            self._digests[digest] = None
+            self._digests[digest] = pixels
             while len(self._digests) > REMEMBERED:
                 self._digests.popitem(last=False)
 
@@ -74,37 +82,69 @@ class _Question:
     what: str
 
 
-def first_fault(blocks: Sequence[Block]) -> Fault | None:
-    """The first of `blocks` that a model service would refuse, or None.
+def first_fault(blocks: Sequence[Block], *, who: Hashable) -> Fault | None:
+    """The first of `blocks`, which `who` sends together, that a model service would refuse or that is too
+    much; None: there is none.
 
-    What is plain from outside (type, size, encoding) is judged before anything is opened.
+    What is plain from outside (type, size, encoding) is judged before anything is opened. Raises Busy,
+    instead of waiting, when others' files are being opened, or others of `who`.
     """
     questions: list[_Question] = []
     for place, block in enumerate(blocks):
         asked = _look(place, block)
         if isinstance(asked, Fault):
             return asked
-        if asked is not None and asked.digest not in _known:
+        if asked is not None:
             questions.append(asked)
-    return _open(questions) if questions else None
+        if len(questions) > TOGETHER:
+            told = f"More than {TOGETHER} pictures and documents are sent together."
+            return Fault(place, "source", told, "Send them in several messages.")
+    left = settings.AGENTSITE_MESSAGE_PIXELS
+    new: list[_Question] = []
+    for asked in questions:
+        pixels = _known.pixels(asked.digest)
+        if pixels is None:
+            new.append(asked)
+        elif (left := left - pixels) < 0:
+            return _too_many_pixels(asked)
+    if not new:
+        return None
+    with _for_requests.place(who):
+        return _open(new, left)
 
 
 def faults(blocks: Sequence[Block]) -> list[Fault]:
-    """One for each block that a model service would refuse."""
-    found = []
-    for place, block in enumerate(blocks):
-        if not isinstance(block, Text) and (fault := first_fault([block])) is not None:
-            found.append(Fault(place, fault.field, fault.message, fault.hint))
-    return found
+    """One for each block that a model service would refuse. For runs: it may wait for its turn."""
+    found = [_fault_in_turn(place, block) for place, block in enumerate(blocks)]
+    return [fault for fault in found if fault is not None]
 
 
 def readable(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The same, with words in place of each block that a model service would refuse."""
+    """The same, with words in place of each block that a model service would refuse. As `faults`."""
     bad = {fault.place: fault for fault in faults(blocks)}
     return tuple(
         Text(text=f"[{bad[place].message} {bad[place].hint}]") if place in bad else block
         for place, block in enumerate(blocks)
     )
+
+
+def _fault_in_turn(place: int, block: Block) -> Fault | None:
+    asked = _look(place, block)
+    if not isinstance(asked, _Question):
+        return asked
+    if _known.pixels(asked.digest) is not None:
+        return None
+    if not _for_runs.acquire(timeout=settings.AGENTSITE_MEDIA_SECONDS):
+        return Fault(
+            place,
+            "source.data",
+            f"The {asked.what} was not looked at: too many files are being opened at the moment.",
+            "Send it again in a moment.",
+        )
+    try:
+        return _open([asked], settings.AGENTSITE_MESSAGE_PIXELS)
+    finally:
+        _for_runs.release()
 
 
 def _look(place: int, block: Block) -> Fault | _Question | None:
@@ -150,31 +190,32 @@ def _what(block: Image | Document) -> str:
     return "picture" if isinstance(block, Image) else "document"
 
 
-def _open(questions: Sequence[_Question]) -> Fault | None:
+def _open(questions: Sequence[_Question], pixels: int) -> Fault | None:
+    """`pixels` is how many they may have together."""
     seconds = settings.AGENTSITE_MEDIA_SECONDS
     asked = questions[0]
-    if not _seats.acquire(timeout=seconds):
-        return Fault(
-            asked.place,
-            "source.data",
-            f"The {asked.what} was not looked at: too many files are being opened at the moment.",
-            "Send it again in a moment.",
-        )
     try:
         with IsolatedProcess("media", seconds=seconds, libraries=True) as process:
             for asked in questions:
-                told = process.ask(asked.request)
+                told = process.ask({**asked.request, "pixels": pixels})
                 if problem := told.get("problem"):
                     return _fault(asked, problem, told["remedy"])
-                _known.add(asked.digest)
+                if told["pixels"] > pixels:
+                    return _too_many_pixels(asked)
+                pixels -= told["pixels"]
+                _known.add(asked.digest, told["pixels"])
     except IsolationTimedOut:
         told = f"it took longer than {seconds} seconds to open"
         return _fault(asked, told, "Send fewer or smaller files.")
     except IsolationFailed:
         return _fault(asked, "it cannot be opened", "Save it anew in a plainer form.")
-    finally:
-        _seats.release()
     return None
+
+
+def _too_many_pixels(asked: _Question) -> Fault:
+    most = settings.AGENTSITE_MESSAGE_PIXELS
+    told = f"the pictures that are sent together have more than {most:,} pixels"
+    return _fault(asked, told, "Make them smaller, or send them in several messages.")
 
 
 def _fault(asked: _Question, problem: str, remedy: str) -> Fault:

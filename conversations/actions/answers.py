@@ -47,8 +47,9 @@ def answer_custom_tool(
     """Give a custom tool's call its result, as the program does or a person in its place (S-84).
     `front_end` is what the program sends along from here on.
 
-    Raises NotFound, Conflict when the call has its answer, TooLarge, and Invalid for a picture or a
-    document that no model could read and for what `check_front_end` does not take.
+    Raises NotFound, Conflict when the call has its answer, TooLarge, Invalid for a picture or a
+    document that no model could read and for what `check_front_end` does not take, and Busy as
+    `check_media`.
     """
     blocks = as_blocks(content.replace("\0", "")) if isinstance(content, str) else content
     if len(text_of(blocks)) > RESULT_CHARACTERS:
@@ -57,7 +58,7 @@ def answer_custom_tool(
             field="content",
             hint=_("Shorten it, or upload it as a file and name the file."),
         )
-    check_media(blocks)
+    check_media(blocks, who=actor.pk)
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         use = _waiting_call(held, call_uid)

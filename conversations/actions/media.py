@@ -6,17 +6,32 @@ process of its own, which takes its time; asked again of the same file within on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
-from harness.content import Block
+from harness.content import Block, Text
 from harness.errors import Invalid
 from harness.faults import below, place
 from tools_app.media import first_fault
 
 
-def check_media(content: Sequence[Block], *, field: str = "content") -> None:
-    """Raises Invalid naming the block, what is wrong with it, and what to do."""
-    fault = first_fault(content)
+def check_media(content: Sequence[Block], *, who: Hashable, field: str = "content") -> None:
+    """Raises Invalid naming the block, what is wrong with it, and what to do; and Busy when others'
+    files, or others of `who`, are being looked at: nobody waits for that."""
+    check_sent_together([(field, content)], who=who)
+
+
+def check_sent_together(contents: Iterable[tuple[str, Sequence[Block]]], *, who: Hashable) -> None:
+    """The same for all that one request brings, each content with the field it stands in."""
+    sent = [
+        (below(field, place(number)), block)
+        for field, content in contents
+        for number, block in enumerate(content)
+    ]
+    fault = first_fault([block for _field, block in sent], who=who)
     if fault is not None:
-        where = below(below(field, place(fault.place)), fault.field)
+        where = below(sent[fault.place][0], fault.field)
         raise Invalid(fault.message, field=where, hint=fault.hint)
+
+
+def brings_files(content: Sequence[Block]) -> bool:
+    return any(not isinstance(block, Text) for block in content)

@@ -21,7 +21,7 @@ from conversations.actions.own import own_conversation as _own
 from conversations.approvals import approval_of
 from conversations.log import append
 from conversations.models import Conversation, Event
-from conversations.ratelimits import check_messages
+from conversations.ratelimits import check_messages, require_room
 from conversations.retrying import may_retry
 from conversations.wakes import wake
 from harness.agentconfig import Features
@@ -70,8 +70,8 @@ def post_message(
     With `interrupt` the current turn is stopped and this message is taken next; without it, a message
     sent while questions wait for an answer is the answer and joins the turn. Raises NotFound,
     Invalid for an empty text, an attachment that no model could read and what `check_front_end` does
-    not take, TooLarge, Conflict when too many messages wait already, and TooMany when the actor sends
-    them too fast.
+    not take, TooLarge, Conflict when too many messages wait already, TooMany when the actor sends
+    them too fast, and Busy as `check_media`.
     """
     text = checked_text(text) if text.strip() or not attachments else ""
     if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
@@ -80,7 +80,10 @@ def post_message(
             % {"limit": KEY_LIMIT},
             field="key",
         )
-    check_media(attachments, field="attachments")
+    if attachments:
+        if key is None or _SENT_BEFORE.first(conversation=conversation.pk, key=key) is None:
+            require_room(actor)
+        check_media(attachments, who=actor.pk, field="attachments")
     with transaction.atomic():
         held = _own(actor, conversation)
         if key is not None:

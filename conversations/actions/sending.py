@@ -6,7 +6,7 @@ and what a program is told when it says a thing twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,10 +18,11 @@ from accounts.models import User
 from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.approvals import answer_as_shown
-from conversations.actions.media import check_media
+from conversations.actions.media import brings_files, check_sent_together
 from conversations.actions.own import own_conversation
 from conversations.approvals import NEW_ROUND
 from conversations.models import Approval, Conversation, Event
+from conversations.ratelimits import require_room
 from harness.content import Text, text_of
 from harness.errors import AlreadyDecided, Conflict, NotFound, NotWaiting
 from harness.events import Event as EventValue
@@ -58,7 +59,12 @@ def send_events(
     Raises what the actions raise, and Conflict for a conversation that is archived; then nothing
     has happened.
     """
-    check_inputs(events)
+    keys = {place: f"{key}:{place}" for place in range(len(events))} if key else {}
+    known = Event.objects.filter(conversation=conversation, key__in=list(keys.values()))
+    before = set(known.values_list("key", flat=True)) if keys else set()
+    check_inputs(
+        events, actor=actor, resent={place for place, each in keys.items() if each in before}
+    )
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         if held.archived_at is not None:
@@ -66,17 +72,26 @@ def send_events(
                 _("This conversation is archived and takes nothing more."),
                 hint=_("Begin a new one."),
             )
-        return [
-            _send(actor, held, event, f"{key}:{place}" if key else None)
-            for place, event in enumerate(events)
-        ]
+        return [_send(actor, held, event, keys.get(place)) for place, event in enumerate(events)]
 
 
-def check_inputs(events: Sequence[Input], *, field: str = "events") -> None:
-    """Raises Invalid for a picture or document that no model service could open."""
-    for number, event in enumerate(events):
-        if isinstance(event, UserMessage | UserCustomToolResult):
-            check_media(event.content, field=below(field, place(number, "content")))
+def check_inputs(
+    events: Sequence[Input], *, actor: User, field: str = "events", resent: Container[int] = ()
+) -> None:
+    """Raises Invalid for a picture or document that no model service could open, Busy as `check_media`,
+    and TooMany, before anything is opened, when the actor sends messages too fast. The messages at the
+    places of `resent` are in the log."""
+    said = {
+        number: event
+        for number, event in enumerate(events)
+        if isinstance(event, UserMessage | UserCustomToolResult) and brings_files(event.content)
+    }
+    if any(isinstance(said[number], UserMessage) for number in said if number not in resent):
+        require_room(actor)
+    check_sent_together(
+        [(below(field, place(number, "content")), event.content) for number, event in said.items()],
+        who=actor.pk,
+    )
 
 
 def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sent:

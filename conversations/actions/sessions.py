@@ -40,7 +40,7 @@ def begin_session(
     """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
     vaults it may draw on (ids) and its first messages, or none of it. Raises what the actions for each
     of them raise."""
-    check_inputs(messages, field="initial_events")
+    check_inputs(messages, actor=actor, field="initial_events")
     with transaction.atomic():
         conversation = create_conversation(
             actor=actor,

@@ -6,7 +6,7 @@ anything else; nobody else's is *not found*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -150,10 +150,10 @@ def give_tool_result(
     one; a longer text than fits a prompt is shortened in its middle.
 
     Raises NotFound for what is no call of the conversation, NotAwaited for one that this worker was
-    not given or that has its answer, WorkLost when the lease is over, and Invalid for a picture or a
-    document that no model could read.
+    not given or that has its answer, WorkLost when the lease is over, Invalid for a picture or a
+    document that no model could read, and Busy as `check_media`.
     """
-    check_media(content)
+    check_media(content, who=of_worker(item))
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
         held = (
@@ -193,6 +193,11 @@ def give_tool_result(
         row = append(held.pk, [Entry.of(result)])[0]
         wake(held.pk)
     return row
+
+
+def of_worker(item: WorkItem) -> Hashable:
+    """Whose files a worker's are while they are looked at: its conversation's owner's, beside her own."""
+    return ("worker", item.conversation.owner_id)
 
 
 def _result(

@@ -22,13 +22,14 @@ from conversations.actions.conversations import (
     find_agent,
     find_environment,
 )
-from conversations.actions.media import check_media
+from conversations.actions.media import brings_files
 from conversations.actions.messages import steer_message
 from conversations.actions.own import own_conversation
 from conversations.actions.sending import Input, Sent, send_events
 from conversations.defaults import default_agent, default_environment
 from conversations.frontends import front_end_of
 from conversations.models import Conversation, Event
+from conversations.ratelimits import require_room
 from conversations.v1.door import READ
 from conversations.v1.ids import SESSION
 from conversations.v1.outgoing import Wire
@@ -49,7 +50,7 @@ from harness.frontends import FrontEnd
 from harness.ids import derived_conversation_id
 
 from .frontcalls import front_end_calls, require_none_pending, results_of
-from .incoming import RunInput, ToolMessage, as_sent, new_message, new_results, sent_along
+from .incoming import RunInput, ToolMessage, check_files, new_message, new_results, sent_along
 from .interrupts import (
     described,
     inputs_of,
@@ -117,14 +118,15 @@ class Run:
         self._unanswered: list[Interrupt] = []
         self._answered = {answer.interrupt_id for answer in body.resume or ()}
         message, tools = new_message(body), new_results(body)
-        if message is not None:
-            with as_sent(len(body.messages) - 1):
-                check_media(message.content)
+        key = _key(body.run_id)
+        known = Event.objects.filter(conversation=conversation, key=f"{key}:0")
+        if message is not None and brings_files(message.content) and not known.exists():
+            require_room(caller.user)
+        check_files(body, message, tools, actor=caller.user)
         with transaction.atomic():
             held = own_conversation(caller.user, conversation)
             before = held.last_seq
             still_open = open_interrupts(held)
-            key = _key(body.run_id)
             along = sent_along(body, front_end_of(held))
             given = _give(caller, held, tools, along, body)
             sent: list[Sent] = []

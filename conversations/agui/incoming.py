@@ -6,7 +6,7 @@ for an answer `interrupts`', which calls a result may be for `frontcalls`'.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Annotated, Any, Literal
@@ -15,14 +15,15 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from conversations.actions.media import check_media
+from accounts.models import User
+from conversations.actions.media import check_sent_together
 from conversations.fieldnames import written
 from conversations.v1.door import parse
 from harness.agentconfig import MOST_CUSTOM_TOOLS, CustomTool
 from harness.content import Base64Source, Block, Image, Text
 from harness.errors import Invalid
 from harness.events import UserMessage
-from harness.faults import place
+from harness.faults import below, place
 from harness.frontends import FrontEnd, OfferedTool, Surrounding
 from harness.modelfaults import read_as
 
@@ -123,16 +124,25 @@ class ToolMessage(_Message):
 def as_sent(number: int) -> Iterator[None]:
     """What is refused inside of one of the `messages` is named by its place there, as AG-UI would."""
     try:
+        with _in_their_words():
+            yield
+    except Invalid as problem:
+        raise problem.under(place("messages", number)) from None
+
+
+@contextmanager
+def _in_their_words() -> Iterator[None]:
+    try:
         yield
     except Invalid as problem:
         for ours, theirs in ((".source.data", ".source.value"), ("media_type", "mimeType")):
             problem.field = problem.field.replace(ours, theirs)
-        raise problem.under(place("messages", number)) from None
+        raise
 
 
 def new_results(body: RunInput) -> list[ToolMessage]:
     """Messages of tools that end the list, or that stand before the person's which does. Raises Invalid,
-    naming the place, for one that is malformed, and for a picture that no model service could open."""
+    naming the place, for one that is malformed."""
     ends_with_hers = bool(body.messages) and body.messages[-1].get("role") == "user"
     end = len(body.messages) - ends_with_hers
     last_ones = takewhile(lambda each: each.get("role") == "tool", reversed(body.messages[:end]))
@@ -141,9 +151,24 @@ def new_results(body: RunInput) -> list[ToolMessage]:
 
 def _result(body: RunInput, number: int) -> ToolMessage:
     with as_sent(number):
-        message = parse(body.messages[number], ToolMessage)
-        check_media(message.said())
-    return message
+        return parse(body.messages[number], ToolMessage)
+
+
+def check_files(
+    body: RunInput, message: UserMessage | None, results: Sequence[ToolMessage], *, actor: User
+) -> None:
+    """Raises Invalid, naming the place, for a picture that no model service could open, and Busy as
+    `check_media`. `message` and `results` are what is new."""
+    said = [each.said() for each in results] + ([message.content] if message is not None else [])
+    first = len(body.messages) - len(said)
+    with _in_their_words():
+        check_sent_together(
+            [
+                (below(place("messages", first + number), "content"), content)
+                for number, content in enumerate(said)
+            ],
+            who=actor.pk,
+        )
 
 
 def new_message(body: RunInput) -> UserMessage | None:

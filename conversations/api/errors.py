@@ -57,6 +57,7 @@ CODES: tuple[tuple[str, int, str], ...] = (
     ("invalid", 422, "`field` breaks the rule in `message`; `hint` says what to do."),
     ("bad_json", 422, "The body is no JSON object."),
     ("rate_limited_by_site", 429, "Too often; `Retry-After` says how long to wait."),
+    ("busy", 429, "All places for such work are taken; `Retry-After` says when to come back."),
     ("internal", 500, "A fault of this server; it is in its log under the request's id."),
     ("unavailable", 409, "What it needs is not installed on this server."),
 )

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
+from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.request_ids import current_request_id
 from conversations.actions import credentials as actions
 from conversations.fieldnames import written
 from conversations.models import VaultCredential
-from conversations.vaults.oauth import validate
+from conversations.parameters import check_query
+from conversations.vaults.oauth import Verdict, validate
 from harness.errors import Conflict, NotFound
+from jobs.connections import give_back
+from tools_app.turnstile import Turnstile
 
+from .coroutines import Asked, caller_for, described_by, refused
 from .credentialbodies import (
     CredentialCreate,
     CredentialShape,
@@ -27,7 +35,7 @@ from .credentialbodies import (
     credential_shape,
     refuse_variable,
 )
-from .door import READ, Door, Shape, body_of, operation
+from .door import ALWAYS, READ, Door, Shape, body_of, operation, refuse_nul
 from .fieldnames import CREDENTIAL
 from .paging import Page, describe, flag, page_of, paging
 from .vaults import ARCHIVED_TOO, SECRETS, find_vault
@@ -194,6 +202,8 @@ class ArchiveCredential(Door):
 
 
 class ValidateCredential(Door):
+    """Only described here; `validate_credential` answers."""
+
     scopes = {"POST": SECRETS}
 
     @operation(
@@ -202,35 +212,76 @@ class ValidateCredential(Door):
         response=Validation,
         summary="Try whether an MCP server takes the token; one that is refused is renewed once",
     )
-    def post(self, request: Request, uid: str, credential: str) -> Response:
-        row = find_credential(self, uid, credential)
+    def post(self, request: Request, uid: str, credential: str) -> None:
+        """Try whether an MCP server takes the token; one that is refused is renewed once."""
+
+
+AT_ONCE = 20
+"""Tries in one process: each keeps a connection to somebody else's server for a minute at worst."""
+_tries = Turnstile(AT_ONCE)
+_under_way: set[asyncio.Task[Verdict]] = set()
+
+
+async def _validate(request: HttpRequest, uid: str, credential: str) -> HttpResponseBase:
+    try:
+        if request.method != "POST":
+            raise MethodNotAllowed(str(request.method))
+        row, who = await sync_to_async(_to_try)(request, uid, credential)
+        trying = asyncio.ensure_future(_tried(row.pk, who))
+        _under_way.add(trying)
+        trying.add_done_callback(_under_way.discard)
+        # A client that goes away breaks no exchange off: the new token would be lost with it.
+        verdict = await asyncio.shield(trying)
+    except Exception as error:
+        return refused(error)
+    answer = JsonResponse(_told(row, verdict))
+    answer["request-id"] = current_request_id()
+    return answer
+
+
+async def _tried(credential_id: int, who: Hashable) -> Verdict:
+    with _tries.place(who):
+        return await validate(credential_id)
+
+
+def _to_try(request: HttpRequest, uid: str, credential: str) -> tuple[VaultCredential, Hashable]:
+    try:
+        caller = caller_for(request, SECRETS, writes=True)
+        refuse_nul(request)
+        check_query(ValidateCredential, "POST", request.GET, ALWAYS)
+        row = find_credential(Asked(caller), uid, credential)
         if row.archived_at is not None:
             raise Conflict(
                 _("This credential is archived; its secret is gone."), hint=_("Store a new one.")
             )
-        verdict = async_to_sync(validate)(row.pk)
-        answered = asdict(verdict.answered) if verdict.answered else None
-        refreshed = verdict.refreshed
-        return Response(
-            Validation(
-                credential_id=row.uid,
-                vault_id=row.vault.uid,
-                status=verdict.status,
-                has_refresh_token=bool(row.details.get("refresh")),
-                mcp_probe=Probe(
-                    method=verdict.failed_step,
-                    http_response=HttpAnswer(**answered) if answered else None,
-                )
-                if verdict.failed_step
-                else None,
-                refresh=RefreshOutcome(
-                    status=refreshed.status,
-                    http_response=HttpAnswer(**asdict(refreshed.answered))
-                    if refreshed.answered
-                    else None,
-                )
-                if refreshed
-                else None,
-                validated_at=verdict.at,
-            ).wire()
+        return row, caller.user.pk
+    finally:
+        # Somebody else's server may take its time; the connection of this thread is given back now.
+        give_back()
+
+
+def _told(row: VaultCredential, verdict: Verdict) -> dict[str, Any]:
+    answered = asdict(verdict.answered) if verdict.answered else None
+    refreshed = verdict.refreshed
+    return Validation(
+        credential_id=row.uid,
+        vault_id=row.vault.uid,
+        status=verdict.status,
+        has_refresh_token=bool(row.details.get("refresh")),
+        mcp_probe=Probe(
+            method=verdict.failed_step,
+            http_response=HttpAnswer(**answered) if answered else None,
         )
+        if verdict.failed_step
+        else None,
+        refresh=RefreshOutcome(
+            status=refreshed.status,
+            http_response=HttpAnswer(**asdict(refreshed.answered)) if refreshed.answered else None,
+        )
+        if refreshed
+        else None,
+        validated_at=verdict.at,
+    ).wire()
+
+
+validate_credential = described_by(ValidateCredential, _validate)

@@ -1,6 +1,6 @@
 """The addresses of streams: who may follow what, from where on. The following itself is `stream`'s.
 
-Async views without DRF, which has none; each carries what OpenAPI says of it in a view class.
+What a view without DRF does about tokens and refusals is `coroutines`'.
 """
 
 from __future__ import annotations
@@ -8,63 +8,45 @@ from __future__ import annotations
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.exceptions import AuthenticationFailed, MethodNotAllowed, NotAuthenticated
+from rest_framework.exceptions import MethodNotAllowed
 
-from accounts.api.authentication import (
-    Caller,
-    caller_of_token,
-    caller_with,
-    presented_secret,
-)
+from accounts.api.authentication import caller_of_token
 from accounts.api.request_ids import current_request_id
-from accounts.api.scopes import require_scope
-from accounts.api.throttling import count_request
 from conversations.models import Conversation, Event
 from conversations.parameters import check_query
 from harness.errors import Invalid, NotFound
 from jobs.connections import give_back
 
+from .coroutines import Asked, caller_for, described_by, refused
 from .door import ALWAYS, READ, Door, operation, refuse_nul
 from .events import OURS_TOO, wants_ours
 from .ids import conversation_uid
 from .outgoing import Thread, timestamp, wire_events
 from .paging import parameter, values, whole_number
-from .problems import envelope, handle
+from .problems import envelope
 from .resources import session_of
 from .stream import AT_ONCE, PREVIEWS, News, deleted, respond
 
 DELTAS = "event_deltas"
 
 
-class _Asked(Door):
-    """What `session_of` needs of a door, for a request that DRF does not handle."""
-
-    def __init__(self, caller: Caller) -> None:
-        super().__init__()
-        self._caller = caller
-
-    @property
-    def caller(self) -> Caller:
-        return self._caller
-
-
 class Following:
     """One client's right to follow one conversation, asked again at each read."""
 
     def __init__(self, request: HttpRequest, uid: str, thread: str | None = None) -> None:
-        caller = _caller(request)
+        caller = caller_for(request, READ, writes=False)
         refuse_nul(request)
         described = SessionStream if thread is None else ThreadStream
         check_query(described, "GET", request.GET, ALWAYS)
         self.ours = wants_ours(request)
         self.previews = frozenset(values(request.GET, DELTAS, PREVIEWS))
-        conversation = session_of(_Asked(caller), uid)
+        conversation = session_of(Asked(caller), uid)
         if thread is not None:
             conversation = thread_of(conversation, thread)
         self.token = caller.token.uid
@@ -101,18 +83,6 @@ def thread_of(session: Conversation, thread: str) -> Conversation:
     return found
 
 
-def _caller(request: HttpRequest) -> Caller:
-    secret = presented_secret(request.headers)
-    if not secret:
-        raise NotAuthenticated
-    caller = caller_with(secret)
-    if caller is None:
-        raise AuthenticationFailed(_("This token is not valid."))
-    require_scope(caller, READ)
-    count_request(caller.token, writes=False)
-    return caller
-
-
 def _after(request: HttpRequest, conversation: Conversation) -> int:
     """After which event: what the client says, else after what there is now."""
     most = 2**62
@@ -138,13 +108,7 @@ async def stream(request: HttpRequest, **parameters: str) -> HttpResponseBase:
             raise MethodNotAllowed(str(request.method))
         following = await sync_to_async(_admit)(request, parameters)
     except Exception as error:
-        refusal = handle(error, None)
-        response: HttpResponse = JsonResponse(refusal.data, status=refusal.status_code)
-        for name, value in refusal.headers.items():
-            if name.lower() not in {"content-type", "content-length"}:
-                response[name] = value
-        response["request-id"] = current_request_id()
-        return response
+        return refused(error)
     answer = respond(
         following.uid,
         following.read,
@@ -204,15 +168,5 @@ class ThreadStream(Door):
         """Follow a thread's events as they come."""
 
 
-def _described(by: type[Door]) -> Any:
-    async def view(request: HttpRequest, **parameters: str) -> HttpResponseBase:
-        return await stream(request, **parameters)
-
-    view.cls = by  # type: ignore[attr-defined]
-    view.initkwargs = {}  # type: ignore[attr-defined]
-    view.csrf_exempt = True  # type: ignore[attr-defined]
-    return view
-
-
-stream_session = _described(SessionStream)
-stream_thread = _described(ThreadStream)
+stream_session = described_by(SessionStream, stream)
+stream_thread = described_by(ThreadStream, stream)

@@ -116,7 +116,7 @@ urlpatterns = [
     ),
     path(
         f"{ONE_CREDENTIAL}/mcp_oauth_validate",
-        credentials.ValidateCredential.as_view(),
+        credentials.validate_credential,
         name="credential-validate",
     ),
     path("models", modellist.Models.as_view(), name="models"),

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -30,9 +30,9 @@ from conversations.work import Offered
 from harness.errors import Forbidden, NotFound
 from jobs.connections import give_back
 
+from .coroutines import refused
 from .door import ALWAYS, operation, refuse_nul
 from .paging import parameter, whole_number
-from .problems import handle
 from .work import Queue, WorkShape, work_shape
 from .workers import worker_with
 
@@ -80,13 +80,9 @@ async def poll(request: HttpRequest, uid: str) -> HttpResponseBase:
         if request.method != "GET":
             raise MethodNotAllowed(str(request.method))
         offered = await _poll(request, uid)
-        response: HttpResponse = JsonResponse(offered, safe=False)
     except Exception as error:
-        refusal = handle(error, None)
-        response = JsonResponse(refusal.data, status=refusal.status_code)
-        for name, value in refusal.headers.items():
-            if name.lower() not in {"content-type", "content-length"}:
-                response[name] = value
+        return refused(error)
+    response = JsonResponse(offered, safe=False)
     response["request-id"] = current_request_id()
     return response
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from asgiref.sync import sync_to_async
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
@@ -25,7 +25,7 @@ from accounts.api.authentication import presented_secret
 from accounts.api.request_ids import current_request_id
 from conversations import work
 from conversations.actions.media import check_media
-from conversations.actions.work import give_tool_result
+from conversations.actions.work import give_tool_result, of_worker
 from conversations.models import Conversation, Event, WorkItem
 from conversations.parameters import check_query
 from harness.content import as_blocks
@@ -40,13 +40,13 @@ from harness.events import (
 from harness.faults import place
 from jobs.connections import give_back
 
+from .coroutines import refused
 from .door import ALWAYS, Body, Door, clean, data_of, parse, refuse_nul
 from .events import MOST
 from .ids import session_uid
 from .incoming import MOST_EVENTS, Contents, blocks_of
 from .outgoing import Wire, echo, timestamp, wire_event
 from .paging import ASC, DESC, choice, describe, page_of, paging, parameter
-from .problems import handle
 from .snapshots import session_shape, with_all
 from .stream import AT_ONCE, News, deleted, respond
 from .workers import WorkDoor, worker_with
@@ -161,7 +161,7 @@ def _answered(item: WorkItem, given: Mapping[str, Any], number: int) -> Event:
     try:
         body = parse(dict(given), ToolResultBody)
         blocks = blocks_of(body.content or ())
-        check_media(blocks)
+        check_media(blocks, who=of_worker(item))
     except Invalid as problem:
         if not isinstance(call_uid, str) or not problem.field.startswith("content"):
             raise problem.under(place("events", number)) from None
@@ -247,10 +247,7 @@ async def follow(request: HttpRequest, uid: str) -> HttpResponseBase:
             raise MethodNotAllowed(str(request.method))
         item, after = await sync_to_async(_admit)(request, uid)
     except Exception as error:
-        refusal = handle(error, None)
-        response: HttpResponse = JsonResponse(refusal.data, status=refusal.status_code)
-        response["request-id"] = current_request_id()
-        return response
+        return refused(error)
 
     def read(seq: int) -> News:
         return _news(item, seq)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import socket
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
@@ -23,6 +22,8 @@ logger = logging.getLogger("agentsite.egress")
 
 URL_LENGTH = 500
 LOOK_UP_SECONDS = 5.0
+STORING_SECONDS = 2.0
+"""The same while somebody waits for the answer to a form: it is looked up again at every attempt."""
 
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 
@@ -41,8 +42,8 @@ class AddressUnknown(Exception):
 def check_url(url: str) -> str:
     """The address in one spelling; Invalid, on `url`, with the rule that it breaks.
 
-    A name is looked up as well. One that cannot be resolved now may be stored: it is judged again
-    at every attempt.
+    A name is looked up as well. One that cannot be resolved now, or soon, may be stored: it is judged
+    again at every attempt.
     """
     url = url.strip()
     if len(url) > URL_LENGTH:
@@ -127,9 +128,8 @@ def _is_usual_address(name: str) -> bool:
 
 def _check_resolved(host: str, port: int) -> None:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        lookups.judged(host, port, _judge, [str(entry[4][0]) for entry in found])
-    except (OSError, lookups.UnknownHost):
+        lookups.judged_in_time(host, port, _judge, seconds=STORING_SECONDS)
+    except lookups.UnknownHost:
         return
     except AddressRefused as refusal:
         raise _inside(str(refusal)) from None

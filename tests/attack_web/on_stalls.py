@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from tests.hostile import (
     PATHS,
     UNSOUND_SCHEMAS,
 )
+from tests.pictures import coded, picture
 from tools_app.workspace import workspace_for
 
 SUBJECT = "stalls"
@@ -444,6 +446,49 @@ def _search(world: World) -> Got:
 attack(SUBJECT, "a search of signs", "percents, quotes and stars in the search", quick=False)(
     _search
 )
+
+
+def _pictures(world: World) -> Got:
+    """More messages at once than there are threads for requests, each of them seconds to decode."""
+    conversation, vast = _mine(world), picture(side=8_000)
+    statuses: list[int] = []
+
+    def send(number: int) -> None:
+        content = [
+            {
+                "type": "image",
+                "source": {
+                    "type": "base64",
+                    "media_type": "image/png",
+                    # What follows the picture's end makes it another file.
+                    "data": coded(vast + f"{number} {each}".encode()),
+                },
+            }
+            for each in range(3)
+        ]
+        body = {"events": [{"type": "user.message", "content": content}]}
+        with world.program(world.olgas) as program:
+            path = f"/v1/sessions/{conversation.uid}/events"
+            statuses.append(program.post(path, json=body).status_code)
+
+    def act() -> None:
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+
+    got = _waited(world, act)
+    tried(400 in statuses, f"none was opened: {sorted(set(statuses))}")
+    return got
+
+
+attack(
+    SUBJECT,
+    "pictures that are dear to decode",
+    "forty messages of vast pictures at once",
+    quick=False,
+)(_pictures)
 
 
 @control(SUBJECT, "a rule with an ordinary glob", "decides a call by its path at once")

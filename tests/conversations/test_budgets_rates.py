@@ -11,12 +11,17 @@ from accounts.models import Organisation, User
 from conversations import claims, seats
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message, withdraw_message
+from conversations.actions.sending import send_events
+from conversations.actions.sessions import begin_session
 from conversations.models import Conversation, Environment, Event, Run, SeatWait
 from conversations.wakes import wake
+from harness.content import Base64Source, Image
 from harness.errors import TooMany
+from harness.events import UserMessage
 from harness.providers.scripted import Hold, registered, reply, say
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, MakeAgent, rested, still, types, until
+from tests.pictures import BROKEN, GOOD
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,6 +91,37 @@ def test_a_repeated_message_is_recognised_before_it_is_counted(
     settings.AGENTSITE_MESSAGES_PER_MINUTE = 1
     first = post_message(actor=alice, conversation=quiet, text="Hi.", key="k")
     assert post_message(actor=alice, conversation=quiet, text="Hi.", key="k") == first
+    still()
+
+
+def test_one_message_too_many_is_refused_before_its_pictures_are_opened(
+    alice: User, acme: Organisation, quiet: Conversation, settings
+):
+    settings.AGENTSITE_MESSAGES_PER_MINUTE = 1
+    good, broken = (
+        UserMessage(content=(Image(source=Base64Source(media_type="image/png", data=data)),))
+        for data in (GOOD, BROKEN)
+    )
+    (first,) = send_events(actor=alice, conversation=quiet, events=[good], key="k")
+    for attempt in (
+        lambda: post_message(
+            actor=alice, conversation=quiet, text="", attachments=list(broken.content)
+        ),
+        lambda: send_events(actor=alice, conversation=quiet, events=[broken]),
+        lambda: send_events(actor=alice, conversation=quiet, events=[good, broken], key="k"),
+        lambda: begin_session(
+            actor=alice,
+            organisation=acme,
+            agent=quiet.agent_version.agent,
+            environment=quiet.environment,
+            messages=[broken],
+        ),
+    ):
+        with pytest.raises(TooMany) as refused:
+            attempt()
+        assert refused.value.code == "rate_limited_by_site"
+    (again,) = send_events(actor=alice, conversation=quiet, events=[good], key="k")
+    assert again.uid == first.uid
     still()
 
 

@@ -27,7 +27,7 @@ from harness.providers.scripted import call, reply
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from tests.conversations.conftest import rested, still
 from tests.pictures import BROKEN, GOOD
-from tools_app import catalogue
+from tools_app import catalogue, media
 
 BAD = Image(source=Base64Source(media_type="image/png", data=BROKEN))
 WIRE = {"type": "base64", "media_type": "image/png", "data": BROKEN}
@@ -152,6 +152,22 @@ def test_doors_of_programs_name_what_is_wrong(
     assert answer.status_code == 400, answer.content
     assert b"cannot be decoded" in answer.content
     assert json.dumps(field).encode() in answer.content
+    assert not Event.objects.filter(conversation=conversation).exists()
+    still()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("door", [at_v1, at_agui])
+def test_doors_of_programs_say_when_to_come_back_while_other_files_of_hers_are_opened(
+    program, alice, converse, door: Callable[[str, Any], tuple[str, Any]]
+):
+    conversation, _ = converse()
+    address, body = door(conversation.uid, {"type": "image", "source": WIRE})
+    with media._for_requests.place(alice.pk):
+        answer = program.post(address, body, "application/json")
+    assert answer.status_code == 429, answer.content
+    assert int(answer["Retry-After"]) > 0
+    assert b'"busy"' in answer.content
     assert not Event.objects.filter(conversation=conversation).exists()
     still()
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from asgiref.testing import ApplicationCommunicator
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.actions.rotation import reseal_secrets
-from accounts.models import Membership
+from accounts.actions.tokens import create_token
+from accounts.models import Membership, TokenScope
+from agentsite import pages
+from agentsite.asgi import application
 from conversations.actions import credentials as actions
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
@@ -440,3 +448,48 @@ def test_of_a_refusal_inside_the_network_the_status_is_told_alone(
     assert (verdict.status, verdict.failed_step) == ("invalid", "initialize")
     assert verdict.answered == oauth.Answered(403, "", "", body_truncated=False)
     assert verdict.refreshed is None
+
+
+def test_a_try_keeps_no_thread_of_requests_and_a_second_one_is_refused_meanwhile(
+    alice, acme, vault, loopback_may_be_reached, monkeypatch
+):
+    """All pages and requests of this site have one thread here; the service says nothing yet."""
+    monkeypatch.setattr(pages, "_threads", ThreadPoolExecutor(1))
+    issued = create_token(actor=alice, organisation=acme, name="one", scopes=TokenScope.values)
+    answers = threading.Event()
+
+    async def asked(method: str, path: str) -> tuple[int, dict[str, str], dict[str, Any]]:
+        headers = [(b"host", b"testserver"), (b"x-api-key", issued.secret.encode())]
+        scope = {"type": "http", "http_version": "1.1", "method": method, "path": path}
+        rest = {"raw_path": path.encode(), "query_string": b"", "headers": headers}
+        line = ApplicationCommunicator(application, {**scope, **rest})
+        await line.send_input({"type": "http.request", "body": b""})
+        start = await line.receive_output(10)
+        body = await line.receive_output(10)
+        told = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+        return start["status"], told, json.loads(body["body"])
+
+    async def all_of_it(server: Receiver, path: str) -> None:
+        first = asyncio.ensure_future(asked("POST", path))
+        await asyncio.to_thread(server.wait_for, 1)
+        try:
+            status, headers, body = await asked("POST", path)
+            assert (status, body["error"]["details"]["error_code"]) == (429, "busy")
+            assert int(headers["retry-after"]) > 0
+            assert headers["request-id"]
+            assert (await asked("GET", f"/v1/vaults/{vault.uid}"))[0] == 200
+        finally:
+            answers.set()
+        status, _, body = await first
+        assert (status, body["status"], body["mcp_probe"]["method"]) == (
+            200,
+            "invalid",
+            "initialize",
+        )
+        assert (await asked("POST", path))[0] == 200  # her place is free again
+
+    with Receiver(Answer(403, hold=answers)) as server:
+        row = actions.create_credential(actor=alice, vault=vault, auth=bearer(server.url))
+        path = f"/v1/vaults/{vault.uid}/credentials/{row.uid}/mcp_oauth_validate"
+        async_to_sync(all_of_it)(server, path)
+    pages._threads.submit(connections.close_all).result(5)

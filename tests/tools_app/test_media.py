@@ -31,7 +31,7 @@ GOOD_BLOCKS: list[Block] = [
 
 
 def test_what_model_services_take_is_taken():
-    assert first_fault(GOOD_BLOCKS) is None
+    assert first_fault(GOOD_BLOCKS, who="alice") is None
     assert readable(tuple(GOOD_BLOCKS)) == tuple(GOOD_BLOCKS)
 
 
@@ -57,7 +57,7 @@ def test_what_model_services_take_is_taken():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_no_model_service_could_open_is_named_with_its_remedy(block, field, words):
-    fault = first_fault([Text(text="Look:"), block])
+    fault = first_fault([Text(text="Look:"), block], who="alice")
     assert fault is not None
     assert (fault.place, fault.field) == (1, field)
     assert words in fault.message
@@ -70,11 +70,11 @@ def test_what_no_model_service_could_open_is_named_with_its_remedy(block, field,
 def test_at_the_limits_it_is_taken_and_one_past_them_refused(settings):
     settings.AGENTSITE_IMAGE_PIXELS = 8
     settings.AGENTSITE_PDF_PAGES = 2
-    assert first_fault([image(GOOD), document(coded(paper(2)))]) is None
-    assert first_fault([image(coded(picture(side=9)))]) is not None
-    assert first_fault([document(coded(paper(3)))]) is not None
+    assert first_fault([image(GOOD), document(coded(paper(2)))], who="alice") is None
+    assert first_fault([image(coded(picture(side=9)))], who="alice") is not None
+    assert first_fault([document(coded(paper(3)))], who="alice") is not None
     settings.AGENTSITE_IMAGE_BYTES = len(picture())
-    assert first_fault([image(GOOD)]) is None
+    assert first_fault([image(GOOD)], who="alice") is None
     settings.AGENTSITE_IMAGE_BYTES -= 1
     assert "bytes; at most" in faults([image(GOOD)])[0].message
 
@@ -83,7 +83,7 @@ def test_a_file_that_hangs_its_reader_is_refused_in_time(settings, tmp_path, mon
     (tmp_path / "media.py").write_text("while True: pass")
     monkeypatch.setattr(isolation, "_SCRIPTS", tmp_path)
     settings.AGENTSITE_MEDIA_SECONDS = 1
-    fault = first_fault([image(coded(picture(side=31)))])
+    fault = first_fault([image(coded(picture(side=31)))], who="alice")
     assert fault is not None
     assert "1 seconds" in fault.message
 
@@ -91,11 +91,34 @@ def test_a_file_that_hangs_its_reader_is_refused_in_time(settings, tmp_path, mon
 def test_a_file_that_kills_its_reader_is_refused(tmp_path, monkeypatch):
     (tmp_path / "media.py").write_text("import sys; sys.stdin.readline(); bytearray(8 * 1024**3)")
     monkeypatch.setattr(isolation, "_SCRIPTS", tmp_path)
-    assert first_fault([image(coded(picture(side=33)))]) is not None
+    assert first_fault([image(coded(picture(side=33)))], who="alice") is not None
+
+
+def test_what_is_sent_together_has_no_more_pixels_than_the_limit_whether_known_or_new(settings):
+    settings.AGENTSITE_MESSAGE_PIXELS = 2 * 8 * 8
+    sent = [image(coded(picture(form)), f"image/{form.lower()}") for form in ("PNG", "GIF", "WEBP")]
+    assert first_fault(sent[:2], who="alice") is None
+    for _time in range(2):  # by then the third has been seen
+        fault = first_fault(sent, who="alice")
+        assert fault is not None
+        assert (fault.place, fault.field) == (2, "source.data")
+        assert "more than 128 pixels" in fault.message
+        assert first_fault(sent[2:], who="alice") is None
+    settings.AGENTSITE_MESSAGE_PIXELS = 8 * 8 - 1
+    large = image(coded(picture("JPEG", side=45)), "image/jpeg")
+    assert "more than 63 pixels" in faults([large])[0].message
+
+
+def test_more_files_than_any_service_takes_in_one_request_are_refused_unopened(monkeypatch):
+    monkeypatch.setattr("tools_app.media.TOGETHER", 2)
+    fault = first_fault([image(coded(picture(side=41)))] * 3, who="alice")
+    assert fault is not None
+    assert fault.place == 2
+    assert "More than 2" in fault.message
 
 
 def test_a_good_file_is_opened_once(tmp_path, monkeypatch):
     block = image(coded(picture(side=35)))
-    assert first_fault([block]) is None
+    assert first_fault([block], who="alice") is None
     monkeypatch.setattr(isolation, "_SCRIPTS", tmp_path)  # nothing could be opened any more
-    assert first_fault([block]) is None
+    assert first_fault([block], who="alice") is None

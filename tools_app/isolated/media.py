@@ -1,8 +1,8 @@
 """Says whether a picture or a PDF can be opened; a script for `tools_app.isolation`, with libraries.
 
-Each request `{kind, media_type, body, side, pages}`, the body in base64, is answered `{}` or
-`{problem, remedy}`. Of a picture every point is decoded, and of a PDF every page looked up, because
-that is what a model service does with it.
+Each request `{kind, media_type, body, side, pixels, pages}`, the body in base64, is answered `{pixels}`
+(how many it has; of more than it may have nothing is decoded) or `{problem, remedy}`. Of a picture every
+point is decoded, and of a PDF every page looked up, because that is what a model service does with it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ IMAGE_FAULTS = (OSError, SyntaxError, ValueError, KeyError, IndexError, TypeErro
 PDF_FAULTS = (PyPdfError, ValueError, KeyError, IndexError, TypeError, AttributeError, OSError)
 """What a file that breaks its own format makes a reader raise."""
 
-Verdict = dict[str, str]
+Verdict = dict[str, str | int]
 
 
-def picture(body: bytes, media_type: str, side: int) -> Verdict:
+def picture(body: bytes, media_type: str, side: int, most: int) -> Verdict:
+    """One of more than `most` pixels is not decoded."""
     try:
         with Image.open(BytesIO(body), formats=tuple(FORMATS)) as opened:
             found = FORMATS[opened.format or ""]
@@ -41,6 +42,8 @@ def picture(body: bytes, media_type: str, side: int) -> Verdict:
                     "problem": f"it is {wide} × {high} pixels, and no side may have more than {side}",
                     "remedy": "Make it smaller.",
                 }
+            if wide * high > most:
+                return {"pixels": wide * high}
             if found != media_type:
                 return {
                     "problem": f"it is {found} and was called {media_type}",
@@ -57,7 +60,7 @@ def picture(body: bytes, media_type: str, side: int) -> Verdict:
             "problem": "it cannot be decoded",
             "remedy": "Open it in a viewer, save it anew as PNG, JPEG, GIF or WebP, and send that.",
         }
-    return {}
+    return {"pixels": wide * high}
 
 
 def paper(body: bytes, pages: int) -> Verdict:
@@ -83,7 +86,7 @@ def paper(body: bytes, pages: int) -> Verdict:
             "problem": "it cannot be read as a PDF",
             "remedy": "Open it in a viewer, save it anew, and send that.",
         }
-    return {}
+    return {"pixels": 0}
 
 
 def main() -> None:
@@ -93,7 +96,7 @@ def main() -> None:
         asked = json.loads(line)
         body = base64.b64decode(asked["body"])
         if asked["kind"] == "image":
-            told = picture(body, asked["media_type"], asked["side"])
+            told = picture(body, asked["media_type"], asked["side"], asked["pixels"])
         else:
             told = paper(body, asked["pages"])
         sys.stdout.write(json.dumps(told) + "\n")
