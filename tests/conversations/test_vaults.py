@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -359,6 +360,21 @@ def test_a_token_that_is_over_is_renewed_once_and_kept(conversation, renewable):
     assert expires is not None
     assert timedelta(minutes=59) < expires - timezone.now()
     assert row.refreshing_until is None
+
+
+def test_of_those_who_find_a_token_over_at_the_same_moment_one_exchanges_it(renewable):
+    granting = threading.Event()
+
+    async def all_at_once(receiver: Receiver, pk: int) -> list[str]:
+        asking = [asyncio.ensure_future(oauth.fresh_token(pk)) for _ in range(6)]
+        await asyncio.to_thread(receiver.wait_for, 1)
+        granting.set()
+        return await asyncio.gather(*asking)
+
+    with Receiver(replace(granted("new-token", expires_in=3600), hold=granting)) as receiver:
+        found = async_to_sync(all_at_once)(receiver, renewable(receiver).pk)
+    assert found == ["new-token"] * 6
+    assert len(receiver.received) == 1
 
 
 @pytest.mark.parametrize("client_auth", ["none", "client_secret_basic"])
