@@ -196,8 +196,10 @@ def give_tool_result(
 
 
 def of_worker(item: WorkItem) -> Hashable:
-    """Whose files a worker's are while they are looked at: its conversation's owner's, beside her own."""
-    return ("worker", item.conversation.owner_id)
+    """Whose files a worker's are while they are looked at: its conversation's owner's, beside her own.
+    The conversation may be gone."""
+    owners = Conversation.objects.filter(pk=item.conversation_id).values_list("owner", flat=True)
+    return ("worker", owners.first())
 
 
 def _result(
