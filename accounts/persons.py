@@ -67,6 +67,11 @@ def charged_person(account: User, organisation_id: int) -> int:
     return payer.user_id if payer is not None else account.pk
 
 
+def whose_place(account: User) -> int:
+    """The key of the person whose place it takes where each person has one: an account's maker's."""
+    return account.made_by_id or account.pk if account.is_service else account.pk
+
+
 def persons_among(accounts: list[User]) -> int:
     """How many different persons are at least behind these accounts.
 

@@ -202,7 +202,8 @@ def begin_period(budget: Budget, *, now: datetime) -> None:
 def set_limit(budget: Budget, *, now: datetime) -> None:
     """Give the current period the budget's limit as it is now; the caller holds its row."""
     first = starts_on(budget.period, now)
-    if not budget.is_for_each:
+    # Of each person and of each run there are rows of their own, where something was spent.
+    if not (budget.is_for_each or budget.period == Budget.Period.RUN):
         BudgetPeriod.objects.bulk_create(
             [BudgetPeriod(budget=budget, starts_on=first, limit=budget.limit)],
             ignore_conflicts=True,

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.persons import whose_place
 from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation
@@ -58,7 +59,7 @@ def answer_custom_tool(
             field="content",
             hint=_("Shorten it, or upload it as a file and name the file."),
         )
-    check_media(blocks, who=actor.pk)
+    check_media(blocks, who=whose_place(actor))
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         use = _waiting_call(held, call_uid)

@@ -60,6 +60,13 @@ def set_budget(
     check_amount(unit, period, limit)
     subject = check_subject(scope, organisation, user, conversation)
     manages = _require_say(actor, scope, subject)
+    about = subject["conversation"]
+    if period == Budget.Period.RUN and isinstance(about, Conversation) and about.parent_id:
+        raise Invalid(
+            _("Runs are counted in the conversation that people began, with all its helpers."),
+            field="period",
+            hint=_("Set the budget there, or choose another period here."),
+        )
     with transaction.atomic():
         _hold_new_usage()
         matching = Budget.objects.in_force().filter(

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.persons import whose_place
 from conversations.actions.answers import set_questions_aside
 from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
@@ -83,7 +84,7 @@ def post_message(
     if attachments:
         if key is None or _SENT_BEFORE.first(conversation=conversation.pk, key=key) is None:
             require_room(actor)
-        check_media(attachments, who=actor.pk, field="attachments")
+        check_media(attachments, who=whose_place(actor), field="attachments")
     with transaction.atomic():
         held = _own(actor, conversation)
         if key is not None:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.persons import whose_place
 from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.approvals import answer_as_shown
@@ -90,7 +91,7 @@ def check_inputs(
         require_room(actor)
     check_sent_together(
         [(below(field, place(number, "content")), event.content) for number, event in said.items()],
-        who=actor.pk,
+        who=whose_place(actor),
     )
 
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.persons import whose_place
 from conversations import work
 from conversations.actions.media import check_media
 from conversations.log import append
@@ -198,8 +199,8 @@ def give_tool_result(
 def of_worker(item: WorkItem) -> Hashable:
     """Whose files a worker's are while they are looked at: its conversation's owner's, beside her own.
     The conversation may be gone."""
-    owners = Conversation.objects.filter(pk=item.conversation_id).values_list("owner", flat=True)
-    return ("worker", owners.first())
+    owner = User.objects.filter(conversations=item.conversation_id).first()
+    return ("worker", whose_place(owner) if owner is not None else None)
 
 
 def _result(

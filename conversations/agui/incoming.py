@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from accounts.models import User
+from accounts.persons import whose_place
 from conversations.actions.media import check_sent_together
 from conversations.fieldnames import written
 from conversations.v1.door import parse
@@ -167,7 +168,7 @@ def check_files(
                 (below(place("messages", first + number), "content"), content)
                 for number, content in enumerate(said)
             ],
-            who=actor.pk,
+            who=whose_place(actor),
         )
 
 

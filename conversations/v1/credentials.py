@@ -17,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.request_ids import current_request_id
+from accounts.persons import whose_place
 from conversations.actions import credentials as actions
 from conversations.fieldnames import written
 from conversations.models import VaultCredential
@@ -254,7 +255,7 @@ def _to_try(request: HttpRequest, uid: str, credential: str) -> tuple[VaultCrede
             raise Conflict(
                 _("This credential is archived; its secret is gone."), hint=_("Store a new one.")
             )
-        return row, caller.user.pk
+        return row, whose_place(caller.user)
     finally:
         # Somebody else's server may take its time; the connection of this thread is given back now.
         give_back()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from conversations.actions.messages import post_message
 from conversations.amounts import units_of
 from conversations.budgets import standing
 from conversations.models import Budget, BudgetPeriod, BudgetStop, Conversation, ModelPrice
-from harness.errors import LimitReached
+from harness.errors import Invalid, LimitReached
 from harness.messages import Usage as Tokens
 from harness.providers.scripted import call, reply
 from tests.cast import ClientOf
@@ -107,6 +108,39 @@ def test_a_helper_draws_on_the_run_that_began_it_and_no_call_without_a_run_begin
     end_call(child, start, input_tokens=30)
     assert spent(parent) == (30, 100)
     assert not BudgetPeriod.objects.filter(conversation=child).exists()
+
+
+def test_another_limit_caps_each_run_and_not_all_of_them_together(
+    converse: Converse, a_run_may_use: SetBudget
+) -> None:
+    a_run_may_use(500)
+    one, other = converse()[0], converse()[0]
+    for conversation in (one, other):
+        end_call(conversation, begin_call(conversation, turn="sevt_1"), input_tokens=60)
+    a_run_may_use(150)
+
+    for conversation in (one, other):
+        with pytest.raises(LimitReached, match="150 tokens a run"):
+            begin_call(conversation, turn="sevt_1")
+        begin_call(conversation, turn="sevt_2")
+        assert spent(conversation) == (0, 100)
+    assert not BudgetPeriod.objects.filter(conversation=None).exists()
+
+
+def test_a_budget_for_each_run_stands_where_people_began(alice: User, converse: Converse) -> None:
+    parent, child = converse()[0], converse()[0]
+    Conversation.objects.filter(pk=child.pk).update(parent=parent)
+    child.refresh_from_db()
+    fields: dict[str, Any] = {
+        "scope": Budget.Scope.CONVERSATION,
+        "unit": "tokens",
+        "limit": 100,
+    }
+
+    with pytest.raises(Invalid, match="that people began") as problem:
+        set_budget(actor=alice, period="run", conversation=child, **fields)
+    assert problem.value.field == "period"
+    set_budget(actor=alice, period="total", conversation=child, **fields)
 
 
 def test_a_budget_that_is_younger_than_the_run_counts_what_the_run_has_used(

@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from conversations.actions.answers import answer_custom_tool
+from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.sending import send_events
 from conversations.actions.sessions import begin_session
 from conversations.models import Conversation, Event
 from harness.agentconfig import CustomTool
 from harness.content import Base64Source, Block, Image, Text, as_blocks
-from harness.errors import Invalid
+from harness.errors import Busy, Invalid
 from harness.events import Event as AnyEvent
 from harness.events import UserCustomToolResult, UserMessage
 from harness.providers.scripted import call, reply
@@ -170,6 +172,18 @@ def test_doors_of_programs_say_when_to_come_back_while_other_files_of_hers_are_o
     assert b'"busy"' in answer.content
     assert not Event.objects.filter(conversation=conversation).exists()
     still()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_service_account_takes_the_place_of_whoever_made_it(alice, acme, environment, make_agent):
+    robot = create_service_account(actor=alice, organisation=acme, name="Robot")
+    its = create_conversation(
+        actor=robot, organisation=acme, agent=make_agent(), environment=environment
+    )
+    with media._for_requests.place(alice.pk), pytest.raises(Busy, match="of yours"):
+        post_message(actor=robot, conversation=its, text="", attachments=[BAD])
+    with pytest.raises(Invalid, match="cannot be decoded"):
+        post_message(actor=robot, conversation=its, text="", attachments=[BAD])
 
 
 @pytest.mark.django_db(transaction=True)
