@@ -168,7 +168,30 @@ class GuardedRequest(WebRequest):
             self._timer = None
 
 
-class GuardedChannel(HTTPChannel):
+class _Written:
+    """What is written to its connection waits there in bounds, if its writer waits for `room`."""
+
+    transport: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def room(self) -> None:
+        """Until what was written has gone out. Whoever takes nothing for long is hung up on."""
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await self._room.wait()
+        except TimeoutError:
+            self._abort()
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abortConnection()
+
+
+class GuardedChannel(_Written, HTTPChannel):
     """One connection: a head within its length and time, then a `GuardedRequest`."""
 
     requestFactory = GuardedRequest  # noqa: N815 - Twisted's name
@@ -180,16 +203,6 @@ class GuardedChannel(HTTPChannel):
         super().__init__()
         self._head_timer: Any = None
         self._ending: Any = None
-        self._room = asyncio.Event()
-        self._room.set()
-
-    async def room(self) -> None:
-        """Until what was written has gone out. Whoever takes nothing for long is hung up on."""
-        try:
-            async with asyncio.timeout(UNREAD_SECONDS):
-                await self._room.wait()
-        except TimeoutError:
-            self._abort()
 
     def pauseProducing(self) -> None:  # noqa: N802
         super().pauseProducing()
@@ -276,13 +289,33 @@ class GuardedChannel(HTTPChannel):
             self.transport.write(whole_answer("", refusal))
             self.end_soon()
 
-    def _abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abortConnection()
 
+class GuardedSocket(_Written, WebSocketProtocol):
+    """A socket whose frames are read no faster than its consumer takes them, nor written than its client."""
 
-class GuardedSocket(WebSocketProtocol):
-    """A socket whose frames are read no faster than its consumer takes them."""
+    def connectionMade(self) -> None:  # noqa: N802
+        super().connectionMade()
+        # Twisted goes on telling the channel it came from.
+        self.transport.unregisterProducer()
+        self.transport.registerProducer(self, True)
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        self._room.clear()
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        self._room.set()
+
+    def stopProducing(self) -> None:  # noqa: N802
+        self._room.set()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        self._room.set()
+        super().connectionLost(reason)
+
+    def onPing(self, payload: bytes) -> None:  # noqa: N802
+        # No consumer waits for room before a pong.
+        if self._room.is_set():
+            super().onPing(payload)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803
         super().onMessage(payload, isBinary)
@@ -347,9 +380,9 @@ class GuardedServer(Server):
     async def handle_reply(self, protocol: Any, message: Any) -> None:
         """The application goes on when there is room for more."""
         await super().handle_reply(protocol, message)
-        channel = getattr(protocol, "channel", None)
-        if isinstance(channel, GuardedChannel):
-            await channel.room()
+        written = getattr(protocol, "channel", protocol)
+        if isinstance(written, _Written):
+            await written.room()
 
     @property
     def http_factory(self) -> Any:
