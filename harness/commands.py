@@ -13,10 +13,15 @@ from posixpath import basename, normpath
 
 from harness.commandwords import Simple, Word, all_words, read, simple_command
 from harness.programs import (
+    FOLDER_UNSAID,
     GIT_BY_SETTINGS,
+    GIT_EVERYTHING,
+    GIT_LISTING,
     GIT_OPTIONS,
     GIT_OPTIONS_WITH_VALUE,
+    GIT_PATHS,
     GIT_PLAIN,
+    GIT_REACHING,
     GIT_STARTING,
     GIT_STARTING_BELOW,
     GIT_UNSAID,
@@ -58,6 +63,8 @@ def surely_begins(command: str, prefix: Sequence[str]) -> bool:
         named = GIT_STARTING.isdisjoint(word.partition("=")[0] for word in before)
         below = GIT_STARTING_BELOW.get(after[0], ()) if after else ()
         unnamed = after[max(len(prefix) - 1 - (place or 0), 1) :]
+        if after and _names_a_program(after[0], unnamed):
+            return False
         return place is not None and named and not _begins_any(below, unnamed)
     if name == "tar" and rest and len(prefix) == 1 and not rest[0].startswith("-"):
         rest[0] = f"-{rest[0]}"  # its letters need no hyphen
@@ -76,7 +83,12 @@ def occurs(command: str, prefix: Sequence[str]) -> Match:
     commands = read(command)
     if commands is None:
         return Match.MAYBE
-    return max((_is_meant(each, prefix) for each in commands), default=Match.NO)
+    moves = [at for at, each in enumerate(commands) if each.words[0] in _MOVING]
+    still = moves[0] if moves else len(commands)
+    return max(
+        (_is_meant(each, prefix, moved=at > still) for at, each in enumerate(commands)),
+        default=Match.NO,
+    )
 
 
 def vouches(allowed: Sequence[str], denied: Sequence[str]) -> bool:
@@ -140,8 +152,8 @@ def _behind_git_options(words: Sequence[Word]) -> int | None:
 # --- making sure ----------------------------------------------------------------------------------
 
 
-def _is_meant(command: Simple, prefix: Sequence[str]) -> Match:
-    """The same of one simple command that can be read."""
+def _is_meant(command: Simple, prefix: Sequence[str], *, moved: bool) -> Match:
+    """The same of one simple command that can be read; `moved` where one before it changed the folder."""
     head, *rest = command.words
     if head is None or "=" in head:
         return Match.MAYBE
@@ -152,12 +164,31 @@ def _is_meant(command: Simple, prefix: Sequence[str]) -> Match:
     if same and rest[: len(prefix) - 1] == list(prefix[1:]):
         return Match.YES
     if name == "git":
-        return _git_is_meant(rest, command.targets, prefix[1:] if same else None)
+        return _git_is_meant(rest, command.targets, prefix[1:] if same else None, moved=moved)
     if name in PLAIN and _begins_any(STARTING.get(name, ()), rest):
         return Match.MAYBE
     otherwise = Match.NO if name in PLAIN else Match.UNFAMILIAR
-    meant = _plain_is_meant((*rest, *command.targets), prefix[1:]) if same else Match.NO
-    return max(meant, otherwise)
+    if not same:
+        return otherwise
+    if name == "curl":
+        any_name = any(_CURL_EXPANDS.search(word or "") for word in rest)
+    else:
+        any_name = moved and name in FOLDER_UNSAID and _leaves_out(rest, prefix[1:])
+    given = (*rest, *command.targets)
+    return max(_plain_is_meant(given, prefix[1:], any_name=any_name, moved=moved), otherwise)
+
+
+_MOVING = frozenset({"cd", "chdir", "pushd", "popd"})
+_CURL_EXPANDS = re.compile(r"[\[{%]|[^\0-\x7f]|\w\.(?!\w)")
+"""By what curl makes another address of a word: its own globs, escapes, letters of other alphabets, the dot
+that ends a host."""
+
+
+def _leaves_out(words: Sequence[Word], wanted: Sequence[str]) -> bool:
+    """Whether the folder may be left out; a name behind an option may be the value of that."""
+    named = sum(not (word or "").startswith("-") for word in words)
+    few = named < sum(not word.startswith("-") for word in wanted)
+    return few or any((word or "").startswith("-") for word in words[:1])
 
 
 def _known(head: str) -> str:
@@ -190,7 +221,7 @@ def _begins(word: str, beginning: str) -> bool:
 
 
 def _git_is_meant(
-    rest: Sequence[Word], targets: Sequence[str], wanted: Sequence[str] | None
+    rest: Sequence[Word], targets: Sequence[str], wanted: Sequence[str] | None, *, moved: bool
 ) -> Match:
     """`wanted` is what follows `git`; None where another program is meant."""
     place = _behind_git_options(rest)
@@ -206,8 +237,8 @@ def _git_is_meant(
         return Match.MAYBE  # an alias, or one that runs what it is told
     if _begins_any(GIT_STARTING_BELOW.get(command, ()), after):
         return Match.MAYBE
-    if any("::" in (word or "") for word in after):
-        return Match.MAYBE  # an address that names a program
+    if _names_a_program(command, after):
+        return Match.MAYBE
     if wanted is None:
         return Match.NO
     begins = _behind_git_options(wanted)
@@ -220,17 +251,37 @@ def _git_is_meant(
     supplied = command in GIT_BY_SETTINGS or (command in GIT_UNSAID and _are_options(after))
     if supplied and not _are_options(arguments):
         return Match.MAYBE
-    return _plain_is_meant((*after, *targets), arguments)
+    given, moved = (*after, *targets), moved or "-C" in before
+    everything = command not in GIT_LISTING and _names_many(command, after)
+    return _plain_is_meant(given, arguments, any_name=everything, moved=moved)
+
+
+def _names_many(command: str, words: Sequence[Word]) -> bool:
+    if _begins_any(GIT_EVERYTHING, words) or any(_GIT_EXPANDS.search(word or "") for word in words):
+        return True
+    return command in GIT_PATHS and (_are_options(words) or any(map(_is_here, words)))
+
+
+_GIT_EXPANDS = re.compile(r"[*?\[\\]|\A:")
+"""What git itself takes for many names."""
+
+
+def _names_a_program(command: str, words: Sequence[Word]) -> bool:
+    """Whether one of git's words may be an address that names a program (`ext::sh`)."""
+    reaches = command in GIT_REACHING or command not in GIT_PLAIN
+    return reaches and any("::" in (word or "") for word in words)
 
 
 def _are_options(words: Sequence[Word]) -> bool:
     return all(word is not None and word.startswith("-") for word in words)
 
 
-def _plain_is_meant(words: Sequence[Word], wanted: Sequence[str]) -> Match:
+def _plain_is_meant(
+    words: Sequence[Word], wanted: Sequence[str], *, any_name: bool = False, moved: bool = False
+) -> Match:
     """Whether options in another order or form, values joined to them or apart, or names written otherwise,
     may come to what is wanted: which letters take a value, and what a long option is called in short, is
-    the program's own affair."""
+    the program's own affair. With `any_name` they stand for every name there is."""
     if None in words:
         return Match.MAYBE
     given = [word for word in words if word is not None]
@@ -239,7 +290,10 @@ def _plain_is_meant(words: Sequence[Word], wanted: Sequence[str]) -> Match:
     options = [part for part in parts if part.startswith("-") and part not in _ANY]
     names = {name for word in given for name in _names(word)}
     ends = {end for word in used for end in (word.casefold(), _folded(word))}
-    is_any = any(word in _ANY or "@{" in word for word in given)
+    is_any = any_name or any(
+        word in _ANY or "@{" in word or _is_above(word) or (moved and _is_here(word))
+        for word in given
+    )
     if not given or given[0].startswith("-"):
         names |= _UNSAID
 
@@ -275,8 +329,20 @@ _ANY = frozenset({"-", "@"})
 """Words for what was there before, for what comes in, for the branch one is on."""
 _UNSAID = frozenset({".", "head"})
 """What programs take where nothing is named."""
+_OPTION = re.compile(r"\A(?:--[\w-]+=|-\w+=?)")
 _BETWEEN = re.compile(r"[^\w./-]+|(?<=[^./])\.\.+(?=[^/]|\Z)")
 """What joins several names to one word: `--to=x`, `a,b`, `host:x`, `x^0`, `x..y`."""
+
+
+def _is_here(word: Word) -> bool:
+    """Whether it is the folder one is in, which has another name as well."""
+    value = _OPTION.sub("", word or "")
+    return bool(value) and normpath(value) == "."
+
+
+def _is_above(word: str) -> bool:
+    value = _OPTION.sub("", word)
+    return bool(value) and set(normpath(value).split("/")) == {".."}
 
 
 def _parted(word: str) -> list[str]:

@@ -54,6 +54,9 @@ PLAIN = _words(
 )
 """Start no other program, save by an option of `STARTING`."""
 
+FOLDER_UNSAID = _words("dir du egrep fgrep find grep ls rg tree")
+"""Those of them that work on the folder they are in where none is named."""
+
 STARTING: Mapping[str, tuple[str, ...]] = {
     "find": ("-exec", "-ok"),
     "sort": ("--co",),
@@ -99,14 +102,20 @@ GIT_PLAIN = _words(
 """Subcommands of git, which no alias can stand in for, that start nothing their words say, save by an
 option of `GIT_STARTING_BELOW`."""
 
-_FAR = ("-u", "-c", "--conf", "--up", "--ex", "--rec", "--templ", "-s", "--str")
+_FAR = ("-c", "--conf", "--up", "--ex", "--rec", "--templ", "-s", "--str")
 _SHOWN = ("--ext", "--text", "--out")
 GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("clone", "fetch", "ls-remote", "pull", "push", "remote"), _FAR),
-    **dict.fromkeys(("archive", "fetch-pack", "send-pack"), (*_FAR, *_SHOWN, "-o")),
+    **dict.fromkeys(("fetch", "pull", "push", "remote"), _FAR),
+    **dict.fromkeys(("clone", "ls-remote"), (*_FAR, "-u")),
+    **dict.fromkeys(("archive", "fetch-pack", "send-pack"), (*_FAR, *_SHOWN, "-u", "-o")),
     **dict.fromkeys(
-        ("diff", "log", "reflog", "rev-list", "shortlog", "show", "stash", "whatchanged"), _SHOWN
+        (
+            *("diff", "diff-files", "diff-index", "diff-pairs", "diff-tree", "log", "range-diff"),
+            *("reflog", "rev-list", "shortlog", "show", "stash", "whatchanged"),
+        ),
+        _SHOWN,
     ),
+    "format-patch": (*_SHOWN, "-o"),
     **dict.fromkeys(("cherry-pick", "revert"), ("--str",)),
     "bisect": ("run",),
     "difftool": ("-x", "--ext"),
@@ -119,6 +128,21 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
     "submodule": ("foreach",),
 }
 """Words behind a subcommand by which it starts something, or writes a file: their beginnings."""
+
+GIT_REACHING = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote"})
+"""Those of `GIT_PLAIN` that take the address of another repository."""
+
+GIT_PATHS = frozenset({"add", "clean", "ls-files", "restore", "rm"})
+"""Those that take names of files alone, a folder for all that is in it, and options for a folder."""
+
+GIT_LISTING = frozenset({"branch", "tag"})
+"""Those that only list what a pattern or such an option stands for."""
+
+GIT_EVERYTHING = (
+    *("--all", "--branches", "--glob", "--reflog", "--remotes", "--stdin", "--tags"),
+    "--pathspec-from-file",
+)
+"""Options that stand for many names, or for those that a file holds: their beginnings."""
 
 GIT_BY_SETTINGS = frozenset({"fetch", "pull", "push"})
 """Subcommands whose arguments the settings of a repository supply and rename: without any, a push may

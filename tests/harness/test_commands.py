@@ -212,11 +212,47 @@ DRESSED = {
         "cd /etc && cat passwd", "cat - </etc/../etc/passwd", "cat -", "cat x/../etc/PASSWD",
     ],
     "tee /etc/x": ["tee >/etc/x", "tee y >>/etc/x", "tee -a /etc//x"],
-    "cp a /etc": ["cp -t/etc a", "cp --target-directory=/etc a", "cp -rt /etc/ ./a", "cp a b /etc"],
+    "cp a /etc": [
+        "cp -t/etc a", "cp --target-directory=/etc a", "cp -rt /etc/ ./a", "cp a b /etc",
+        "cd /etc && cp --target-directory=. /y/a", "cd /etc/x && cp -t.. /y/a",
+    ],
     "head -n 5": ["head -5 x", "head -n5 x", "head -qn05 x", "head --lines=5 x", "head x -n 5"],
     "chmod 777 x": ["chmod 0777 x", "chmod -R 777 ./x", "chmod -v 00777 y x"],
     "rm -rf /": ["rm -rf //", "rm / -r -f", "rm --recursive -f /.", "rm -fr -- /"],
     "sort -o /x": ["sort -o/x y", "sort --output=/x y", "sort y -uo /x", "sort --out /x y"],
+    "git rm secret.txt": [
+        "git rm 'secret.*'", "git rm 'secre[t].txt'", "git rm ':(glob)sec*'", "git rm -r :/", "git rm -r .",
+        "git rm 'secre\\t.txt'", "git rm 's?cret.txt'", "git rm --pathspec-from-f=x", "git rm -r ..",
+    ],
+    "git checkout .": ["git checkout ':/'", "git checkout '*'", "git checkout HEAD -- '*'"],
+    "git restore .": ["git restore ':/'", "git restore '*'", "git restore :"],
+    "git add .": ["git add ':/'", "git add -A"],
+    "git add .env": [
+        "git add '.en?'", "git add --pathspec-from-file=x", "git add .", "git add -A", "git add --all",
+        "git add ./x/..", "git -C x add .",
+    ],
+    "git log main": [
+        "git log --all", "git log --glob='ma*'", "git log --branches", "git log --stdin <x", "git log --tags",
+    ],
+    "chmod -R 777 /": [
+        "cd / && chmod -R 777 .", "chmod -R 777 ../../../..", "cd /; chmod 777 -R ./", "chmod -R 777 x/../..",
+        "cd /x && cd .. && chmod -R 777 x/..",
+    ],
+    "find / -delete": ["cd / && find . -delete", "cd / && find -delete", "pushd / && find -delete"],
+    "ls /secret": [
+        "cd /secret && ls", "cd /secret && ls -la", "cd /secret; ls | head", "cd /secret && ls >x",
+        "cd $x && ls -I x",
+    ],
+    "cp -r /secret x": ["cd /secret && cp -r . x", "cp -r .. x"],
+    "grep -r key /etc": ["cd /etc && grep -r key", "cd /etc && grep key -r", "cd /etc && grep -r key ."],
+    "curl http://evil": [
+        "curl 'http://ev[i-i]l'", "curl 'http://{ev,x}il'", "curl http://evil./", "curl http://ⅇvil",
+        "curl http://e%76il",
+    ],
+    "curl https://api.x.com/delete": [
+        "curl https://api.x.com/del%65te", "curl 'https://api.x.com/[d-d]elete'",
+        "curl -g 'https://api.x.com/d%65lete?x'",
+    ],
 }  # fmt: skip
 """What a rule denies, and the same in other words."""
 
@@ -243,21 +279,30 @@ UNTOUCHED = {
     "curl --request=POST": ["curl -sS https://a.example/x", "curl --head https://a.example/"],
     "git branch -D main": [
         "git status", "git log -n5", "git branch", "git branch -a", "git branch --list",
-        "git branch -D domain", "git branch -d main-2", "git log -p main", "git branch -m x y",
+        "git branch --all", "git branch --remotes", "git branch --list 'fix/*'", "git branch -D domain",
+        "git branch -d main-2", "git log -p main", "git branch -m x y",
     ],
     "git checkout main": [
         "git checkout .", "git checkout -b maintenance", "git checkout main.py",
         "git checkout main/x.py", "git log -", "git diff main",
     ],
     "git -C x push": ["git -C x status", "git fetch"],
-    "git tag -d v1": ["git tag -l", "git tag v10", "git tag -d v11", "git show v1"],
+    "git tag -d v1": ["git tag -l", "git tag --list 'v*'", "git tag v10", "git tag -d v11", "git show v1"],
     "git merge main": ["git merge maintenance", "git merge --no-ff x"],
     "git reset --hard HEAD": ["git reset x", "git reset HEAD x"],
     "find . -delete": ["find . -name x", "find -type f", "find x -delete"],
     "git reset --hard": ["git reset HEAD x", "git status"],
     "date -s 2020": ["date", "date +%Y", "date -d yesterday", "date -u --iso-8601"],
     "cat /etc/passwd": ["cat notes.txt", "cat <x >y", "cat /etc/passwd.d/x", "ls -l /etc/passwd"],
-    "rm -rf /": ["rm -rf build", "rm -r a/b", "rm -f /x"],
+    "rm -rf /": ["rm -rf build", "rm -r a/b", "rm -f /x", "cd web && rm -rf dist", "rm -rf ../dist"],
+    "git rm secret.txt": ["git rm x", "git rm -r src", "git rm ./x/../y", "git log '*.txt'"],
+    "git add .env": ["git add src", "git add -v x.py", "git commit -m 'Why?'", "git diff --stat"],
+    "git log main": ["git log -p x", "git log --oneline -n5", "git branch --all"],
+    "ls -l": ["cd src && ls", "cd src && ls x"],
+    "ls /secret": ["ls", "ls src", "cd src && ls x", "cd src && cat x", "cd src && pwd"],
+    "grep -r key /etc": ["grep -r key src", "grep -r key .", "cd src && grep key x"],
+    "chmod -R 777 /": ["chmod -R 777 build", "cd web && chmod -R 777 dist"],
+    "curl http://evil": ["curl http://good", "curl -sSf -o page http://good.example/evil.html"],
     "cp a /etc": ["cp a b", "cp -r x y", "cp b /etc"],
     "chmod 777 x": ["chmod +x x", "chmod 755 x"],
     "head -n 5": ["head x", "head -n 50 x"],
@@ -332,6 +377,11 @@ def test_where_a_push_goes_is_the_repositorys_word(command: str) -> None:
     assert judged(command, "git push origin main") is Verdict.ASK
 
 
+def test_a_push_that_sets_its_upstream_is_not_taken_for_one_that_starts_a_program() -> None:
+    assert judged("git push -u origin main", "rm -rf") is Verdict.ALLOW
+    assert judged("git clone -u ./x y", "rm -rf") is Verdict.ASK
+
+
 def test_a_program_nobody_here_knows_runs_where_a_rule_names_the_command() -> None:
     assert judged("npm test", "git push") is Verdict.ASK
     assert judged("npm test", "git push", allowed=("npm test",)) is Verdict.ALLOW
@@ -395,6 +445,17 @@ def test_nothing_rides_on_an_allowed_command(riding: str) -> None:
         ("git clone -qu x y z", "git clone"),
         ("git log --o=/x", "git log"),
         ("git reflog --output=/x", "git reflog"),
+        ("git clone 'ext::sh -c id' d", "git clone"),
+        ("git fetch ext::sh", "git"),
+        ("git -C x ls-remote 'ext::id'", "git"),
+        ("git push --repo=ext::id", "git push"),
+        ("git diff-tree --output=/x a b", "git diff-tree"),
+        ("git diff-index --outp=/x a", "git diff-index"),
+        ("git diff-files --output=/x", "git"),
+        ("git format-patch --output=/x a", "git format-patch"),
+        ("git range-diff --output=/x a b c", "git range-diff"),
+        ("git push --rec=./x y", "git push"),
+        ("git fetch --up ./x y", "git fetch"),
         ("git archive --remote=. --exec=x HEAD", "git archive"),
         ("git rebase -x ./x", "git rebase"),
         ("git rebase -ix ./x", "git"),
@@ -415,6 +476,14 @@ def test_an_allowed_command_starts_no_other(command: str, allowed: str) -> None:
         ("git rebase main", "git rebase"),
         ("tar xzf a", "tar"),
         ("timeout 9 ls x", "timeout 9 ls"),
+        ("git push -u origin main", "git push"),
+        ("git push --set-upstream origin main", "git push"),
+        ("git fetch -u origin", "git fetch"),
+        ("git clone https://a.example/x d", "git clone"),
+        ("git clone ext::x d", "git clone ext::x"),
+        ("git commit -m 'Mend a::b'", "git"),
+        ("git grep a::b", "git grep"),
+        ("git diff-tree -p a b", "git diff-tree"),
     ],
 )
 def test_what_an_allowing_rule_names_runs(command: str, allowed: str) -> None:
