@@ -9,6 +9,10 @@ from contextlib import ExitStack
 from functools import partial
 
 from agentsite.requestlimits import LINGERING_PER_ADDRESS
+from conversations.log import append
+from harness.content import Text
+from harness.events import AgentMessage
+from harness.history import Entry
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import Line, Visitor, raw
 from tests.attack_web.waits import Memory, Waits
@@ -144,6 +148,29 @@ def _unread(form: str, world: World) -> Got:
     return waits.got
 
 
+def _unread_sockets(form: str, world: World) -> Got:
+    """Sockets that ask for a long log from its beginning, and read nothing of it."""
+    address = _address(world, form)
+    conversation = world.converse(
+        world.olga, organisation=world.home, agent=world.agent_of(world.home, world.olga)
+    )
+    message = AgentMessage(content=(Text(text="x" * 8_000),))
+    append(conversation.pk, [Entry.of(message) for _ in range(4_000)])
+    asked = (
+        f"GET /api/chat/{conversation.uid}/ws?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Authorization: Bearer {world.olgas}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ).encode()
+    pid = world.site.pid if form == "daphne" else world.second.pid
+    with ExitStack() as kept, Memory(pid) as taken, Waits(world, address) as waits:
+        for _ in range(12):
+            kept.enter_context(_open(address, world.source(), asked))
+        time.sleep(6)
+    if taken.grown > 200_000_000:
+        return f"the server keeps {taken.grown} bytes for whoever does not read"
+    return waits.got
+
+
 def _pipelined(form: str, world: World) -> Got:
     """Hundreds of requests in one go, of which no answer is read."""
     address = _address(world, form)
@@ -202,6 +229,12 @@ for _form in FORMS:
             "asks for files of thirty megabytes, reads none",
             _unread,
             True,
+        ),
+        (
+            "sockets that nobody reads",
+            "asks for thirty megabytes, reads none",
+            _unread_sockets,
+            False,
         ),
         ("requests in one go", "hundreds in one go, whose answers nobody reads", _pipelined, False),
         ("sockets of nobody", "shakes hands, and says nothing", _silent_sockets, False),
