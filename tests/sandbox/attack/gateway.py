@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +35,8 @@ class Gateway:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._specs: dict[str, dict[str, Any]] = {}
-        self._running: dict[str, list[subprocess.Popen[bytes]]] = {}
+        self._running: dict[str, list[tuple[subprocess.Popen[bytes], int]]] = {}
+        """With the end of a pipe that every process of the command holds the other end of."""
 
     def health(self) -> object:
         return SimpleNamespace(status=1, version="stand-in")
@@ -76,14 +78,17 @@ class Gateway:
             line += ["--setenv", name, value]
         if workdir:
             line += ["--chdir", workdir]
+        lives, held = os.pipe()
         running = subprocess.Popen(
             [*line, *command],
+            pass_fds=[held],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={"PATH": "/usr/bin:/bin"},
         )
-        self._running.setdefault(sandbox, []).append(running)
+        os.close(held)
+        self._running.setdefault(sandbox, []).append((running, lives))
         assert running.stdin is not None
         assert running.stdout is not None
         ends = time.monotonic() + (timeout_seconds or 60)
@@ -102,9 +107,13 @@ class Gateway:
             running.stdout.close()
 
     def delete(self, name: str, *, workspace: str, allow_missing: bool = False) -> object:
-        for running in self._running.pop(name, []):
+        """A gateway's answer comes when the sandbox is gone."""
+        for running, lives in self._running.pop(name, []):
             running.kill()
             running.wait()
+            while select([lives], [], [], 5)[0] and os.read(lives, 65_536):
+                pass
+            os.close(lives)
         return SimpleNamespace()
 
     def close(self) -> None:
