@@ -167,7 +167,7 @@ class AgentConfig(_Strict):
     roles: dict[Role, RoleOverride] = {}
     features: Features = Features()
     sandbox: str = Field(default="", max_length=50_000)
-    """A sandbox policy (`tools_app.sandbox.policy`, YAML or JSON) that takes away from what the
+    """A sandbox policy (`sandbox.policy`, YAML or JSON) that takes away from what the
     environment allows; empty: it takes nothing away."""
 
     @field_validator("custom_tools")
@@ -188,7 +188,7 @@ class AgentConfig(_Strict):
         )
 
     def for_role(self, role: Role) -> AgentConfig:
-        """The same agent in another role: its overrides applied, all else inherited (S-25)."""
+        """The same agent in another role: its overrides applied, all else inherited."""
         override = self.roles.get(role)
         if override is None:
             return self

@@ -81,14 +81,14 @@ def refusal_of(call: OpenCall, words: str, kind: ResultOutcome) -> Entry:
     return Entry.of(result_of(call.use, call.uid, Outcome(as_blocks(words), is_error=True), kind))
 
 
-def told_of_edit(ran_with: Mapping[str, Any]) -> str:
+def note_of_edit(ran_with: Mapping[str, Any]) -> str:
     """What the model reads before the result of a call that a person changed."""
     given = json.dumps(ran_with, ensure_ascii=False)
     return f"A person changed the input of this call before allowing it. It ran with: {given}"
 
 
 async def hand_out(
-    call: OpenCall, tool: Tool, told: HandedOut, offload: Callable[..., Awaitable[Any]]
+    call: OpenCall, tool: Tool, handed_out: HandedOut, offload: Callable[..., Awaitable[Any]]
 ) -> Entry:
     """The event that gives a call which may run to the environment's workers, or its refusal where the
     input breaks the tool's schema: nobody is asked to carry that out."""
@@ -96,7 +96,7 @@ async def hand_out(
         await check_input_aside(tool, call.input, offload)
     except InvalidToolInput as problem:
         return refusal_of(call, problem.message, "error")
-    name, given = told(call.input)
+    name, given = handed_out(call.input)
     return Entry.of(
         CallHandedOut(
             tool_use_id=call.uid,
@@ -174,7 +174,7 @@ class Calls:
         asked: list[Entry] = []
         allowed: list[tuple[OpenCall, Tool]] = []
         for call in self.history.unanswered():
-            if self.history.is_handed_out(call.uid):
+            if call.handed_out:
                 continue
             tool = self.kit.tools_in(self.history).get(call.use.name)
             if isinstance(call.use, AgentCustomToolUse):
@@ -182,7 +182,7 @@ class Calls:
                 if fault := await fault_of(call.use, tool, self.kit.offload):
                     refused.append(refusal_of(call, fault, "error"))
                 continue
-            judgement = self.kit.judge(
+            judgement = await self.kit.judge_aside(
                 call.use.name,
                 self.history,
                 decision=call.decision,
@@ -265,7 +265,7 @@ class Calls:
             outcome = replace(outcome, content=await self.kit.admit(outcome.content))
         outcome = await bounded(outcome, call.uid, tool.output_limit, self.kit.keep)
         if call.edited:
-            words = told_of_edit(call.input)
+            words = note_of_edit(call.input)
             outcome = replace(outcome, content=(*as_blocks(words), *outcome.content))
         milliseconds = round((time.perf_counter() - began) * 1000)
         end = SpanToolEnd(

@@ -7,11 +7,13 @@ Reading the command line is `harness.commandwords`' part, what follows `harness.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from posixpath import basename, normpath
 
 from harness.commandwords import Simple, Word, all_words, read, simple_command
+from harness.hostnames import MeantBy, as_written
 from harness.programs import (
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
@@ -26,6 +28,7 @@ from harness.programs import (
     GIT_STARTING_BELOW,
     GIT_UNSAID,
     INTERPRETERS,
+    NAMES_IN_A_FILE,
     PLAIN,
     RUNNING,
     STARTING,
@@ -33,8 +36,7 @@ from harness.programs import (
 )
 
 FAR = 64
-"""How many words may stand between a program and its subcommand, and letters in a row of options, before
-nobody looks further."""
+"""How many letters may stand in a row of options before nobody looks further."""
 
 
 class Match(IntEnum):
@@ -71,7 +73,7 @@ def surely_begins(command: str, prefix: Sequence[str]) -> bool:
     return not _begins_any(STARTING.get(name, ()), rest)
 
 
-def occurs(command: str, prefix: Sequence[str]) -> Match:
+def occurs(command: str, prefix: Sequence[str], meant_by: MeantBy = as_written) -> Match:
     """Whether these words stand anywhere in the command, in quotes and substitutions as well; if not,
     whether it is certain that nothing in it comes to the same.
 
@@ -86,7 +88,7 @@ def occurs(command: str, prefix: Sequence[str]) -> Match:
     moves = [at for at, each in enumerate(commands) if each.words[0] in _MOVING]
     still = moves[0] if moves else len(commands)
     return max(
-        (_is_meant(each, prefix, moved=at > still) for at, each in enumerate(commands)),
+        (_is_meant(each, prefix, meant_by, moved=at > still) for at, each in enumerate(commands)),
         default=Match.NO,
     )
 
@@ -109,50 +111,70 @@ def vouches(allowed: Sequence[str], denied: Sequence[str]) -> bool:
 
 
 def _stands_in(command: str, prefix: Sequence[str]) -> bool:
-    name, far = basename(prefix[0]), len(prefix) + FAR
-    return any(
-        basename(word) == name and _goes_on(words[place + 1 : place + far], prefix)
-        for words in all_words(command)
-        for place, word in enumerate(words)
-    )
+    """Whether the program stands there and the rest of `prefix` behind it, with nothing but known options
+    of the program between them."""
+    name, rest = basename(prefix[0]), tuple(prefix[1:])
+    for words, places in _programs(command):
+        begun: set[int | None] = {place + 1 for place in places.get(name, ())}
+        if begun and not rest:
+            return True
+        if begun and name == "git":
+            behind = _git_subcommands(words)
+            begun |= {behind[place] for place in begun if place is not None}
+        for place in begun - {None}:
+            if place is not None and words[place : place + len(rest)] == rest:
+                return True
+    return False
 
 
-def _goes_on(words: Sequence[str], prefix: Sequence[str]) -> bool:
-    """Whether the rest of `prefix` follows, with nothing but known options of the program before it."""
-    rest = list(prefix[1:])
-    if list(words[: len(rest)]) == rest:
-        return True
-    if basename(prefix[0]) != "git":
-        return False
-    place = _behind_git_options(words)
-    return place is not None and list(words[place : place + len(rest)]) == rest
+@lru_cache(maxsize=64)
+def _programs(command: str) -> tuple[tuple[tuple[str, ...], Mapping[str, Sequence[int]]], ...]:
+    """All words of the command, and where each program that may be meant by one stands among them."""
+    found = []
+    for words in all_words(command):
+        places: dict[str, list[int]] = {}
+        for place, word in enumerate(words):
+            places.setdefault(basename(word), []).append(place)
+        found.append((words, places))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _git_subcommands(words: tuple[Word, ...]) -> Sequence[int | None]:
+    """For each place, and the end, where git's subcommand stands if its options begin there; None where
+    that cannot be told. From the end, so that many of them cost what one does."""
+    found: list[int | None] = [len(words), len(words)]
+    for place in range(len(words) - 1, -1, -1):
+        found.append(_git_subcommand(words, place, found[-1], found[-2]))
+    return tuple(found[:0:-1])
+
+
+def _git_subcommand(
+    words: tuple[Word, ...], place: int, after: int | None, after_value: int | None
+) -> int | None:
+    word = words[place]
+    if word is None:
+        return None
+    if not word.startswith("-"):
+        return place
+    name, equals, _value = word.partition("=")
+    if word in GIT_OPTIONS_WITH_VALUE:
+        # One that vanishes makes the next word the value.
+        return None if None in words[place + 1 : place + 2] else after_value
+    if word in GIT_OPTIONS or (equals and name in {*GIT_OPTIONS_WITH_VALUE, "--exec-path"}):
+        return after
+    return None
 
 
 def _behind_git_options(words: Sequence[Word]) -> int | None:
     """Where git's subcommand stands; None where that cannot be told."""
-    place = 0
-    while place < len(words):
-        word = words[place]
-        if word is None:
-            return None
-        if not word.startswith("-"):
-            return place
-        name, equals, _value = word.partition("=")
-        if word in GIT_OPTIONS_WITH_VALUE:
-            if None in words[place + 1 : place + 2]:
-                return None  # one that vanishes makes the next word the value
-            place += 2
-        elif word in GIT_OPTIONS or (equals and name in {*GIT_OPTIONS_WITH_VALUE, "--exec-path"}):
-            place += 1
-        else:
-            return None
-    return place
+    return _git_subcommands(tuple(words))[0]
 
 
 # --- making sure ----------------------------------------------------------------------------------
 
 
-def _is_meant(command: Simple, prefix: Sequence[str], *, moved: bool) -> Match:
+def _is_meant(command: Simple, prefix: Sequence[str], meant_by: MeantBy, *, moved: bool) -> Match:
     """The same of one simple command that can be read; `moved` where one before it changed the folder."""
     head, *rest = command.words
     if head is None or "=" in head:
@@ -172,8 +194,10 @@ def _is_meant(command: Simple, prefix: Sequence[str], *, moved: bool) -> Match:
         return otherwise
     if name == "curl":
         any_name = any(_CURL_EXPANDS.search(word or "") for word in rest)
+        any_name = any_name or _is_same_address(rest, prefix[1:], meant_by)
     else:
         any_name = moved and name in FOLDER_UNSAID and _leaves_out(rest, prefix[1:])
+        any_name = any_name or _begins_any(NAMES_IN_A_FILE.get(name, ()), rest)
     given = (*rest, *command.targets)
     return max(_plain_is_meant(given, prefix[1:], any_name=any_name, moved=moved), otherwise)
 
@@ -182,6 +206,20 @@ _MOVING = frozenset({"cd", "chdir", "pushd", "popd"})
 _CURL_EXPANDS = re.compile(r"[\[{%]|[^\0-\x7f]|\w\.(?!\w)")
 """By what curl makes another address of a word: its own globs, escapes, letters of other alphabets, the dot
 that ends a host."""
+
+
+_NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")
+"""An IPv4 address in any of its spellings, `2130706433` and `127.1` among them."""
+
+
+def _is_same_address(words: Sequence[Word], wanted: Sequence[str], meant_by: MeantBy) -> bool:
+    """Whether one of the words holds a wanted address in another spelling."""
+    spelt = {found for word in wanted for found in _NUMBERS.findall(word.lower())}
+    meant = {address for found in spelt for address in meant_by(found)}
+    if not meant:
+        return False
+    given = {found for word in words if word for found in _NUMBERS.findall(word.lower())} - spelt
+    return any(not meant.isdisjoint(meant_by(found)) for found in given)
 
 
 def _leaves_out(words: Sequence[Word], wanted: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Makes room: summarises the older part of a conversation when the context window fills up.
 
 Adds one event and deletes none; `transcript` reads it. When the summariser fails, a note says that
-messages were dropped, and the work goes on (S-36).
+messages were dropped, and the work goes on.
 """
 
 from __future__ import annotations

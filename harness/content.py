@@ -61,6 +61,17 @@ class Document(Frozen):
     context: str | None = None
 
 
+class UploadedFile(Frozen):
+    """A file that came with a message and lies in the conversation's workspace."""
+
+    path: str
+    """Relative to the workspace."""
+    size: int
+    """Bytes."""
+    media_type: str
+    """As its name or its first bytes say."""
+
+
 Block = Annotated[Text | Image | Document, Field(discriminator="type")]
 
 

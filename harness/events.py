@@ -8,23 +8,44 @@ table). Old payloads load for ever: `load()` upcasts, and `tests/golden/events/`
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import Field, TypeAdapter
 
-from harness.content import Block, Frozen, Text
+from harness.content import Block, Frozen, Text, UploadedFile
 from harness.frontends import FrontEnd
 from harness.rules import AskTerms, Condition
+
+
+class BaseEvent(Frozen):
+    """Base of every event. What storing one means for its conversation stands on its class, once."""
+
+    waits: ClassVar[bool] = False
+    """It is an input that a run handles later; every other event is handled by being stored."""
+    owes_run: ClassVar[bool] = False
+    """It must not be forgotten although the wake that announces it may be."""
+    plain: ClassVar[bool] = False
+    """Storing it changes nothing but the log: no column, no other table, no money. Nobody follows it."""
+    voids_answers: ClassVar[bool] = False
+    """No earlier answer about its call counts: the call is to be asked for anew."""
+    is_call: ClassVar[bool] = False
+    """The model asks for something; its id is the call's, and the call is open until it is answered."""
+    answers: ClassVar[str] = ""
+    """Where the id of the call stands that it answers; empty: it answers none."""
+
 
 # --- from people and programs ---------------------------------------------------------------------
 
 Scope = Literal["once", "run", "conversation", "always"]
 
 
-class UserMessage(Frozen):
+class UserMessage(BaseEvent):
     """Waits (`processed_at` null) until an `x.input_taken` names it; its place in the dialogue is there."""
+
+    waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
 
     type: Literal["user.message"] = "user.message"
     content: tuple[Block, ...]
@@ -34,17 +55,25 @@ class UserMessage(Frozen):
     """What had brought untrusted content to that agent; empty: nothing had."""
     front_end: FrontEnd | None = None
     """Sent along by the program that she speaks through; None: by none that sends anything."""
+    files: tuple[UploadedFile, ...] = ()
+    """Uploaded with it; the model is told of them. Pictures that it sees stand in `content` as well."""
 
 
-class UserInterrupt(Frozen):
+class UserInterrupt(BaseEvent):
     """Ends the current turn at once. Queued messages stay and get their turn after it."""
+
+    waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
 
     type: Literal["user.interrupt"] = "user.interrupt"
     session_thread_id: str | None = None
 
 
-class UserToolConfirmation(Frozen):
+class UserToolConfirmation(BaseEvent):
     """A person's answer to a call that asks. Only the first answer to a call counts."""
+
+    waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
 
     type: Literal["user.tool_confirmation"] = "user.tool_confirmation"
     tool_use_id: str
@@ -64,7 +93,10 @@ class UserToolConfirmation(Frozen):
     """It is denied because nobody answered in time."""
 
 
-class UserCustomToolResult(Frozen):
+class UserCustomToolResult(BaseEvent):
+    owes_run: ClassVar[bool] = True
+    answers: ClassVar[str] = "custom_tool_use_id"
+
     type: Literal["user.custom_tool_result"] = "user.custom_tool_result"
     custom_tool_use_id: str
     content: tuple[Block, ...] = ()
@@ -76,8 +108,11 @@ class UserCustomToolResult(Frozen):
     """What the front end that answers sends along from here on; None: it is as it was."""
 
 
-class UserToolResult(Frozen):
+class UserToolResult(BaseEvent):
     """What a worker of the environment answers to a call that was handed out to it."""
+
+    owes_run: ClassVar[bool] = True
+    answers: ClassVar[str] = "tool_use_id"
 
     type: Literal["user.tool_result"] = "user.tool_result"
     tool_use_id: str
@@ -87,7 +122,9 @@ class UserToolResult(Frozen):
     """It brings what others wrote into the prompt: nobody here knows what the worker's machine reached."""
 
 
-class UserDefineOutcome(Frozen):
+class UserDefineOutcome(BaseEvent):
+    waits: ClassVar[bool] = True
+
     type: Literal["user.define_outcome"] = "user.define_outcome"
     outcome_id: str
     description: str
@@ -98,7 +135,7 @@ class UserDefineOutcome(Frozen):
 # --- from the agent -------------------------------------------------------------------------------
 
 
-class AgentMessage(Frozen):
+class AgentMessage(BaseEvent):
     """One finished text block of a reply, or what had arrived of it (`interrupted`)."""
 
     type: Literal["agent.message"] = "agent.message"
@@ -110,7 +147,9 @@ class AgentMessage(Frozen):
     interrupted: bool = False
 
 
-class AgentThinking(Frozen):
+class AgentThinking(BaseEvent):
+    plain: ClassVar[bool] = True
+
     type: Literal["agent.thinking"] = "agent.thinking"
     thinking: str
     signature: str = ""
@@ -119,8 +158,10 @@ class AgentThinking(Frozen):
     interrupted: bool = False
 
 
-class AgentToolUse(Frozen):
+class AgentToolUse(BaseEvent):
     """A call the model asks for. The event's id is the call's id everywhere."""
+
+    is_call: ClassVar[bool] = True
 
     type: Literal["agent.tool_use"] = "agent.tool_use"
     name: str
@@ -135,7 +176,9 @@ class AgentToolUse(Frozen):
     """Set when it asks."""
 
 
-class AgentMcpToolUse(Frozen):
+class AgentMcpToolUse(BaseEvent):
+    is_call: ClassVar[bool] = True
+
     type: Literal["agent.mcp_tool_use"] = "agent.mcp_tool_use"
     name: str
     mcp_server_name: str
@@ -147,8 +190,10 @@ class AgentMcpToolUse(Frozen):
     terms: AskTerms | None = None
 
 
-class AgentCustomToolUse(Frozen):
+class AgentCustomToolUse(BaseEvent):
     """A call that the API caller answers with `user.custom_tool_result`."""
+
+    is_call: ClassVar[bool] = True
 
     type: Literal["agent.custom_tool_use"] = "agent.custom_tool_use"
     name: str
@@ -206,7 +251,7 @@ class CommandDisplay(Frozen):
     exit_code: int | None = None
     """None when it was killed."""
     ended_by: str = ""
-    """Why it did not come to its own end (`tools_app.sandbox.contract.KilledBy`)."""
+    """Why it did not come to its own end (`sandbox.contract.KilledBy`)."""
     seconds: float = 0.0
     directory: str = ""
     """Where the shell stands now."""
@@ -221,7 +266,10 @@ Display = Annotated[DiffDisplay | TableDisplay | CommandDisplay, Field(discrimin
 ResultOutcome = Literal["ok", "error", "denied", "stopped", "unknown"]
 
 
-class AgentToolResult(Frozen):
+class AgentToolResult(BaseEvent):
+    plain: ClassVar[bool] = True
+    answers: ClassVar[str] = "tool_use_id"
+
     type: Literal["agent.tool_result"] = "agent.tool_result"
     tool_use_id: str
     content: tuple[Block, ...]
@@ -236,7 +284,10 @@ class AgentToolResult(Frozen):
     """What of it others wrote, in words; empty: the tool's name says it."""
 
 
-class AgentMcpToolResult(Frozen):
+class AgentMcpToolResult(BaseEvent):
+    plain: ClassVar[bool] = True
+    answers: ClassVar[str] = "mcp_tool_use_id"
+
     type: Literal["agent.mcp_tool_result"] = "agent.mcp_tool_result"
     mcp_tool_use_id: str
     content: tuple[Block, ...]
@@ -244,7 +295,7 @@ class AgentMcpToolResult(Frozen):
     outcome: ResultOutcome = "ok"
 
 
-class AgentThreadContextCompacted(Frozen):
+class AgentThreadContextCompacted(BaseEvent):
     """From here on the prompt holds `summary` in place of everything up to and including `through`."""
 
     type: Literal["agent.thread_context_compacted"] = "agent.thread_context_compacted"
@@ -260,7 +311,7 @@ class AgentThreadContextCompacted(Frozen):
 # --- the conversation -----------------------------------------------------------------------------
 
 
-class SessionStatusRunning(Frozen):
+class SessionStatusRunning(BaseEvent):
     type: Literal["session.status_running"] = "session.status_running"
 
 
@@ -303,7 +354,7 @@ WAITS_FOR_WORKER = "waits_for_worker"
 """Code of the details of a rest that only workers of the environment can end."""
 
 
-class SessionStatusIdle(Frozen):
+class SessionStatusIdle(BaseEvent):
     """The run rests. Exactly one ends each turn."""
 
     type: Literal["session.status_idle"] = "session.status_idle"
@@ -313,12 +364,12 @@ class SessionStatusIdle(Frozen):
     """A person stopped it; the public vocabulary calls that `end_turn`."""
 
 
-class SessionStatusRescheduled(Frozen):
+class SessionStatusRescheduled(BaseEvent):
     type: Literal["session.status_rescheduled"] = "session.status_rescheduled"
     delay_seconds: float = 0
 
 
-class SessionStatusTerminated(Frozen):
+class SessionStatusTerminated(BaseEvent):
     type: Literal["session.status_terminated"] = "session.status_terminated"
 
 
@@ -337,12 +388,12 @@ class SessionErrorBody(Frozen):
     """How often the request has been made by now, one after another and in vain."""
 
 
-class SessionError(Frozen):
+class SessionError(BaseEvent):
     type: Literal["session.error"] = "session.error"
     error: SessionErrorBody
 
 
-class SessionUpdated(Frozen):
+class SessionUpdated(BaseEvent):
     """Only what changed. `features` holds the switches that were turned, by name; `overrides` the fields
     of the agent's configuration that differ here from now on."""
 
@@ -352,7 +403,7 @@ class SessionUpdated(Frozen):
     overrides: dict[str, Any] = {}
 
 
-class SessionUsage(Frozen):
+class SessionUsage(BaseEvent):
     """Totals of the conversation so far, right before it rests."""
 
     type: Literal["session.usage"] = "session.usage"
@@ -362,7 +413,7 @@ class SessionUsage(Frozen):
     cache_read_input_tokens: int = 0
 
 
-class SessionThreadCreated(Frozen):
+class SessionThreadCreated(BaseEvent):
     type: Literal["session.thread_created"] = "session.thread_created"
     session_thread_id: str
     agent_name: str
@@ -378,7 +429,7 @@ class ModelUsage(Frozen):
     cache_read_input_tokens: int = 0
 
 
-class SpanModelRequestStart(Frozen):
+class SpanModelRequestStart(BaseEvent):
     """Its event id is the `model_request_id` of everything the reply brings."""
 
     type: Literal["span.model_request_start"] = "span.model_request_start"
@@ -396,7 +447,7 @@ class SpanModelRequestStart(Frozen):
     """Whether it is sent with a key of the deployment, which persons may have budgets for."""
 
 
-class SpanModelRequestEnd(Frozen):
+class SpanModelRequestEnd(BaseEvent):
     type: Literal["span.model_request_end"] = "span.model_request_end"
     model_request_start_id: str
     model_usage: ModelUsage
@@ -409,8 +460,10 @@ class SpanModelRequestEnd(Frozen):
     """The service did not say what a reply that was cut short had cost; the usage is our estimate."""
 
 
-class SpanToolStart(Frozen):
+class SpanToolStart(BaseEvent):
     """Stored before the call is dispatched. Without an answer after a crash its outcome is unknown."""
+
+    plain: ClassVar[bool] = True
 
     type: Literal["span.tool_start"] = "span.tool_start"
     tool_use_id: str
@@ -418,7 +471,9 @@ class SpanToolStart(Frozen):
     idempotent: bool = False
 
 
-class SpanToolEnd(Frozen):
+class SpanToolEnd(BaseEvent):
+    plain: ClassVar[bool] = True
+
     type: Literal["span.tool_end"] = "span.tool_end"
     tool_use_id: str
     milliseconds: int = 0
@@ -428,7 +483,7 @@ class SpanToolEnd(Frozen):
 # --- ours -----------------------------------------------------------------------------------------
 
 
-class InputTaken(Frozen):
+class InputTaken(BaseEvent):
     """These messages enter the dialogue here, in this order, and start a turn."""
 
     type: Literal["x.input_taken"] = "x.input_taken"
@@ -437,14 +492,14 @@ class InputTaken(Frozen):
     """They join the turn that is under way instead of starting one."""
 
 
-class MessageWithdrawn(Frozen):
+class MessageWithdrawn(BaseEvent):
     """A queued message was removed before it was taken."""
 
     type: Literal["x.message_withdrawn"] = "x.message_withdrawn"
     event_id: str
 
 
-class MessageEdited(Frozen):
+class MessageEdited(BaseEvent):
     """A queued message now says this; the last edit before it is taken counts."""
 
     type: Literal["x.message_edited"] = "x.message_edited"
@@ -452,14 +507,14 @@ class MessageEdited(Frozen):
     content: tuple[Block, ...]
 
 
-class MessageSteered(Frozen):
+class MessageSteered(BaseEvent):
     """A queued message shall join the current turn at its next tool boundary."""
 
     type: Literal["x.message_steered"] = "x.message_steered"
     event_id: str
 
 
-class ContentSetAside(Frozen):
+class ContentSetAside(BaseEvent):
     """What a message said, or what a call was answered, is left out of every prompt from now on: a
     model service refused it. The log and the page keep it."""
 
@@ -470,12 +525,14 @@ class ContentSetAside(Frozen):
     """What the service said of it."""
 
 
-class OutcomeUnknown(Frozen):
+class OutcomeUnknown(BaseEvent):
     """A call that reaches outside was under way when its process ended; a person says what now.
 
     Allowing the call runs it again, under the same id and with the same input, also where a person
     had edited that; denying leaves it unknown.
     """
+
+    voids_answers: ClassVar[bool] = True
 
     type: Literal["x.outcome_unknown"] = "x.outcome_unknown"
     tool_use_id: str
@@ -483,7 +540,7 @@ class OutcomeUnknown(Frozen):
     idempotent: bool = False
 
 
-class CallHandedOut(Frozen):
+class CallHandedOut(BaseEvent):
     """A call was judged and may run, and a worker of the environment is to carry it out.
 
     Stored before any worker is told of it. `name` and `input` are what the worker is told, in its own
@@ -498,10 +555,12 @@ class CallHandedOut(Frozen):
     input: dict[str, Any]
 
 
-class ApprovalRequested(Frozen):
+class ApprovalRequested(BaseEvent):
     """A call that was stored as one that may run must wait for a person after all, or on other
     terms: a rule came in between. Answers from before count no more; an input that one of them put
     in place of the model's is what the question is about."""
+
+    voids_answers: ClassVar[bool] = True
 
     type: Literal["x.approval_requested"] = "x.approval_requested"
     tool_use_id: str
@@ -509,21 +568,23 @@ class ApprovalRequested(Frozen):
     terms: AskTerms
 
 
-class ApprovalVoted(Frozen):
-    """One of the people whose consent a call needs has allowed it; others are still to."""
+class ApprovalVoted(BaseEvent):
+    """How many of the people whose consent a call needs have allowed it; others are still to. Told with
+    each consent, and by nobody when one counts no more."""
 
     type: Literal["x.approval_voted"] = "x.approval_voted"
     tool_use_id: str
     allowed: int
     needed: int
     edited_input: dict[str, Any] | None = None
-    """What she would have it run with in place of what the model asked for; others are asked about it."""
+    """What the last of them would have it run with in place of what the model asked for; others are
+    asked about it."""
 
 
 Priority = Literal["low", "normal", "high"]
 
 
-class WakeRequested(Frozen):
+class WakeRequested(BaseEvent):
     """The agent asks to be woken later and goes to sleep."""
 
     type: Literal["x.wake_requested"] = "x.wake_requested"
@@ -534,8 +595,11 @@ class WakeRequested(Frozen):
     priority: Priority = "normal"
 
 
-class WakeDue(Frozen):
+class WakeDue(BaseEvent):
     """A delayed wake has come due. Like a message it waits until it is taken, behind all messages."""
+
+    waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
 
     type: Literal["x.wake_due"] = "x.wake_due"
     reason: str
@@ -543,7 +607,7 @@ class WakeDue(Frozen):
     priority: Priority = "normal"
 
 
-class BackgroundStarted(Frozen):
+class BackgroundStarted(BaseEvent):
     """A command runs on beside the conversation's turns."""
 
     type: Literal["x.background_started"] = "x.background_started"
@@ -551,12 +615,15 @@ class BackgroundStarted(Frozen):
     command: str
 
 
-class BackgroundFinished(Frozen):
+class BackgroundFinished(BaseEvent):
     """A background command has ended, which is said exactly once.
 
     Waits like a message until it is taken: it joins the turn that is under way at its next tool
     boundary, or else begins one.
     """
+
+    waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
 
     type: Literal["x.background_finished"] = "x.background_finished"
     background_id: str
@@ -577,8 +644,10 @@ class BackgroundFinished(Frozen):
     """What brought into its output what others wrote; empty: nothing did."""
 
 
-class RetryRequested(Frozen):
+class RetryRequested(BaseEvent):
     """A person asked to go on after a failure or a limit. What is named here holds for that turn."""
+
+    owes_run: ClassVar[bool] = True
 
     type: Literal["x.retry_requested"] = "x.retry_requested"
     from_start: bool = False
@@ -596,14 +665,16 @@ class Todo(Frozen):
     status: Literal["pending", "in_progress", "completed"] = "pending"
 
 
-class TodosUpdated(Frozen):
+class TodosUpdated(BaseEvent):
     """The whole list as it is now."""
+
+    plain: ClassVar[bool] = True
 
     type: Literal["x.todos_updated"] = "x.todos_updated"
     todos: tuple[Todo, ...]
 
 
-Event = (
+Known = (
     UserMessage
     | UserInterrupt
     | UserToolConfirmation
@@ -647,20 +718,66 @@ Event = (
     | TodosUpdated
 )
 
+
+class AppEvent(BaseEvent):
+    """Base of events that an app brings along: it names a `type` of its own under `x.` and calls `know`
+    with the class when it starts. Old payloads of it must load for ever, as of any other."""
+
+    type: str
+
+    def remark(self) -> str:
+        """What a reader of the conversation is told of it, in a line; nothing by itself."""
+        return ""
+
+    def subject(self) -> str:
+        """The id of what it is about; empty: it stands for itself."""
+        return ""
+
+
+Event = Known | AppEvent
+
 ToolUse = AgentToolUse | AgentMcpToolUse | AgentCustomToolUse
-"""The three kinds of call; the id of the event is the id of the call."""
+"""What `is_call`; the id of the event is the id of the call."""
 
 ToolResult = AgentToolResult | AgentMcpToolResult | UserCustomToolResult | UserToolResult
+"""What `answers` a call."""
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+_ADAPTER: TypeAdapter[Known] = TypeAdapter(Annotated[Known, Field(discriminator="type")])
+_of_apps: dict[str, type[AppEvent]] = {}
 
-TYPES: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in Event.__args__)
-"""Every type name, in the order of the union."""
+TYPES: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in Known.__args__)
+"""Every type name of ours, in the order of the union; `types` tells those of apps as well."""
+
+
+def _named(fits: Callable[[type[BaseEvent]], object]) -> tuple[str, ...]:
+    return tuple(kind.model_fields["type"].default for kind in Known.__args__ if fits(kind))
+
+
+CALLS = _named(lambda kind: kind.is_call)
+ANSWERS = _named(lambda kind: kind.answers)
+VOIDS_ANSWERS = _named(lambda kind: kind.voids_answers)
 
 
 def load(payload: Mapping[str, Any]) -> Event:
     """The event of a stored payload, of whatever version it was written with."""
-    return _ADAPTER.validate_python(payload)
+    of_app = _of_apps.get(payload.get("type", ""))
+    return _ADAPTER.validate_python(payload) if of_app is None else of_app.model_validate(payload)
+
+
+def know(kind: type[AppEvent]) -> None:
+    """Take an app's event into the vocabulary. Raises `ValueError` for a name that does not begin with
+    `x.`, or that another class has."""
+    name = kind.model_fields["type"].default
+    if not isinstance(name, str) or not name.startswith("x."):
+        raise ValueError(f"{kind.__name__}: the type of an app's event begins with x.")
+    if name in TYPES or _of_apps.get(name, kind) is not kind:
+        raise ValueError(f"{kind.__name__}: there is an event {name} already")
+    _of_apps[name] = kind
+
+
+def types() -> tuple[str, ...]:
+    """Every type name that is known now."""
+    return (*TYPES, *_of_apps)
 
 
 def dump(event: Event) -> dict[str, Any]:
@@ -707,15 +824,7 @@ def _without_nul(value: Any) -> Any:
 
 def answered_call(event: Event) -> str | None:
     """The id of the call that `event` answers, if it answers one."""
-    match event:
-        case AgentToolResult() | UserToolResult():
-            return event.tool_use_id
-        case AgentMcpToolResult():
-            return event.mcp_tool_use_id
-        case UserCustomToolResult():
-            return event.custom_tool_use_id
-        case _:
-            return None
+    return getattr(event, event.answers) if event.answers else None
 
 
 def subject_of(event_id: str, event: Event) -> str:
@@ -736,5 +845,7 @@ def subject_of(event_id: str, event: Event) -> str:
             return event.model_request_start_id
         case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
             return event.event_id
+        case AppEvent():
+            return event.subject() or event_id
         case _:
             return event_id

@@ -172,8 +172,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def names(words: Sequence[str]) -> str:
-    told = ", ".join(words[:MOST_NAMES])
-    return f"{told} and {len(words) - MOST_NAMES:,} more" if len(words) > MOST_NAMES else told
+    listed = ", ".join(words[:MOST_NAMES])
+    return f"{listed} and {len(words) - MOST_NAMES:,} more" if len(words) > MOST_NAMES else listed
 
 
 def kind_of(value: Any) -> str:

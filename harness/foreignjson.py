@@ -1,7 +1,7 @@
 """JSON that strangers wrote, read within limits: of its length, and of how deep it is nested.
 
 What leaves here can be walked by recursion, encoded as UTF-8 and kept as JSON by every database. What
-it must say is for whoever asked; words for people are made by the doors (`conversations.givenjson`).
+it must say is for whoever asked; words for people are made by the doors (`wire.givenjson`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from harness.agentconfig import Features
@@ -61,7 +62,7 @@ BACKGROUND_TURNS = 10
 """Turns that ended background commands may begin before a person speaks again; further ends wait for
 the next turn, so that an agent whose commands wake it cannot go on for ever."""
 MAX_CONTINUATIONS = 3
-"""How often a reply that hit its output limit is continued (seed OA's number)."""
+"""How often a reply that hit its output limit is continued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,17 @@ class OpenCall:
     """It was under way when its process ended, and a person is asked what now."""
     terms: AskTerms | None = None
     """On which a person is asked, as far as that is stored."""
+    handed_out: bool = False
+    """A worker of the environment has it, or is to have it: only its answer is awaited, and nothing
+    here carries it out."""
     proposed: dict[str, Any] | None = None
     """What an answer that counts no more had put in place of the model's input: asked anew, the
     question is about this."""
+
+    @property
+    def begun(self) -> bool:
+        """It runs, or a worker has it; or its process ended and nobody has found out yet."""
+        return self.handed_out or self.started_effect is not None
 
     @property
     def edited(self) -> bool:
@@ -173,8 +182,18 @@ class History:
         """What brought untrusted content in since a person last spoke; empty: nothing did."""
         self.ever_tainted_by = ""
         """The same since the conversation began."""
+        self._tainted_at = 0
+        """The place in the log at which the first such content came in."""
+        self._unread = ""
+        """What brought untrusted content in that no reply to the dialogue has heeded yet."""
+        self._being_read = ""
+        """The same of what the request that is under way carries."""
+        self._read = (0, "")
+        """The place in the log at which such content was last read, and what had brought it."""
         self._rested_at = 0.0
         self._pending: dict[str, Entry] = {}
+        self._said: dict[str, int] = {}
+        """The place in the log at which each of them that is a person's got its words."""
         self._wakes: dict[str, Entry] = {}
         self._foreign_wakes: dict[tuple[str, str], str] = {}
         """Reason and note of wakes asked for with untrusted content in sight, and what had brought it."""
@@ -189,7 +208,6 @@ class History:
         """Asked for where no turn had begun: what it names holds for the next one."""
         self._context_at_input = 0
         self._calls: dict[str, OpenCall] = {}
-        self._handed_out: set[str] = set()
         self._purposes: dict[str, str] = {}
         for entry in entries:
             self.add(entry)
@@ -204,17 +222,12 @@ class History:
         """Calls without a result, in the order they were asked."""
         return list(self._calls.values())
 
-    def is_handed_out(self, call_uid: str) -> bool:
-        """Whether a worker of the environment has the call, or is to have it: only its answer is
-        awaited, and nothing here carries it out."""
-        return call_uid in self._handed_out
-
     def queued(self) -> list[Entry]:
         """Messages, due wakes and ends of background commands that may begin a turn and were not taken
         yet, in the order they will be.
 
         Messages first in, first out; only one posted right behind an interrupt goes first, because
-        that is what its sender interrupted for. Wakes come behind all messages, by priority (S-100).
+        that is what its sender interrupted for. Wakes come behind all messages, by priority.
         """
         waiting = list(self._pending.values())
         if self._jump in self._pending:
@@ -242,7 +255,7 @@ class History:
         return self._is_asked
 
     def _owes(self, call: OpenCall) -> bool:
-        decided = call.decision is not None and call.uid not in self._handed_out
+        decided = call.decision is not None and not call.handed_out
         return decided or call.started_effect is not None
 
     @property
@@ -285,7 +298,6 @@ class History:
 
     def _fold(self, entry: Entry) -> None:
         event = entry.event
-        self._fold_hand_out(event)
         if (call_id := answered_call(event)) is not None:
             call = self._calls.pop(call_id, None)
             self._fold_trust(call, event)
@@ -299,6 +311,8 @@ class History:
         match event:
             case UserMessage():
                 self._pending[entry.uid] = entry
+                if not event.by_agent:
+                    self._said[entry.uid] = len(self.entries)
                 self.held = False
                 if self._last and isinstance(self._last.event, UserInterrupt):
                     self._jump = entry.uid
@@ -310,6 +324,7 @@ class History:
                 self._fold_edit(event)
             case MessageWithdrawn():
                 self._pending.pop(event.event_id, None)
+                self._said.pop(event.event_id, None)
             case MessageSteered():
                 self._steered.add(event.event_id)
             case ContentSetAside():
@@ -341,12 +356,19 @@ class History:
                         idempotent=event.idempotent,
                         unknown=False,
                     )
+            case CallHandedOut():
+                call = self._calls.get(event.tool_use_id)
+                if call:
+                    self._calls[call.uid] = replace(call, handed_out=True)
             case OutcomeUnknown():
                 call = self._calls.get(event.tool_use_id)
                 if call:
-                    # Whatever allowed the first attempt does not allow a second one.
+                    # Whatever allowed the first attempt does not allow a second one, wherever it was.
                     again = call.asked_anew(None)
-                    self._calls[call.uid] = replace(again, started_effect=None, unknown=True)
+                    self._calls[call.uid] = replace(
+                        again, started_effect=None, handed_out=False, unknown=True
+                    )
+                self._waits_for_people = False
             case ApprovalRequested():
                 call = self._calls.get(event.tool_use_id)
                 if call:
@@ -356,6 +378,8 @@ class History:
                 self._purposes[entry.uid] = event.purpose
                 if event.purpose == "main":
                     self.turn.steps += 1
+                    self._being_read = self._being_read or self._unread
+                    self._unread = ""
             case SpanModelRequestEnd():
                 self._fold_request_end(event)
             case AgentMessage():
@@ -363,6 +387,7 @@ class History:
             case AgentThreadContextCompacted():
                 self.turn.compactions += 1
                 self.context_tokens = 0
+                self._fold_summary(event)
             case SessionStatusRunning():
                 if self._rested_at and self.turn.open:
                     self.turn.waited += entry.at - self._rested_at
@@ -387,24 +412,37 @@ class History:
             case _:
                 pass
 
-    def _fold_hand_out(self, event: Event) -> None:
-        match event:
-            case CallHandedOut():
-                self._handed_out.add(event.tool_use_id)
-            case OutcomeUnknown():
-                # The worker that had it is gone; whoever gets it next is to be allowed anew.
-                self._handed_out.discard(event.tool_use_id)
-                self._waits_for_people = False
-            case _:
-                pass
-
     def _fold_trust(self, call: OpenCall | None, event: Event) -> None:
         if source := _untrusted_in_answer(event, call.use.name if call else "a tool's answer"):
             self._taint(source)
 
     def _taint(self, source: str) -> None:
         self.tainted_by = self.tainted_by or source
-        self.ever_tainted_by = self.ever_tainted_by or source
+        if not self.ever_tainted_by:
+            self.ever_tainted_by, self._tainted_at = source, len(self.entries)
+        self._unread = self._unread or source
+
+    def _fold_summary(self, event: AgentThreadContextCompacted) -> None:
+        """What stands for words of others may say anything, and no person has seen it."""
+        if not self.ever_tainted_by or event.fallback:
+            return
+        own = islice(self.entries, self._tainted_at - 1)
+        if all(entry.uid != event.through for entry in own):
+            self._taint(f"{self.ever_tainted_by}, by way of a summary")
+
+    def _hear_a_person(self, said_at: int) -> None:
+        """Her word is about what the agent had read by then, and about nothing that came later."""
+        if self._read[0] <= said_at:
+            self._read = (0, "")
+        self.tainted_by = self._read[1] or self._being_read or self._unread
+
+    def _fold_reading(self, *, is_read: bool) -> None:
+        """A request of the dialogue has ended."""
+        if is_read and self._being_read:
+            self._read = (len(self.entries), self._being_read)
+        elif not is_read:
+            self._unread = self._being_read or self._unread
+        self._being_read = ""
 
     def _fold_input(self, uid: str, event: InputTaken) -> None:
         woken = False
@@ -419,8 +457,9 @@ class History:
                     woken = True
                     spoken.append(waker)
         # What was taken together is read together: a person's word does not make the rest hers.
-        if any(map(_is_a_persons, spoken)):
-            self.tainted_by = ""
+        said = [self._said.pop(each.uid) for each in spoken if each.uid in self._said]
+        if said:
+            self._hear_a_person(max(said))
         for source in filter(None, map(self._untrusted_in, spoken)):
             self._taint(source)
         brought = [sent for each in spoken if (sent := _sent_along(each)) is not None]
@@ -449,6 +488,8 @@ class History:
         if waiting is not None and isinstance(waiting.event, UserMessage):
             said = waiting.event.model_copy(update={"content": event.content})
             self._pending[event.event_id] = replace(waiting, event=said)
+            if event.event_id in self._said:
+                self._said[event.event_id] = len(self.entries)
 
     def _fold_retry(self, uid: str, event: RetryRequested) -> None:
         if event.from_start and not self.turn.open:
@@ -479,6 +520,7 @@ class History:
         self.usage += usage
         if self._purposes.pop(event.model_request_start_id, "main") != "main":
             return
+        self._fold_reading(is_read=not event.is_error and event.end != "interrupted")
         if event.is_error:
             self.turn.steps = max(0, self.turn.steps - 1)  # it brought the work no further
             return
@@ -530,10 +572,6 @@ def _terms_of(use: ToolUse) -> AskTerms | None:
     return use.terms or (AskTerms() if asks else None)
 
 
-def _is_a_persons(message: Entry) -> bool:
-    return isinstance(message.event, UserMessage) and not message.event.by_agent
-
-
 def _sent_along(input_: Entry) -> FrontEnd | None:
     return input_.event.front_end if isinstance(input_.event, UserMessage) else None
 
@@ -543,7 +581,7 @@ def _untrusted_in(input_: Entry) -> str:
     match input_.event:
         case UserMessage(untrusted_by=source) if source:
             return source
-        case UserMessage(front_end=FrontEnd(told=told)) if told:
+        case UserMessage(front_end=FrontEnd(notes=notes)) if notes:
             return FRONT_END_WORDS
         case UserMessage(content=content) if kind := foreign_kind(content):
             return f"an uploaded {kind}"
@@ -560,6 +598,8 @@ def _untrusted_in_answer(event: Event, tool: str) -> str:
             return tool
         case UserCustomToolResult() | UserToolResult() if event.untrusted:
             return tool
+        case UserCustomToolResult(front_end=FrontEnd(notes=notes)) if notes:
+            return FRONT_END_WORDS
         case AgentToolResult() if event.untrusted or event.untrusted_by:
             return event.untrusted_by or tool
         case UserCustomToolResult() | UserToolResult() | AgentToolResult():

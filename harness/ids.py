@@ -40,6 +40,6 @@ def new_conversation_id() -> str:
 
 def derived_conversation_id(*parts: str) -> str:
     """Always the same id for the same parts, and in practice no other's: 130 bits of their SHA-256."""
-    told = b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
-    number = int.from_bytes(hashlib.sha256(told).digest(), "big") >> 126
+    encoded = b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
+    number = int.from_bytes(hashlib.sha256(encoded).digest(), "big") >> 126
     return f"sesn_{_base32(number, 26)}"

@@ -19,9 +19,9 @@ from harness.content import Block
 from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
+from harness.hostnames import MeantBy
 from harness.messages import ToolSpec
 from harness.overflow import Keep
-from harness.patterns import MeantBy
 from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
 from harness.providers.contract import Provider
@@ -31,6 +31,9 @@ from harness.tools import Objection, Tool, ToolContext
 
 Admit = Callable[[tuple[Block, ...]], Awaitable[tuple[Block, ...]]]
 """The same blocks, with words in place of those that no model service could open."""
+
+INLINE = 10_000
+"""Characters of a call's input, times the rules that may speak of it, that are judged on the loop."""
 
 
 @dataclass(slots=True)
@@ -123,6 +126,18 @@ class Kit:
             return Judgement(Verdict.ALLOW)
         return judgement
 
+    async def judge_aside(self, name: str, history: History, **decision: Any) -> Judgement:
+        """`judge` on an event loop, which goes on meanwhile and before the next one: what is not done at
+        once is done in a thread."""
+        given = decision.get("arguments") or {}
+        rules = len(self.config.tools) + len(self.rules)
+        if _length_at_most(given, INLINE // max(rules, 1)):
+            judgement = self.judge(name, history, **decision)
+            await asyncio.sleep(0)
+            return judgement
+        found: Judgement = await self.offload(partial(self.judge, name, history, **decision))
+        return found
+
     async def refresh_rules(self) -> None:
         """A rule made or revoked since the run began counts for the calls that are still to run."""
         if self.read_rules is not None:
@@ -206,3 +221,20 @@ async def first_of_all(work: Sequence[asyncio.Task[Any]], signal: Signal) -> boo
         raise
     finally:
         everything.cancel()
+
+
+def _length_at_most(value: Any, most: int) -> bool:
+    """Whether so many characters hold it, without a look at more of it than that."""
+    held = [value]
+    while held and most >= 0:
+        each = held.pop()
+        match each:
+            case Mapping() | list() | tuple():
+                most -= len(each)
+                if most >= 0:
+                    held += [*each, *each.values()] if isinstance(each, Mapping) else each
+            case str():
+                most -= len(each)
+            case _:
+                most -= 1
+    return most >= 0

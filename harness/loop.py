@@ -51,7 +51,7 @@ from harness.transcript import Dialogue, Window
 logger = logging.getLogger(__name__)
 
 HINT_STEPS = 3
-"""While this many steps or fewer remain, the model is told to wrap up (S-22)."""
+"""While this many steps or fewer remain, the model is told to wrap up."""
 SUMMARY_TOKENS = 4_096
 """Output tokens of a compaction summary, unless the agent's own limit is lower."""
 COMPACTIONS = 3
@@ -161,7 +161,7 @@ class Loop:
         await self._calls.answer()
         waiting = self.history.unanswered()
         if waiting and not self.history.interrupt and not any(map(self._is_decided, waiting)):
-            handed = all(self.history.is_handed_out(call.uid) for call in waiting)
+            handed = all(call.handed_out for call in waiting)
             reason = RequiresAction(event_ids=tuple(call.uid for call in waiting))
             # Not over a word of hers that came meanwhile.
             await self._append_if_unchanged(
@@ -170,7 +170,7 @@ class Loop:
 
     def _is_decided(self, call: OpenCall) -> bool:
         """A person has answered, and nobody has acted on it yet."""
-        return call.decision is not None and not self.history.is_handed_out(call.uid)
+        return call.decision is not None and not call.handed_out
 
     async def _stop(self) -> None:
         """A person interrupted: what is open is answered as stopped and the turn ends, exactly once."""
@@ -296,7 +296,7 @@ class Loop:
         """Put a summary in the place of the older part, where there is anything to cut.
 
         False when the turn does not go on now: the summariser was put off, or a limit was reached.
-        When it fails for good, the older part is dropped with a note (S-36).
+        When it fails for good, the older part is dropped with a note.
         """
         texts = self.kit.texts
         cut = find_cut(self.history.entries, texts)
@@ -374,7 +374,7 @@ class Loop:
         await self._rest(RetriesExhausted(), details=details, first=[SessionError(error=body)])
 
     def _may_try_again(self, replied: Replied) -> bool:
-        """A reply that had begun is never asked for again by itself (S-28)."""
+        """A reply that had begun is never asked for again by itself."""
         passing = isinstance(replied.error, ProviderError) and replied.error.retryable
         left = self.history.turn.failures < self.kit.config.limits.retries
         return passing and left and not replied.begun

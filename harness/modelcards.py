@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.content import Block, Image, Text
+
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 LADDER: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
@@ -32,6 +34,12 @@ class ModelCard:
     """Whether temperature and top_p are taken together, one at a time, or refused."""
     output_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What chat completions call the output limit."""
+    sees: bool = True
+    """Whether pictures may be sent to it."""
+
+    def shown(self, block: Block) -> Block:
+        """The block as this model takes it: words in place of a picture that it cannot see."""
+        return UNSEEN if isinstance(block, Image) and not self.sees else block
 
     def effort(self, wanted: Effort) -> Effort | None:
         """The highest level the model takes that is not above `wanted`; None when it takes none."""
@@ -39,6 +47,8 @@ class ModelCard:
         taken = [level for level in allowed if level in self.efforts]
         return taken[-1] if taken else None
 
+
+UNSEEN = Text(text="[A picture, which this model cannot see.]")
 
 _M = 1_000_000
 _ALL = LADDER
@@ -66,13 +76,21 @@ CARDS: tuple[ModelCard, ...] = (
     ModelCard("claude-", 200_000, 64_000, sampling="none"),
     ModelCard("gpt-5", 400_000, 128_000, "", "omit", _THREE, "none", "max_completion_tokens"),
     ModelCard("gpt-4", 128_000, 16_384, output_field="max_completion_tokens"),
+    ModelCard("gpt-3.5", 16_385, 4_096, sees=False),
+    ModelCard("gpt-oss", 131_072, None, "", "omit", _THREE, sees=False),
     ModelCard("o1", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens"),
+    ModelCard(
+        "o3-mini", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens", sees=False
+    ),
     ModelCard("o3", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens"),
     ModelCard("o4", 200_000, 100_000, "", "omit", _THREE, "none", "max_completion_tokens"),
+    ModelCard("deepseek-chat", 128_000, sees=False),
+    ModelCard("deepseek-reasoner", 128_000, sees=False),
 )
 
 UNKNOWN = ModelCard("", 128_000)
-"""For every other name: nothing optional but sampling is sent, and no limit is assumed."""
+"""For every other name: nothing optional but sampling is sent, no limit is assumed, and no blindness: what
+a service refuses can be set aside."""
 
 
 def card_for(model: str) -> ModelCard:

@@ -62,10 +62,10 @@ def faults_of(
     errors = problem.errors(include_url=False)[:MOST_READ]
     walk = _Walk(schema, data)
     found = [_Found(error, *walk.follow(error["loc"])) for error in errors]
-    told: dict[tuple[str, str], Fault] = {}
-    for fault in _told(found, walk):
-        told.setdefault((fault.field, fault.code), fault)
-    return sorted(told.values(), key=lambda fault: fault.code != "unknown_field")
+    by_place: dict[tuple[str, str], Fault] = {}
+    for fault in _faults_in(found, walk):
+        by_place.setdefault((fault.field, fault.code), fault)
+    return sorted(by_place.values(), key=lambda fault: fault.code != "unknown_field")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _item(value: Any, part: int | str) -> Any:
     return _ABSENT
 
 
-def _told(found: Sequence[_Found], walk: _Walk) -> Iterator[Fault]:
+def _faults_in(found: Sequence[_Found], walk: _Walk) -> Iterator[Fault]:
     for each in found:
         for union in each.unions:
             fitting = _fitting(union, walk)

@@ -10,26 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 from posixpath import normpath
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.commands import Match, occurs, surely_begins
 from harness.commandwords import prefix_words
+from harness.hostnames import LONGEST_ADDRESS, MeantBy, as_written, ascii_name, split_address
+from harness.normalizing import normalized
 from harness.pathglobs import LONGEST_PATH, fits
 
-MeantBy = Callable[[str], Collection[str]]
-"""Every host that one in its plain form may come to, itself among them."""
-
-
-def as_written(host: str) -> Collection[str]:
-    """`MeantBy` where nobody reads one address out of another."""
-    return (host,)
+MOST_TEXTS = 200
+MOST_CHARACTERS = 20_000
+"""Of a list of texts that is read, together."""
 
 
 class When(BaseModel):
@@ -112,22 +109,34 @@ class When(BaseModel):
             return Match.NO
         value = arguments[self.argument]
         if self.equals is not None:
-            same = _canonical(value) == _canonical(self.equals)
+            alike = type(value) is type(self.equals)
+            same = alike and _canonical(value) == _canonical(self.equals)
             return Match.YES if same else Match.NO
         if isinstance(value, str):
             return self._match_text(value, whole, meant_by)
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            found = [self._match_text(item, whole, meant_by) for item in value]
-            if whole:
-                sure = bool(found) and all(one is Match.YES for one in found)
-                return Match.YES if sure else Match.NO
-            return max(found, default=Match.NO)
+            return self._match_texts(value, whole, meant_by)
         return Match.NO if whole else Match.MAYBE
+
+    def _match_texts(self, texts: list[str], whole: bool, meant_by: MeantBy) -> Match:
+        """Of a long list only the beginning is read; the rest may be anything."""
+        read, best = 0, Match.NO
+        for place, text in enumerate(texts):
+            read += len(text)
+            if place >= MOST_TEXTS or (place and read > MOST_CHARACTERS):
+                return Match.NO if whole else Match.MAYBE
+            found = self._match_text(text, whole, meant_by)
+            if whole and found is not Match.YES:
+                return Match.NO
+            if found is Match.YES and not whole:
+                return Match.YES
+            best = max(best, found)
+        return best
 
     def _match_text(self, value: str, whole: bool, meant_by: MeantBy) -> Match:
         if self.prefix is not None:
             if not whole:
-                return occurs(value, self.prefix_words)
+                return occurs(value, self.prefix_words, meant_by)
             return Match.YES if surely_begins(value, self.prefix_words) else Match.NO
         if self.path is not None:
             return _in_path(value, self.path, whole=whole)
@@ -153,7 +162,10 @@ def _in_path(value: str, glob: str, *, whole: bool) -> Match:
     """An allowing rule wants every reading of the path to lie inside; the others heed each."""
     if len(value) > LONGEST_PATH:
         return Match.NO if whole else Match.MAYBE
-    readings = _readings(value)
+    try:
+        readings = _readings(value)
+    except ValueError:  # no name that anybody gave a file
+        return Match.NO if whole else Match.MAYBE
     if max(map(len, readings)) > LONGEST_PATH:
         return Match.NO if whole else Match.MAYBE
     if whole:
@@ -167,8 +179,9 @@ def _in_path(value: str, glob: str, *, whole: bool) -> Match:
 
 def _readings(value: str) -> list[str]:
     """The path in its plainest form and, behind it, what a careless reader might make of it: backslashes
-    as separators, escapes of addresses undone, compatible characters exchanged."""
-    forms = [value, value.replace("\\", "/"), unquote(value), unicodedata.normalize("NFKC", value)]
+    as separators, escapes of addresses undone, compatible characters exchanged. Raises ValueError for one
+    that nobody could put into a normal form."""
+    forms = [value, value.replace("\\", "/"), unquote(value), normalized("NFKC", value)]
     if value.lower().startswith("file:"):
         forms.append("/" + unquote(value[len("file:") :]).lstrip("/"))
     return list(dict.fromkeys(map(_plainest, forms)))
@@ -190,7 +203,10 @@ def _is_in(path: str, glob: str) -> bool:
 
 
 def _may_be_in(path: str, glob: str) -> Match:
-    path, wanted = _one_spelling(path), _one_spelling(glob)
+    try:
+        path, wanted = _one_spelling(path), _one_spelling(glob)
+    except ValueError:
+        return Match.MAYBE
     if len(path) > LONGEST_PATH:
         return Match.MAYBE
     if fits(path, wanted, loose=True):
@@ -202,7 +218,7 @@ def _may_be_in(path: str, glob: str) -> Match:
 
 def _one_spelling(text: str) -> str:
     """One form for all that some file system takes for one name: composed or not, of either case."""
-    return unicodedata.normalize("NFC", text).casefold()
+    return normalized("NFC", text).casefold()
 
 
 def _leads_to(path: str, glob: str) -> bool:
@@ -218,19 +234,19 @@ _HOST_PATTERN = re.compile(r"(?:\*\.)?[^\s*/:@?#\\]+|\[?[0-9a-f:]+\]?")
 
 def _host_of(value: str) -> str | None:
     """The host an address names, in lower case and ASCII; None where readers could disagree."""
-    if any(ord(sign) <= 32 or sign in "\\\x7f" for sign in value):
+    if len(value) > LONGEST_ADDRESS or any(ord(sign) <= 32 or sign in "\\\x7f" for sign in value):
         return None
     if "://" not in value and _SCHEME.match(value):
         return None  # some readers need no slashes
     try:
-        parts = urlsplit(value if "://" in value else f"//{value}")
+        parts = split_address(value if "://" in value else f"//{value}")
         host = parts.hostname
         if not host or parts.username is not None or parts.password is not None:
             return None
         if parts.port == 0:  # reading it raises for a port that is none
             return None
         return _plain_name(host)
-    except (ValueError, UnicodeError):
+    except ValueError:
         return None
 
 
@@ -240,10 +256,10 @@ def _plain_name(host: str) -> str | None:
     if ":" in host:
         return str(IPv6Address(host))
     if not host.isascii():
-        plain = unicodedata.normalize("NFKC", host).casefold()
+        plain = normalized("NFKC", host).casefold()
         if plain != host or _DISAGREED.search(host):
             return None
-        host = host.encode("idna").decode()
+        host = ascii_name(host)
     name = host.removesuffix(".").lower()
     if not _HOST_NAME.fullmatch(name):
         return None

@@ -15,8 +15,10 @@ from typing import Any
 
 from harness.agentconfig import AskOptions, Features, ToolRule
 from harness.commands import Match, vouches
+from harness.dangers import graded
 from harness.events import UserToolConfirmation
-from harness.patterns import MeantBy, as_written, input_hash
+from harness.hostnames import MeantBy, as_written
+from harness.patterns import input_hash
 from harness.rules import (
     CONDITIONS,
     AskTerms,
@@ -139,7 +141,7 @@ class Policy:
         unknown: bool = False,
         asked: AskTerms | None = None,
     ) -> Judgement:
-        """Deny wins, then asking; a person's answer settles only what asks (S-34, S-74, S-81).
+        """Deny wins, then asking; a person's answer settles only what asks.
 
         `asked` are the terms of the question that was put about this call, which `decision` answers.
         Where more is demanded by now, the answer does not do and the verdict is to ask anew. Where
@@ -156,7 +158,9 @@ class Policy:
         asks += self._asks(tool, state, given)
         grants = [held for held in self._allowing(tool.name, given) if _holds(held.grant, state)]
         open_asks = [ask for ask in asks if not any(_settles(held.grant, ask) for held in grants)]
-        question = _question(tool, state, open_asks, unknown=unknown) if open_asks else None
+        question = None
+        if open_asks:
+            question = _question(tool, state, open_asks, given, unknown=unknown)
         if decision is not None:
             return _answered(decision, given, question, asked)
         if question is not None:
@@ -251,7 +255,7 @@ class Policy:
         return False
 
     def _asks_for_what_it_reaches(self, tool: Tool, *, apart: bool) -> Iterator[_Ask]:
-        """A tool that does whatever it is told opens no way around a rule on another one (S-79).
+        """A tool that does whatever it is told opens no way around a rule on another one.
         `apart`: the agent's own rules say what it may do by itself; those of other levels hold."""
         for held in self._ordered:
             if apart and held.level is Level.AGENT:
@@ -365,7 +369,14 @@ def _demanded_beyond(
     return [name for name in CONDITIONS if name in missing]
 
 
-def _question(tool: Tool, state: Situation, asks: Sequence[_Ask], *, unknown: bool) -> Judgement:
+def _question(
+    tool: Tool,
+    state: Situation,
+    asks: Sequence[_Ask],
+    given: Mapping[str, Any],
+    *,
+    unknown: bool,
+) -> Judgement:
     """All that asks as one question: the sum of the conditions, the shortest wait."""
     first = min(asks, key=lambda ask: ask.level)
     expiries = [ask.options.expires_seconds for ask in asks if ask.options.expires_seconds]
@@ -375,7 +386,7 @@ def _question(tool: Tool, state: Situation, asks: Sequence[_Ask], *, unknown: bo
         effect=tool.effect.value,
         destructive=tool.destructive,
         tainted=bool(state.tainted_by),
-        risk=risk_of(tool, tainted=bool(state.tainted_by), unknown=unknown),
+        risk=risk_of(tool, given, tainted=bool(state.tainted_by), unknown=unknown),
         two_people=any(ask.options.two_people for ask in asks),
         reviewers_only=any(ask.options.reviewers_only for ask in asks),
         requester_may_not_decide=any(ask.options.requester_may_not_decide for ask in asks),
@@ -403,9 +414,15 @@ def _asked_first(asks: Sequence[_Ask]) -> str:
     return next((ask.options.ask_first for ask in by_level if ask.options.ask_first), "")
 
 
-def risk_of(tool: Tool, *, tainted: bool = False, unknown: bool = False) -> Risk:
-    """How much harm a wrong answer may do: reach, destruction and untrusted content add up."""
+def risk_of(
+    tool: Tool, given: Mapping[str, Any], *, tainted: bool = False, unknown: bool = False
+) -> Risk:
+    """How much harm a wrong answer may do: reach, destruction and untrusted content add up, and a
+    command is graded by its words."""
     if unknown:
         return "high"
-    points = int(tool.effect is Effect.OUTSIDE) + int(tool.destructive) + int(tainted)
-    return _RISKS[min(points, 2)]
+    points = int(tool.effect is Effect.OUTSIDE) + int(tool.destructive)
+    command = given.get("command")
+    if tool.general and isinstance(command, str):
+        points = _RISKS.index(graded(command).risk)
+    return _RISKS[min(points + int(tainted), 2)]

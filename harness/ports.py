@@ -1,6 +1,6 @@
 """What the loop needs from outside, as protocols: somewhere durable to write, somewhere live to say.
 
-`conversations.runner` implements them over tables and sockets; `harness.testing` in memory.
+`conversations.runner` implements them over tables and sockets; `tests.standins` in memory.
 """
 
 from __future__ import annotations

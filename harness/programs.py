@@ -81,6 +81,14 @@ STARTING: Mapping[str, tuple[str, ...]] = {
 """Options by which a program starts another, loads a library or sets a variable: their beginnings, since
 long options may be cut short and a short one may stand in a row with others."""
 
+_CHECKING = _words("b2sum cksum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum")
+NAMES_IN_A_FILE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("du", "sort", "wc"), ("--files0-from",)),
+    "find": ("-files0-from",),
+    **dict.fromkeys(_CHECKING, ("-c", "--check")),
+}
+"""Options by which a plain program takes names from a file or from what comes in: their beginnings."""
+
 GIT_OPTIONS = _words(
     "-p --paginate -P --no-pager --no-replace-objects --no-lazy-fetch --no-optional-locks "
     "--no-advice --bare --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs"

@@ -16,10 +16,10 @@ from harness.faults import Fault
 def refusal(found: Sequence[Fault], *, at: str = "") -> Invalid:
     """One error for all faults, at least one: the first is its message. `at`: where in the request the
     checked value stood."""
-    told = [each.under(at) for each in found[: faults.MOST_FAULTS]]
-    first = told[0]
+    shown = [each.under(at) for each in found[: faults.MOST_FAULTS]]
+    first = shown[0]
     kind = TooLarge if first.code == "too_long" else Invalid
-    return kind(first.rule, field=first.field, hint=first.remedy, faults=told)
+    return kind(first.rule, field=first.field, hint=first.remedy, faults=shown)
 
 
 def unknown_parameter(name: str, known: Sequence[str]) -> Invalid:

@@ -174,7 +174,7 @@ class Reply:
             case ThinkingDone():
                 await self._thinking_done(piece)
             case ToolCallDone():
-                self._call_done(piece)
+                await self._call_done(piece)
             case UsageSeen():
                 self._seen = piece.usage
             case Lull():
@@ -233,9 +233,9 @@ class Reply:
         self._trace.append({"type": "thinking", "thinking": piece.text})
         self.kit.live.end(held.block)
 
-    def _call_done(self, piece: ToolCallDone) -> None:
+    async def _call_done(self, piece: ToolCallDone) -> None:
         self._count(len(str(piece.input)) + len(piece.name))
-        judgement = self.kit.judge(piece.name, self.history, arguments=piece.input)
+        judgement = await self.kit.judge_aside(piece.name, self.history, arguments=piece.input)
         tool = self.kit.tools_in(self.history).get(piece.name)
         event: AgentToolUse | AgentCustomToolUse
         if tool is not None and tool.external and judgement.verdict is not Verdict.DENY:

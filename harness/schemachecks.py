@@ -159,9 +159,9 @@ def _additional_properties(
         for name in extras:
             yield from validator.descend(instance[name], held, path=name)
     elif held is False and extras:
-        told = ", ".join(repr(name) for name in sorted(extras)[:20])
+        names = ", ".join(repr(name) for name in sorted(extras)[:20])
         verb = "was" if len(extras) == 1 else "were"
-        yield ValidationError(f"Additional properties are not allowed ({told} {verb} unexpected)")
+        yield ValidationError(f"Additional properties are not allowed ({names} {verb} unexpected)")
 
 
 def _multiple_of(_v: Any, factor: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:

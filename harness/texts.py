@@ -60,6 +60,9 @@ class Texts:
     )
     """Stands behind the words of a turn that is done again from its start."""
 
+    uploaded: str = "(Uploaded with this message, into the workspace: {files}.)"
+    """Tells of the files that came with a message. `{files}` is filled in."""
+
     woken: str = "(You asked to be woken now. Your reason: {reason})"
     """Stands for a wake that came due. `{reason}` is filled in."""
 

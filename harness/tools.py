@@ -132,7 +132,7 @@ class Tool:
     """Every call waits for a person, whatever the rules say."""
     general: bool = False
     """It does whatever it is told (a shell): where a rule asks before or denies another tool that
-    reaches no further, its calls ask as well (S-79)."""
+    reaches no further, its calls ask as well."""
     in_order: bool = False
     """Calls of one step wait for each other, because each builds on what the one before left in the
     log. Those that change the workspace always do."""
@@ -211,7 +211,7 @@ def _require_fit(tool: Tool, arguments: Mapping[str, Any], steps: int) -> None:
 async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> Outcome:
     """Check, run and contain one call. Raises nothing but cancellation.
 
-    Whatever a handler raises becomes an error the model can read (S-33). A plain handler that
+    Whatever a handler raises becomes an error the model can read. A plain handler that
     outlives its timeout keeps its thread until it returns; its result is thrown away.
     """
     clock = asyncio.timeout(tool.timeout)

@@ -1,6 +1,6 @@
 """From the log to the messages of a prompt: a pure function, stable from step to step.
 
-Keeps calls and answers paired whatever the log lacks (S-29), puts a summary in the place of what was
+Keeps calls and answers paired whatever the log lacks, puts a summary in the place of what was
 compacted, and shortens old tool results in rare batches so that cached prefixes stay valid. The
 system prompt and the tools are the loop's part; a provider's dialect is the provider's.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from harness.content import Block, Text, as_blocks, text_of
+from harness.content import Block, Text, UploadedFile, as_blocks, text_of
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -131,7 +131,7 @@ class Dialogue:
         self._learn(news)
         if self._answers.shortened > shortened:
             return False
-        self._tell(news)
+        self._add(news)
         return True
 
     def _begin_anew(self, entries: Sequence[Entry]) -> None:
@@ -141,12 +141,13 @@ class Dialogue:
         start, opening = _opening(entries, self._texts)
         for block in opening:
             self._builder.add("user", block)
-        self._tell(entries[start:])
+        self._add(entries[start:])
 
     def _forget(self) -> None:
         self._builder = _Builder()
         self._answers = _Answers(self._window)
         self._posted: dict[str, tuple[Block, ...]] = {}
+        self._files: dict[str, tuple[Block, ...]] = {}
         self._sources: dict[str, SpanModelRequestStart] = {}
         self._stopped = False
         self._aside: set[str] = set()
@@ -174,7 +175,7 @@ class Dialogue:
 
     def _learn(self, entries: Sequence[Entry]) -> None:
         """What is said, asked and answered, for telling it in its place."""
-        self._posted |= _inputs(entries, self._texts)
+        self._posted |= _inputs(entries, self._texts, self._files)
         for entry in entries:
             if isinstance(entry.event, SpanModelRequestStart):
                 self._sources[entry.uid] = entry.event
@@ -182,7 +183,7 @@ class Dialogue:
                 self._aside.add(entry.event.event_id)
             self._answers.add(entry)
 
-    def _tell(self, entries: Sequence[Entry]) -> None:
+    def _add(self, entries: Sequence[Entry]) -> None:
         builder, answers, texts = self._builder, self._answers.known, self._texts
         for entry in entries:
             event = entry.event
@@ -343,17 +344,21 @@ def _opening(entries: Sequence[Entry], texts: Texts) -> tuple[int, tuple[Block, 
     return cut + 1, tuple(blocks)
 
 
-def _inputs(entries: Sequence[Entry], texts: Texts) -> dict[str, tuple[Block, ...]]:
-    """What each message and wake says, as it was last edited."""
+def _inputs(
+    entries: Sequence[Entry], texts: Texts, files: dict[str, tuple[Block, ...]]
+) -> dict[str, tuple[Block, ...]]:
+    """What each message and wake says, as it was last edited. `files` is what is told of those that came
+    with messages, of earlier entries too: an edit is one of words and leaves them."""
     said: dict[str, tuple[Block, ...]] = {}
     for entry in entries:
         match entry.event:
             case UserMessage(content=content, front_end=front_end):
-                said[entry.uid] = (*content, *documents_of(front_end))
+                files[entry.uid] = _note_of_files(entry.event.files, texts)
+                said[entry.uid] = (*content, *files[entry.uid], *documents_of(front_end))
             case MessageEdited(event_id=uid, content=content):
-                said[uid] = content
+                said[uid] = (*content, *files.get(uid, ()))
             case BackgroundFinished() as end:
-                said[entry.uid] = as_blocks(_told_of_end(end, texts))
+                said[entry.uid] = as_blocks(_note_of_end(end, texts))
             case WakeDue(reason=reason, note=note):
                 said[entry.uid] = as_blocks(
                     "\n".join(line for line in (texts.woken.format(reason=reason), note) if line)
@@ -363,15 +368,22 @@ def _inputs(entries: Sequence[Entry], texts: Texts) -> dict[str, tuple[Block, ..
     return said
 
 
-def _told_of_end(end: BackgroundFinished, texts: Texts) -> str:
+def _note_of_files(files: Sequence[UploadedFile], texts: Texts) -> tuple[Block, ...]:
+    if not files:
+        return ()
+    named = ", ".join(f"{file.path} ({file.media_type}, {file.size:,} bytes)" for file in files)
+    return as_blocks(texts.uploaded.format(files=named))
+
+
+def _note_of_end(end: BackgroundFinished, texts: Texts) -> str:
     code = "" if end.exit_code is None else f", exit code {end.exit_code}"
-    told = texts.background_finished.format(
+    note = texts.background_finished.format(
         id=end.background_id,
         command=end.command,
         state=f"{end.state}{code}, {end.seconds:.1f} s",
         output=end.output_path,
     )
-    return "\n".join(part for part in (told, end.detail, end.tail) if part)
+    return "\n".join(part for part in (note, end.detail, end.tail) if part)
 
 
 def _words_of_last_input(entries: Sequence[Entry], texts: Texts) -> list[Block]:
@@ -379,12 +391,12 @@ def _words_of_last_input(entries: Sequence[Entry], texts: Texts) -> list[Block]:
         (e.event for e in reversed(entries) if isinstance(e.event, InputTaken)),
         InputTaken(event_ids=()),
     )
-    said = _inputs(entries, texts)
+    said = _inputs(entries, texts, {})
     return [block for uid in taken.event_ids for block in said.get(uid, ())]
 
 
 class _Answers:
-    """The first result of each call, old and long ones shortened (S-35)."""
+    """The first result of each call, old and long ones shortened."""
 
     def __init__(self, window: Window) -> None:
         self.known: dict[str, ToolAnswer] = {}
@@ -399,7 +411,7 @@ class _Answers:
         if isinstance(event, ToolUse):
             self._names[entry.uid] = event.name
         elif isinstance(event, SpanModelRequestEnd) and not event.is_error:
-            self._heed_size(event.model_usage)
+            self._follow_size(event.model_usage)
         elif isinstance(event, ToolResult):
             call_id = answered_call(event)
             if call_id and call_id not in self.known:
@@ -409,7 +421,7 @@ class _Answers:
                 self.known[call_id] = ToolAnswer(call_id, content, event.is_error)
                 self._order.append(call_id)
 
-    def _heed_size(self, usage: ModelUsage) -> None:
+    def _follow_size(self, usage: ModelUsage) -> None:
         """Of a prompt that was sent: when it is a large one, whole batches are to be shortened."""
         prompt = (
             usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens

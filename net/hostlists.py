@@ -40,6 +40,14 @@ class Entry:
             raise ValueError(f"“{written}” is no name, address or network")
         return cls(host, None, port)
 
+    def spells(self, host: str) -> bool:
+        """Whether it names this very host (in lower case): the name, or the one address that it is. What
+        else leads to the same machine does not count."""
+        if self.network is None:
+            return self.host == host
+        address = parse_address(host)
+        return address is not None and self.network == ip_network(reached(address))
+
     def covers(self, host: str, address: Address | None, port: int) -> bool:
         if self.port not in (None, port):
             return False
@@ -62,8 +70,9 @@ def entries_with_ports(written: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(entry for entry in parse_entries(written) if entry.port is not None)
 
 
-def faults_of(written: Iterable[str]) -> Iterator[str]:
-    """What is wrong with entries that are to name their ports, each in a sentence."""
+def faults_of(written: Iterable[str], *, networks: bool = True) -> Iterator[str]:
+    """What is wrong with entries that are to name their ports, each in a sentence; without `networks`
+    also that one is no single host."""
     for one in written:
         try:
             entry = Entry.parse(one)
@@ -72,6 +81,8 @@ def faults_of(written: Iterable[str]) -> Iterator[str]:
             continue
         if entry.port is None:
             yield f"“{one}” names no port: everything on that host would be within reach."
+        elif not networks and entry.network is not None and entry.network.num_addresses > 1:
+            yield f"“{one}” is a network: each of its hosts is to be named by itself."
 
 
 def is_listed(host: str, address: Address | None, port: int, entries: Iterable[Entry]) -> bool:

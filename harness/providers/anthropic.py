@@ -61,6 +61,8 @@ _LOG = logging.getLogger(__name__)
 TRICKLE = 16
 """Deltas that come at once are no trickle if they are more than these: waiting would save nothing."""
 _LULL = Lull()
+_ADDRESS = "https://api.anthropic.com"
+"""Said to the SDK, which would go by a variable of this process otherwise: with anybody's key."""
 _CONNECT_SECONDS = 10.0
 _DRAIN_SECONDS = 1.0
 """How long the end of a finished response is awaited, so that its connection can be used again."""
@@ -94,7 +96,7 @@ class Anthropic:
                 deltas = 0
                 for event in _events(data, chunk):
                     if event.get("type") == "error":
-                        failure = self._told(event, request.model)
+                        failure = self._failure_in(event, request.model)
                         break
                     for piece in reply.pieces(event):
                         begun = begun or not isinstance(piece, UsageSeen)
@@ -145,13 +147,15 @@ class Anthropic:
             self._client = AsyncAnthropic(
                 http_client=http_client,
                 api_key=self._config.api_key,
-                base_url=self._config.base_url or None,
+                base_url=self._config.base_url or _ADDRESS,
                 timeout=timeout,
                 max_retries=0,
                 default_headers=dict(self._config.headers),
                 # Spans and trace headers are the site's business: no id of ours leaves unasked.
                 open_telemetry={"traces": False, "propagation": False},
             )
+            # Nor do headers of ANTHROPIC_CUSTOM_HEADERS, to wherever a person's key leads.
+            self._client._custom_headers = dict(self._config.headers)  # noqa: SLF001
         return self._client
 
     def _failure(self, error: Exception, model: str, *, opened: bool) -> ProviderError | None:
@@ -172,15 +176,15 @@ class Anthropic:
                 return failures.disconnected(error, opened=opened)
         return None
 
-    def _told(self, event: Event, model: str) -> ProviderError:
+    def _failure_in(self, event: Event, model: str) -> ProviderError:
         """The failure that an event in the middle of a stream tells of."""
         error = event.get("error")
-        told = error if isinstance(error, dict) else {}
-        message = str(told.get("message") or "The service reported an error.")
+        details = error if isinstance(error, dict) else {}
+        message = str(details.get("message") or "The service reported an error.")
         report = Report(
             message=failures.without_secret(message, self._config.api_key),
-            kind=str(told.get("type") or ""),
-            code=str(told.get("code") or ""),
+            kind=str(details.get("type") or ""),
+            code=str(details.get("code") or ""),
         )
         return failures.failure_of(report, model=model)
 

@@ -146,9 +146,9 @@ def _block(part: Part, model: str, provider: str) -> Json | None:
         case ToolCall():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": dict(part.input)}
         case ToolAnswer():
-            return _answer(part)
+            return _answer(part, card_for(model))
         case _:
-            return _content(part)
+            return _content(card_for(model).shown(part))
 
 
 def _thinking(part: Thinking) -> Json | None:
@@ -159,8 +159,8 @@ def _thinking(part: Thinking) -> Json | None:
     return None
 
 
-def _answer(part: ToolAnswer) -> Json:
-    content = [block for piece in part.content if (block := _content(piece))]
+def _answer(part: ToolAnswer, card: ModelCard) -> Json:
+    content = [block for piece in part.content if (block := _content(card.shown(piece)))]
     answer: Json = {"type": "tool_result", "tool_use_id": part.call_id}
     answer["content"] = content or [{"type": "text", "text": "(no output)"}]
     if part.is_error:

@@ -1,6 +1,6 @@
 """The contract between the loop and code that speaks to a model service.
 
-Every provider passes `harness.testing.provider_contract`. Retrying is not a provider's business:
+Every provider passes `tests.standins.provider_contract`. Retrying is not a provider's business:
 the loop puts a failed request off and asks again (`harness.loop`).
 """
 

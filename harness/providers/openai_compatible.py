@@ -115,6 +115,9 @@ class OpenAICompatible:
                 max_retries=0,
                 default_headers=dict(self._config.headers),
             )
+            # What the SDK reads of this process's environment goes nowhere a person's key leads.
+            self._client.organization = self._client.project = None
+            self._client._custom_headers = dict(self._config.headers)  # noqa: SLF001
         return self._client
 
     def _chunk(self, data: str, model: str) -> Mapping[str, Any]:

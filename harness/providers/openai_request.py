@@ -19,7 +19,7 @@ from harness.content import (
 )
 from harness.errors import BadRequest
 from harness.messages import Message, ModelRequest, ToolAnswer, ToolCall
-from harness.modelcards import card_for
+from harness.modelcards import ModelCard, card_for
 
 Json = dict[str, Any]
 
@@ -62,13 +62,14 @@ def request_body(request: ModelRequest) -> Json:
 
 def _messages(request: ModelRequest) -> list[Json]:
     messages: list[Json] = []
+    card = card_for(request.model)
     if request.system.strip():
         messages.append({"role": "system", "content": request.system})
     for message in request.messages:
         if message.role == "assistant":
             messages.append(_assistant(message))
         else:
-            messages.extend(_user(message))
+            messages.extend(_user(message, card))
     return messages
 
 
@@ -91,7 +92,7 @@ def _assistant(message: Message) -> Json:
     return {"role": "assistant", "content": text or "(no content)"}
 
 
-def _user(message: Message) -> list[Json]:
+def _user(message: Message, card: ModelCard) -> list[Json]:
     """First a `tool` message per answer, then what the user said.
 
     A `tool` message holds only text, so the pictures of answers follow in the user's message.
@@ -100,7 +101,8 @@ def _user(message: Message) -> list[Json]:
     content: list[Json] = []
     for part in message.parts:
         if isinstance(part, ToolAnswer):
-            pieces = [_content(block) for block in part.content if _says_something(block)]
+            blocks = [card.shown(block) for block in part.content if _says_something(block)]
+            pieces = [_content(block) for block in blocks]
             text = "\n\n".join(piece["text"] for piece in pieces if piece["type"] == "text")
             content.extend(piece for piece in pieces if piece["type"] != "text")
             answer = text or "(no output)"
@@ -108,7 +110,7 @@ def _user(message: Message) -> list[Json]:
                 answer = f"Error: {answer}"
             messages.append({"role": "tool", "tool_call_id": part.call_id, "content": answer})
         elif isinstance(part, Text | Image | Document) and _says_something(part):
-            content.append(_content(part))
+            content.append(_content(card.shown(part)))
     if content or not messages:
         messages.append({"role": "user", "content": _compact(content)})
     return messages

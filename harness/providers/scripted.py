@@ -2,7 +2,7 @@
 
     Scripted([reply(think("Look first."), call("read_file", path="a.py")), say("Done.")])
 
-The same scripts drive the loopback service in `harness.testing.messages_api`. Answering people who
+The same scripts drive the loopback service in `tests.standins.messages_api`. Answering people who
 have no key is done by `harness.providers.demo`.
 """
 

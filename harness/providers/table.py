@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """Everything needed to speak to one model service. Its repr shows neither key nor headers."""
+    """Everything needed to speak to one model service: nothing is taken from the process's environment.
+    Its repr shows neither key nor headers."""
 
     name: str
     api_key: str = field(default="", repr=False)
