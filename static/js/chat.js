@@ -1,6 +1,8 @@
 /* The chat page: one socket, one transcript, one composer. This file only connects them; drawing is
    the server's, and every decision too. */
 
+import { Approvals } from "./chat/approvals.js";
+import { Attachments } from "./attachments.js";
 import { Composer, newKey, recall, remember } from "./chat/composer.js";
 import { Connection } from "./chat/connection.js";
 import { Editing } from "./chat/editing.js";
@@ -18,7 +20,12 @@ const root = document.getElementById("conversation");
 const byId = (id) => document.getElementById(id);
 const store = `${storePrefix(document.body.dataset.user)}${root.dataset.uid}`;
 
-const transcript = new Transcript(byId("log"), byId("queue"));
+const transcript = new Transcript(byId("log"), byId("queue"), {
+  lost(unit) {
+    leftCard = unit;
+    return approvals.waiting.length > 0;
+  },
+});
 const status = new Status({
   root,
   connection: byId("connection"),
@@ -32,6 +39,17 @@ const scrolling = new Scrolling({
   jump: byId("jump"),
   loadOlder,
 });
+const approvals = new Approvals({
+  log: byId("log"),
+  panel: byId("panel-waiting"),
+  scroller: document.querySelector("[data-scroller]"),
+  moved: () => scrolling.moved(),
+  async older() {
+    if (root.dataset.hasOlder !== "true") return false;
+    await scrolling.older();
+    return true;
+  },
+});
 const connection = new Connection(root.dataset.socket, Number(root.dataset.seq), {
   frame: (frame) => takers[frame.type]?.(frame),
   state: lineState,
@@ -40,6 +58,14 @@ const composer = new Composer({
   form: byId("composer"),
   pending: byId("pending"),
   store,
+  files: (changed) =>
+    new Attachments({
+      form: byId("composer"),
+      target: byId("composer-text"),
+      zone: root,
+      query: () => new URLSearchParams({ conversation: root.dataset.uid }),
+      changed,
+    }),
   send: (frame) => connection.send(frame),
   mayStop: () => status.mayStop,
   declined: (problem) => status.alert(problem),
@@ -76,6 +102,8 @@ const commands = new Map();
 /* Folds of panels that a person opened or closed: panel and place → open. */
 const panelFolds = new Map();
 let filesTimer = 0;
+/* The unit in which a question had the focus until it was answered. */
+let leftCard = null;
 let stopWanted = false;
 let resyncing = false;
 
@@ -85,11 +113,13 @@ const takers = {
   changes(frame) {
     const focused = document.activeElement;
     const typing = focused?.matches("textarea, input, [contenteditable]") ?? false;
+    const keepPlace = approvals.holdPlace();
+    // Where the focus goes from a card that is decided depends on what waits by now.
+    drawPanels(frame.panels);
     const touched = transcript.apply(frame);
     editing.settle(focused);
     questions.settle();
     root.dataset.seq = String(frame.seq);
-    drawPanels(frame.panels);
     settleCommands();
     const inLog = touched.filter((unit) => byId("log").contains(unit));
     // Before the status: an answer may come together with the end that announces it.
@@ -97,14 +127,17 @@ const takers = {
     status.refresh();
     composer.refresh();
     const news = inLog.filter((unit) => unit.dataset.kind !== "message").length;
-    for (const unit of inLog) {
-      if (unit.dataset.kind === "tool" && unit.dataset.state !== "running") filesMayHaveChanged();
-      const question = unit.querySelector(
-        '[data-action="allow"]:not([disabled]), [data-action="answer"]:not([disabled])',
-      );
-      if (question && !typing) (unit.querySelector("[data-approval]") ?? question).focus();
-    }
+    const changed = inLog.some(
+      (unit) => unit.dataset.kind === "tool" && unit.dataset.state !== "running",
+    );
+    if (changed || touched.some((unit) => unit.querySelector(".attached"))) filesMayHaveChanged();
+    // Who types, decides or reads further up is told of a new question, and left where she is.
+    if (!typing && !approvals.hasFocus && scrolling.following) askFirstOf(inLog);
     scrolling.arrived(news);
+    // Last: only now does everything stand where it stays.
+    if (leftCard) approvals.next(leftCard);
+    else keepPlace();
+    leftCard = null;
     status.unread(news);
   },
   snapshot(frame) {
@@ -118,6 +151,10 @@ const takers = {
     } else if (!resyncing) {
       resyncing = connection.send({ type: "resync" });
     }
+  },
+  rendered(frame) {
+    transcript.rendered(frame);
+    scrolling.settle();
   },
   closed(frame) {
     transcript.closed(frame.block);
@@ -149,6 +186,15 @@ const takers = {
   },
 };
 
+function askFirstOf(units) {
+  const asking = units.find((unit) =>
+    unit.querySelector(
+      '[data-action="allow"]:not([disabled]), [data-action="answer"]:not([disabled])',
+    ),
+  );
+  asking?.querySelector("[data-approval]")?.focus();
+}
+
 function drawPanels(panels) {
   for (const [name, html] of Object.entries(panels ?? {})) {
     if (name === "title") {
@@ -168,7 +214,9 @@ function drawPanels(panels) {
       const open = panelFolds.get(`${panel.id}:${place}`);
       if (open !== undefined) fold.open = open;
     });
+    const action = panel.contains(document.activeElement) && document.activeElement.dataset.action;
     panel.replaceChildren(template.content);
+    if (action) panel.querySelector(`[data-action="${action}"]`)?.focus({ preventScroll: true });
   }
 }
 
@@ -256,6 +304,14 @@ const actions = {
   stop: () => stop(),
   allow: (button) => decide(button, true),
   deny: (button) => decide(button, false),
+  "first-waiting": () => approvals.first(),
+  "allow-all": (button) => allowAll(button),
+  "deny-with": (button) => denyWith(button),
+  "deny-with-message": (button) =>
+    command(
+      { type: "deny_calls", calls: callsWaiting(), message: button.dataset.message },
+      button,
+    ),
   answer: (button) => reply(button, questions.answersTo(button.dataset.call)),
   skip: (button) => reply(button, { skip: true }),
   result: (button) => giveResult(button, false),
@@ -278,7 +334,28 @@ function decide(button, allow) {
   /* Who allows a call allows the question and the arguments that the card shows. */
   const { call, shown, round } = button.dataset;
   const seen = allow && shown ? { shown, round: Number(round) } : {};
+  // A button that rests loses the focus, and with it the place.
+  unit.querySelector("[data-approval]")?.focus({ preventScroll: true });
   command({ type: "decide", call, allow, reason, ...seen }, button);
+}
+
+function callsWaiting() {
+  return approvals.waiting.map(({ call }) => call);
+}
+
+function allowAll(button) {
+  const calls = approvals.seen();
+  const done = () => composer.box.focus({ preventScroll: true });
+  if (calls) command({ type: "allow_calls", calls }, button, { done });
+  else status.alert(words.say("lookFirst"));
+}
+
+/* The text stays in the box until the server has taken it. */
+function denyWith(button) {
+  const reason = composer.text;
+  command({ type: "deny_calls", calls: callsWaiting(), reason }, button, {
+    done: () => composer.take(reason),
+  });
 }
 
 /* `given` is null while no question has an answer. */
@@ -346,6 +423,7 @@ document.addEventListener("change", (event) => {
     if (!sent) box.checked = !box.checked;
   } else if (box.matches?.('input[data-setting="shortcuts"]')) {
     remember(localStorage, SHORTCUTS, box.checked);
+    document.body.dataset.shortcuts = box.checked ? "on" : "off";
   }
 });
 
@@ -361,6 +439,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+document.body.dataset.shortcuts = recall(localStorage, SHORTCUTS, true) === false ? "off" : "on";
 for (const box of document.querySelectorAll('input[data-setting="shortcuts"]')) {
   box.checked = recall(localStorage, SHORTCUTS, true) !== false;
 }

@@ -1,5 +1,7 @@
 /* The review queue's keys and its choice of identical calls. Everything works without them. */
 
+import { recall } from "./chat/composer.js";
+
 const queue = document.querySelector("[data-queue]");
 const bar = document.getElementById("chosen-calls");
 const empty = document.querySelector("[data-empty]");
@@ -43,17 +45,52 @@ function go(step) {
 const keys = {
   j: () => go(1),
   k: () => go(-1),
-  a: () => current()?.querySelector("button[value=approve]")?.focus(),
-  d: () => current()?.querySelector("input[name=reason]")?.focus(),
-  o: () => current()?.querySelector("h2 a")?.click(),
+  a: () => current()?.querySelector("button[value=approve]")?.click(),
+  r: () => current()?.querySelector("input[name=reason]")?.focus(),
+  e: () => current()?.querySelector("h2 a")?.click(),
   x: () => current()?.querySelector("input[name=approval]")?.click(),
 };
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && current() && !event.defaultPrevented) {
+    const card = current();
+    if (document.activeElement === card) card.blur();
+    else card.focus({ preventScroll: true });
+    event.preventDefault();
+    return;
+  }
+  if (event.repeat || recall(localStorage, "agentsite:shortcuts", true) === false) return;
   const typing = event.target.closest?.("input:not([type=checkbox]), textarea, select");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
   event.preventDefault();
   keys[event.key]();
+});
+
+// --- the answered card is drawn anew in its place, and the next one has the focus ------------------
+
+let answered = "";
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const card = event.target.matches?.(".approval-form") && event.target.closest(".approval-card");
+  if (card) answered = card.id;
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  const card = document.getElementById(answered);
+  if (!card) return;
+  answered = "";
+  refresh();
+  if (card.querySelector('[role="alert"]')) {
+    card.focus({ preventScroll: true });
+    return;
+  }
+  const open = cards().filter((one) => one.querySelector("button[value=approve]"));
+  const behind = open.find(
+    (one) => card.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING,
+  );
+  const next = behind ?? open.find((one) => one !== card) ?? card;
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
 });
 
 new MutationObserver(refresh).observe(queue, { childList: true });

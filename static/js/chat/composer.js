@@ -1,4 +1,4 @@
-/* The composer: what a person types survives a reload, what she sends survives a lost line.
+/* The composer: what a person types and attaches survives a reload, what she sends survives a lost line.
 
    A sent text is kept, with its key, until the server says `accepted`; after a reconnect it is sent
    again with the same key, so it is stored once. A refused text returns to the box. */
@@ -6,19 +6,24 @@
 import { words } from "./words.js";
 
 export class Composer {
-  /* send(frame) → whether it went out; mayStop() → whether there is anything to interrupt;
+  /* files: its Attachments, made with what is to be called when they change; send(frame) → whether it went out; mayStop() → whether there is anything to interrupt;
      sent() and declined(problem) follow a try to send. */
-  constructor({ form, pending, store, send, mayStop, sent, declined }) {
+  constructor({ form, pending, store, files, send, mayStop, sent, declined }) {
     this.form = form;
     this.box = form.querySelector("textarea");
     this.pending = pending;
     this.draftName = `${store}:draft`;
+    this.filesName = `${store}:files`;
     this.outboxName = `${store}:outbox`;
     this.send = send;
     this.mayStop = mayStop;
     this.sent = sent;
     this.declined = declined;
     this.waiting = new Map(recall(sessionStorage, this.outboxName, []));
+    /* Set while a message waits for its files: whether it interrupts. */
+    this.held = null;
+    this.files = files(() => this.settle());
+    this.files.give(recall(localStorage, this.filesName, []));
     if (!this.box.value) this.box.value = recall(localStorage, this.draftName, "");
     this.box.addEventListener("input", () => this.typed());
     this.box.addEventListener("keydown", (event) => this.key(event));
@@ -38,7 +43,8 @@ export class Composer {
 
   post(interrupt) {
     const content = this.box.value;
-    if (!content.trim()) {
+    this.held = null;
+    if (!content.trim() && this.files.empty) {
       this.box.focus();
       return;
     }
@@ -48,9 +54,16 @@ export class Composer {
       this.box.focus();
       return;
     }
+    if (this.files.busy || this.files.stuck) {
+      if (!this.files.stuck) this.held = interrupt;
+      this.files.tell(this.files.say(this.files.stuck ? "stuck" : "waits"));
+      return;
+    }
     const frame = { type: "message", content, key: newKey() };
     if (interrupt && this.mayStop()) frame.interrupt = true;
-    this.waiting.set(frame.key, frame);
+    const attached = this.files.take();
+    if (attached.length > 0) frame.files = attached.map((file) => file.id);
+    this.waiting.set(frame.key, { frame, attached });
     this.keep();
     this.box.value = "";
     this.typed();
@@ -62,7 +75,7 @@ export class Composer {
 
   /* The line is back: whatever was not accepted goes out again. */
   resend() {
-    for (const frame of this.waiting.values()) this.send(frame);
+    for (const { frame } of this.waiting.values()) this.send(frame);
   }
 
   accepted(key) {
@@ -72,13 +85,14 @@ export class Composer {
     return true;
   }
 
-  /* The server refused it: the text returns, before whatever was typed meanwhile. */
+  /* The server refused it: text and files return, before whatever was typed meanwhile. */
   refused(key) {
-    const frame = this.waiting.get(key);
-    if (!frame) return false;
+    const sent = this.waiting.get(key);
+    if (!sent) return false;
     this.waiting.delete(key);
     this.keep();
-    this.give(frame.content);
+    this.files.give(sent.attached);
+    if (sent.frame.content) this.give(sent.frame.content);
     this.draw();
     return true;
   }
@@ -86,7 +100,7 @@ export class Composer {
   /* The server could not read which frame it refused. One that is too large is the longest; any
      other is the newest. */
   refusedUnread(code) {
-    const waiting = [...this.waiting.values()];
+    const waiting = [...this.waiting.values()].map((sent) => sent.frame);
     if (code === "too_large") waiting.sort((a, b) => a.content.length - b.content.length);
     return waiting.length > 0 && this.refused(waiting.at(-1).key);
   }
@@ -97,17 +111,38 @@ export class Composer {
     this.typed();
   }
 
+  get text() {
+    return this.box.value.trim();
+  }
+
+  /* This text went another way, unless it was changed meanwhile. */
+  take(text) {
+    if (this.text !== text) return;
+    this.box.value = "";
+    this.typed();
+  }
+
   typed() {
     remember(localStorage, this.draftName, this.box.value);
     this.fit();
     this.refresh();
   }
 
+  /* A file was added, removed, uploaded or refused. */
+  settle() {
+    if (!this.files) return;
+    remember(localStorage, this.filesName, this.files.done);
+    this.refresh();
+    if (this.held !== null && !this.files.busy) this.post(this.held);
+  }
+
   /* Which buttons make sense right now. */
   refresh() {
-    const text = this.box.value.trim() !== "";
     const interrupt = this.form.querySelector('[data-action="interrupt"]');
-    if (interrupt) interrupt.hidden = !(text && this.mayStop());
+    const something = this.text !== "" || !this.files.empty;
+    if (interrupt) interrupt.hidden = !(something && this.mayStop());
+    const deny = document.querySelector('[data-action="deny-with"]');
+    if (deny) deny.hidden = !this.text;
   }
 
   /* Browsers without `field-sizing` need help to grow with the text. */
@@ -135,11 +170,11 @@ export class Composer {
 
   draw() {
     if (!this.pending) return;
-    const items = [...this.waiting.values()].map((frame) => {
+    const items = [...this.waiting.values()].map(({ frame, attached }) => {
       const item = document.createElement("li");
       const text = document.createElement("span");
       text.className = "pending-text";
-      text.textContent = frame.content;
+      text.textContent = frame.content || attached.map((file) => file.name).join(", ");
       const state = document.createElement("span");
       state.className = "pending-state";
       state.textContent = words.say("sending");

@@ -47,6 +47,8 @@ export class Scrolling {
   }
 
   settle() {
+    // What grew shorter may have nothing below any more.
+    if (!this.following && this.distance <= NEAR) this.follow();
     if (this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 

@@ -1,8 +1,8 @@
 /* The transcript: finished units drawn by the server, and the text that is still arriving.
 
-   A unit stands in its place's order; one that is there already is replaced. Arriving text is plain
-   text at the end of the log until its unit comes; finished units are never drawn again for a
-   token. */
+   A unit stands in its place's order; one that is there already is replaced. Arriving text stands at
+   the end of the log until its unit comes: blocks that are finished as the server drew them, and what
+   is open behind them as plain text. Finished units are never drawn again for a token. */
 
 import { isUnit, regroup, unitsOf } from "./grouping.js";
 import { words } from "./words.js";
@@ -10,8 +10,11 @@ import { words } from "./words.js";
 const LONG_PARAGRAPH = 2_000;
 
 export class Transcript {
-  constructor(log, queue) {
+  /* lost(unit): a unit is drawn anew without the control that had the focus; true where something
+     else has it now. */
+  constructor(log, queue, { lost }) {
     this.log = log;
+    this.lost = lost;
     this.places = { log, queue };
     this.live = new Map();
     this.finished = new Set();
@@ -60,11 +63,14 @@ export class Transcript {
     for (const [block, held] of this.live) if (!open.has(block)) held.ended = true;
     for (const block of blocks) {
       if (this.finished.has(block.block)) continue;
-      const held = this.live.get(block.block);
-      const length = codePoints(block.text);
-      if (held && held.length >= length) continue;
-      if (held) this.write(held, afterCodePoints(block.text, held.length));
-      else this.write(this.begin(block), block.text);
+      const held = this.live.get(block.block) ?? this.begin(block);
+      if (held.length < codePoints(block.text)) {
+        this.write(held, afterCodePoints(block.text, held.length));
+      }
+      if (block.drawn > held.drawn) {
+        held.done.replaceChildren();
+        this.draw(held, block.html, block.drawn);
+      }
     }
   }
 
@@ -77,6 +83,14 @@ export class Transcript {
     const fresh = known > 0 ? afterCodePoints(frame.text, known) : frame.text;
     if (fresh) this.write(held, fresh);
     return true;
+  }
+
+  /* A stretch of arriving text as it will stay. What was missed is drawn with the whole. */
+  rendered(frame) {
+    const held = this.live.get(frame.block);
+    if (held?.done && frame.start === held.drawn && frame.end <= held.length) {
+      this.draw(held, frame.html, frame.end);
+    }
   }
 
   closed(block) {
@@ -113,8 +127,20 @@ export class Transcript {
       this.insert(fresh, home);
     }
     activate(fresh);
-    if (focused) refocus(focused, fresh);
+    if (focused) this.refocus(focused, fresh);
     return fresh;
+  }
+
+  refocus(old, unit) {
+    const action = old.dataset?.action;
+    const twin = action ? unit.querySelector(`[data-action="${action}"]:not([disabled])`) : null;
+    const card = old.closest("[data-approval]") && unit.querySelector("[data-approval]");
+    const line = old.localName === "summary" ? unit.querySelector("summary") : null;
+    const target = twin ?? card ?? line;
+    if (target) target.focus({ preventScroll: true });
+    else if (!this.lost(unit)) {
+      document.querySelector("#composer textarea")?.focus({ preventScroll: true });
+    }
   }
 
   insert(unit, home) {
@@ -198,23 +224,43 @@ export class Transcript {
       element.append(summary);
     }
     if (frame.continues) element.dataset.continues = frame.continues;
+    const done = document.createElement("div");
+    done.className = "live-done prose";
     const body = document.createElement("div");
     body.className = "live-body";
-    element.append(body);
+    element.append(done, body);
     this.log.append(element);
-    const held = { element, body, text: null, length: 0, ended: false };
+    const held = { element, done, body, text: null, open: "", length: 0, drawn: 0, ended: false };
     this.live.set(frame.block, held);
     return held;
   }
 
-  /* A paragraph is laid out anew whenever it grows, so a long one is closed at a line's end. */
+  /* Puts what is drawn, up to a place in the text, before what is open. */
+  draw(held, html, end) {
+    held.open = afterCodePoints(held.open, end - held.drawn);
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    held.done.append(template.content);
+    held.drawn = end;
+    held.body.replaceChildren();
+    held.body.className = "live-body";
+    held.text = null;
+    this.append(held, held.open);
+  }
+
   write(held, text) {
+    held.length += codePoints(text);
     if (held.plain) {
       this.writeOutput(held, text);
       return;
     }
-    held.length += codePoints(text);
-    let rest = text;
+    held.open += text;
+    this.append(held, text);
+  }
+
+  /* A paragraph is laid out anew whenever it grows, so a long one is closed at a line's end. */
+  append(held, text) {
+    let rest = held.body.firstChild ? text : opening(held);
     while (rest) {
       if (held.text === null) {
         const paragraph = document.createElement("div");
@@ -265,7 +311,6 @@ export class Transcript {
   writeOutput(held, text) {
     const box = held.element;
     const follows = box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
-    held.length += codePoints(text);
     held.text.appendData(text);
     if (follows) box.scrollTop = box.scrollHeight;
   }
@@ -278,6 +323,14 @@ export class Transcript {
   }
 }
 
+/* The beginning of what is open. Empty lines are the gap between two blocks, which they have anyway; the
+   line that opens a block of code says what it is and is no part of it. */
+function opening(held) {
+  const code = /^\n*(?:`{3,}[^`\n]*|~{3,}[^\n]*)(\n|$)/.exec(held.open);
+  held.body.classList.toggle("live-code", code !== null);
+  return code ? held.open.slice(code[0].length) : held.open.replace(/^\n+/, "");
+}
+
 function foldsOf(unit) {
   const inner = [...unit.querySelectorAll("details")];
   return unit.localName === "details" ? [unit, ...inner] : inner;
@@ -285,14 +338,6 @@ function foldsOf(unit) {
 
 function activate(element) {
   window.htmx?.process(element);
-}
-
-function refocus(old, unit) {
-  const action = old.dataset?.action;
-  const twin = action ? unit.querySelector(`[data-action="${action}"]:not([disabled])`) : null;
-  const target = twin ?? (old.localName === "summary" ? unit.querySelector("summary") : null);
-  if (target) target.focus({ preventScroll: true });
-  else document.querySelector("#composer textarea")?.focus({ preventScroll: true });
 }
 
 /* The server counts Unicode characters, a JavaScript string counts UTF-16 units. */

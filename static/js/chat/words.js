@@ -2,10 +2,13 @@
 
 const source = document.getElementById("chat-words")?.dataset ?? {};
 
+export function filled(text, values) {
+  return text.replace(/\{(\w+)\}/g, (whole, key) => values[key] ?? whole);
+}
+
 export const words = {
   say(name, values = {}) {
-    const text = source[name] ?? name;
-    return text.replace(/\{(\w+)\}/g, (whole, key) => values[key] ?? whole);
+    return filled(source[name] ?? name, values);
   },
   /* `<name>One` and `<name>Many` hold the two forms. */
   count(name, number) {

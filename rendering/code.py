@@ -1,0 +1,109 @@
+"""Source code as HTML: coloured by classes (no inline styles), with its language and a copy button.
+
+Colours are in `static/css/log.css`. Only well-known languages are coloured, and only up to a size. A
+lexer is a heap of regular expressions and the text is anybody's, so that the colouring itself is done
+in a process of its own (`tools_app/isolated/colouring.py`); what takes it too long is shown plain.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import PurePosixPath
+
+from django.utils.translation import gettext as _
+
+from tools_app.warmprocesses import WarmProcesses
+
+from .aside import Aside
+
+COLOURED_CHARACTERS = 30_000
+"""Longer blocks are shown uncoloured."""
+COLOURED_LINE = 5_000
+"""So are those with a longer line: minified code is where lexers are slowest."""
+
+SECONDS = 15
+"""By the clock, for a machine that stands still. What is too slow is told by the processor's time, the
+same on every machine's busy and idle days, and remembered (`aside`)."""
+
+_colouring = Aside("colours", WarmProcesses("colouring", most=2, seconds=SECONDS, libraries=True))
+
+# fmt: off
+LANGUAGES = frozenset({
+    "bash", "batch", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff",
+    "docker", "elixir", "elm", "erlang", "fish", "fsharp", "go", "graphql", "groovy", "haskell",
+    "hcl", "html", "http", "ini", "java", "javascript", "jinja", "json", "json5", "julia", "jsx",
+    "kotlin", "less", "lua", "make", "markdown", "nginx", "nix", "objective-c", "ocaml", "perl",
+    "php", "postgresql", "powershell", "properties", "protobuf", "python", "pycon", "r",
+    "rst", "ruby", "rust", "sass", "scala", "scss", "shell", "sql", "sqlite3", "swift",
+    "terraform", "toml", "tsx", "typescript", "vim", "vue", "xml", "yaml", "zig",
+})
+# fmt: on
+"""What is coloured. Pygments knows hundreds more, some of which can be made to run for minutes."""
+
+_ALIASES = {
+    "c#": "csharp", "c++": "cpp", "cs": "csharp", "django": "jinja", "dockerfile": "docker",
+    "golang": "go", "htm": "html", "js": "javascript", "jsonc": "json", "jsonl": "json",
+    "kt": "kotlin", "makefile": "make", "md": "markdown", "mjs": "javascript", "objc": "objective-c",
+    "patch": "diff", "plpgsql": "postgresql", "proto": "protobuf", "ps1": "powershell",
+    "psql": "postgresql", "py": "python", "python3": "python", "pyi": "python", "rb": "ruby",
+    "rs": "rust", "sh": "bash", "shell-session": "console", "sqlite": "sqlite3", "svg": "xml",
+    "tf": "terraform", "ts": "typescript", "viml": "vim", "yml": "yaml", "zsh": "bash",
+}  # fmt: skip
+
+_SUFFIXES = {
+    "bat": "batch", "cc": "cpp", "cfg": "ini", "clj": "clojure", "conf": "ini", "cxx": "cpp",
+    "env": "properties", "ex": "elixir", "exs": "elixir", "erl": "erlang", "gql": "graphql",
+    "h": "c", "hpp": "cpp", "hs": "haskell", "jl": "julia", "mk": "make", "ml": "ocaml",
+    "pl": "perl",
+}  # fmt: skip
+
+_NAMES = {
+    "dockerfile": "docker",
+    "makefile": "make",
+    "gnumakefile": "make",
+    "cmakelists.txt": "cmake",
+}
+
+
+def language_named(name: str) -> str:
+    """The language that people mean by `name` (`py`, `C++`), or an empty string if none of ours."""
+    known = name.strip().lower()
+    known = _ALIASES.get(known, known)
+    return known if known in LANGUAGES else ""
+
+
+def language_of(path: str) -> str:
+    """The language of a file by its name, or an empty string."""
+    file = PurePosixPath(path.lower())
+    if file.name in _NAMES:
+        return _NAMES[file.name]
+    suffix = file.suffix.removeprefix(".")
+    return language_named(_SUFFIXES.get(suffix, suffix))
+
+
+def highlighted(text: str, language: str) -> str:
+    """`text` as HTML for the inside of a `<code>`: coloured if `language` is one of `LANGUAGES`.
+
+    Everything is escaped; the text of the result is `text` to the character. Waits for another process.
+    """
+    too_much = len(text) > COLOURED_CHARACTERS or any(
+        len(line) > COLOURED_LINE for line in text.split("\n")
+    )
+    if too_much or not text or language not in LANGUAGES:
+        return escape(text)
+    answer = _colouring.ask(text, language, {"text": text, "language": language})
+    return str((answer or {}).get("html", "")) or escape(text)
+
+
+def code_block(text: str, label: str = "") -> str:
+    """A block of code with its header. `label` is the language as its author wrote it."""
+    language = language_named(label)
+    copy = escape(_("Copy code"))
+    return (
+        '<figure class="code">'
+        f'<figcaption><span class="language">{escape(label[:40])}</span>'
+        f'<button type="button" class="copy" data-action="copy-code" aria-label="{copy}">'
+        f"{escape(_('Copy'))}</button></figcaption>"
+        f'<pre tabindex="0"><code class="highlight">{highlighted(text, language)}</code></pre>'
+        "</figure>\n"
+    )

@@ -1,0 +1,106 @@
+"""How far Markdown that is still arriving is finished: up to where no word to come can change it.
+
+A line at a time and without a parser, so that a text costs the same however many pieces it comes in.
+It errs on the side of waiting: what it cuts off would be a block of its own for `markdownpieces` too.
+Links whose address is defined further on are the exception; the whole text, drawn at its end, has them.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
+_MATHS = {"$$": "$$", "\\[": "\\]"}
+_TELLING = 12
+"""Characters of a line by which it can be told from the item of a list."""
+
+
+class Growing:
+    """One text as it arrives."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        """Characters that came."""
+        self.finished = 0
+        """Characters at its beginning that nothing to come can change."""
+        self._tail = ""
+        """What came behind these."""
+        self._seen = 0
+        """Characters of the tail whose lines were looked at."""
+        self._end = ""
+        """What ends the code or formula that is open; empty while none is."""
+        self._stands_alone = False
+        """It is no part of a list, so that its end is the end of a block."""
+        self._in_list = False
+        self._after_blank = False
+
+    def add(self, text: str) -> str:
+        """Take what came next; what is finished by it and was not before, mostly nothing."""
+        self.length += len(text)
+        self._tail += text
+        cut = self._look()
+        done, self._tail = self._tail[:cut], self._tail[cut:]
+        self._seen -= cut
+        self.finished += cut
+        return done
+
+    def _look(self) -> int:
+        """The place in the tail up to which it is finished."""
+        cut = 0
+        while True:
+            stop = self._tail.find("\n", self._seen)
+            line = self._tail[self._seen : stop if stop >= 0 else self._seen + _TELLING]
+            if self._begins_block(line, whole=stop >= 0):
+                cut = self._begin_block(self._seen)
+            if stop < 0:
+                return cut
+            self._seen = stop + 1
+            if self._ends_block(line):
+                cut = self._begin_block(self._seen)
+
+    def _begin_block(self, place: int) -> int:
+        self._in_list = self._after_blank = False
+        return place
+
+    def _begins_block(self, line: str, *, whole: bool) -> bool:
+        """Whether another block than the one that is open begins with this line."""
+        if self._end or not self._after_blank or not line or line[0].isspace():
+            return False
+        if not self._in_list:
+            return True
+        return (whole or len(line) >= _TELLING) and not _MARKER.match(line)
+
+    def _ends_block(self, line: str) -> bool:
+        """Take a whole line; whether it is the last of a block that stands alone."""
+        said = line.strip()
+        if self._end:
+            if not self._is_end(said):
+                return False
+            self._end = ""
+            return self._stands_alone
+        if not said:
+            self._after_blank = True
+            return False
+        self._after_blank = False
+        indented = line[0].isspace()
+        self._in_list = self._in_list or (not indented and bool(_MARKER.match(line)))
+        self._end = _end_of(line)
+        self._stands_alone = not (indented or self._in_list)
+        return False
+
+    def _is_end(self, said: str) -> bool:
+        if self._end[0] in "`~":
+            return said.startswith(self._end) and not said.strip(self._end[0])
+        return said.endswith(self._end)
+
+
+def _end_of(line: str) -> str:
+    """What ends the code or formula that this line opens; empty where it opens none."""
+    said = line.strip()
+    if said[:3] in {"```", "~~~"}:
+        behind = said.lstrip(said[0])
+        return "" if said[0] == "`" and "`" in behind else said[: len(said) - len(behind)]
+    for begins, ends in _MATHS.items():
+        if said.startswith(begins):
+            return "" if said.endswith(ends, len(begins)) else ends
+    return ""

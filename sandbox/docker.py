@@ -1,0 +1,238 @@
+"""The backend `docker`: a container for each sandbox, made by the client program `docker`.
+
+Needs a running engine and an image on it; images are never pulled here. A container has no network: a
+policy that lists hosts is refused, because an engine's own networks cannot keep single hosts apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from harness.errors import AgentError
+
+from .backend import ShellBackend
+from .capture import Collector
+from .contract import Capabilities, Description, Mounts, SandboxFailed
+from .descriptions import describe
+from .diskwatch import DiskWatches
+from .environment import environment
+from .guarantees import Guarantee
+from .limits import limits_of
+from .policy import Policy
+from .refusals import refuse_rule
+from .remote import RemoteShell
+
+NAME = "docker"
+HOME, TMP = "/home/agent", "/tmp"  # noqa: S108 - inside the container, its own
+CLIENT_SECONDS = 30.0
+MB = 1024 * 1024
+LABEL = "org.agentsite.sandbox"
+HELD = frozenset(Guarantee) - {Guarantee.EGRESS_ALLOW_LIST, Guarantee.EGRESS_PUBLIC_ONLY}
+REFUSED = {
+    Guarantee.EGRESS_ALLOW_LIST: "a container's network cannot be limited to single hosts here",
+    Guarantee.EGRESS_PUBLIC_ONLY: "a container's network cannot be kept from hosts inside here",
+}
+
+
+class DockerBackend(ShellBackend[RemoteShell]):
+    name = NAME
+
+    def __init__(
+        self,
+        *,
+        image: str = "debian:12",
+        program: str = "docker",
+        found: Capabilities | None = None,
+    ) -> None:
+        super().__init__(found)
+        self._image = image
+        self._program = program
+        self._disks = DiskWatches()
+
+    # --- what it is ------------------------------------------------------------------------------
+
+    async def _probe(self) -> Capabilities:
+        if shutil.which(self._program) is None:
+            return self._absent("the client program is not installed", "install Docker")
+        try:
+            version = await self._ask("version", "--format", "{{.Server.Version}}")
+            await self._ask("image", "inspect", "--format", "{{.Id}}", self._image)
+            held = await self._try_out()
+        except AgentError as problem:
+            return self._absent(problem.message, problem.hint)
+        reasons = {
+            guarantee: "it did not hold in the probe" for guarantee in HELD if guarantee not in held
+        }
+        return Capabilities(
+            NAME,
+            available=True,
+            guarantees=held,
+            reasons={**reasons, **REFUSED},
+            details={"engine": version, "image": self._image},
+        )
+
+    def _absent(self, problem: str, remedy: str) -> Capabilities:
+        return Capabilities(NAME, available=False, problem=problem, remedy=remedy)
+
+    async def _try_out(self) -> frozenset[Guarantee]:
+        """What a container of this engine really holds back."""
+        probe = (
+            "grep -E '^(NoNewPrivs|CapEff|Seccomp):' /proc/self/status; ls /sys/class/net; "
+            "cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/memory.max /sys/fs/cgroup/pids/pids.max "
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; { echo x > /probe; } "
+            "2>/dev/null && echo written; echo ended"
+        )
+        options = self._options(Policy(require=()), None)
+        said = await self._ask("run", "--rm", *options, self._image, "/bin/sh", "-c", probe)
+        words = said.split()
+        if "ended" not in words:
+            raise SandboxFailed("a container of the image does not run a shell")
+        lost: set[Guarantee] = set()
+        resources = Policy(require=()).resources
+        if set(words) & {"eth0", "eth1", "ens3"}:
+            lost |= {Guarantee.NO_NETWORK, Guarantee.HOST_SOCKETS_HIDDEN}
+        if "written" in words:
+            lost.add(Guarantee.SCRATCH_BOUNDED)
+        if "NoNewPrivs: 1" not in " ".join(words):
+            lost.add(Guarantee.NO_NEW_PRIVILEGES)
+        if "Seccomp: 2" not in " ".join(words):
+            lost.add(Guarantee.SYSCALLS_FILTERED)
+        if str(resources.pids) not in words:
+            lost.add(Guarantee.PIDS_TOTAL)
+        if str(resources.memory_mb * MB) not in words:
+            lost.add(Guarantee.MEMORY_TOTAL)
+        return HELD - lost
+
+    async def describe(self, policy: Policy, mounts: Mounts) -> Description:
+        return describe(
+            policy,
+            mounts,
+            await self.probe(),
+            confined=True,
+            scratch=(HOME, TMP),
+            notes=(f"Programs are those of the image {self._image}.",),
+        )
+
+    # --- running ---------------------------------------------------------------------------------
+
+    async def _open(self, policy: Policy, mounts: Mounts) -> RemoteShell:
+        if not policy.filesystem_policy.read_write == ():
+            raise refuse_rule(
+                "folders of the host are not opened in a container",
+                "filesystem_policy.read_write lists some",
+                remedy="For the operator: use the bubblewrap backend, or leave them out.",
+            )
+        name = f"agentsite-{secrets.token_hex(8)}"
+        sleep = ("/bin/sleep", str(policy.resources.wall_seconds * 100))
+        options = [*self._options(policy, mounts), "--name", name, "--detach"]
+        await self._ask("run", "--rm", *options, self._image, *sleep)
+        folders = [mount.source for mount in mounts.all() if mount.writable]
+        limit = policy.resources
+
+        async def remove() -> None:
+            with suppress(AgentError):
+                await self._ask("rm", "--force", name)
+
+        shell = RemoteShell(
+            backend=NAME,
+            resources=limit,
+            workdir=str(mounts.workdir.target),
+            limits=limits_of(limit, each_memory=False),
+            argv=lambda script: (self._program, "exec", name, "/bin/bash", "-c", script),
+            environment=_client_environment(),
+            stop=lambda: self._ask("kill", "--signal", "KILL", name),
+            remove=remove,
+            disk=self._disks.watch(
+                folders, size=limit.workspace_mb * MB, files=limit.workspace_files
+            ),
+        )
+        return self._keep(shell)
+
+    # --- the client ------------------------------------------------------------------------------
+
+    def _options(self, policy: Policy, mounts: Mounts | None) -> list[str]:
+        resources = policy.resources
+        scratch = f"rw,nosuid,nodev,size={resources.scratch_mb}m,mode=1777"
+        options = ["--init", "--read-only", "--network", "none", "--pull", "never"]
+        options += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+        options += ["--user", f"{os.geteuid()}:{os.getegid()}", "--ipc", "private"]
+        options += ["--pids-limit", str(resources.pids), "--label", LABEL]
+        memory = f"{resources.memory_mb}m"
+        options += ["--memory", memory, "--memory-swap", memory, "--shm-size", "16m"]
+        options += ["--ulimit", f"nofile={resources.open_files}", "--ulimit", "core=0"]
+        options += ["--ulimit", f"fsize={resources.file_mb * MB}"]
+        options += ["--ulimit", f"cpu={resources.cpu_seconds}:{resources.cpu_seconds + 2}"]
+        options += ["--tmpfs", f"{TMP}:{scratch}", "--tmpfs", f"{HOME}:{scratch}"]
+        for name, value in environment(policy, home=HOME, tmp=TMP).items():
+            options += ["--env", f"{name}={value}"]
+        if mounts is not None:
+            options += ["--workdir", str(mounts.workdir.target)]
+            for mount in mounts.all():
+                writable = mount.writable and (
+                    mount is not mounts.workdir or policy.filesystem_policy.include_workdir
+                )
+                options += ["--mount", _mount(mount.source, mount.target, writable=writable)]
+        return options
+
+    async def _ask(self, *arguments: str) -> str:
+        """What the client answers. Raises `SandboxFailed` with what it says otherwise."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._program,
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=_client_environment(),
+            )
+        except OSError as problem:
+            raise SandboxFailed(f"The docker client cannot be started: {problem}.") from problem
+        collector = Collector(16_384)
+        try:
+            async with asyncio.timeout(CLIENT_SECONDS):
+                out, err = await process.communicate()
+        except (TimeoutError, asyncio.CancelledError) as problem:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            if isinstance(problem, asyncio.CancelledError):
+                raise
+            raise SandboxFailed("The Docker engine does not answer.", hint="Start it.") from problem
+        collector.add(out)
+        if process.returncode != 0:
+            said = err.decode(errors="replace").strip().splitlines()
+            raise SandboxFailed(
+                f"Docker refused: {said[-1][:300] if said else process.returncode}",
+                hint=_remedy(" ".join(said), self._image),
+            )
+        return collector.captured().text.strip()
+
+
+def _client_environment() -> dict[str, str]:
+    """What the client needs to find its engine, and nothing else of the server's."""
+    names = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH")
+    return {name: os.environ[name] for name in (*names, "DOCKER_TLS_VERIFY") if name in os.environ}
+
+
+def _mount(source: Path, target: Path, *, writable: bool) -> str:
+    for path in (source, target):
+        if "," in str(path) or '"' in str(path):
+            raise refuse_rule(
+                f"the folder “{path}” has a comma or quote in its name",
+                "Docker's client cannot name it",
+                remedy="For the operator: rename the folder.",
+            )
+    return f"type=bind,source={source},target={target}" + ("" if writable else ",readonly")
+
+
+def _remedy(said: str, image: str) -> str:
+    if "No such image" in said or "not found" in said:
+        return f"put the image on the engine: docker pull {image}"
+    if "daemon" in said or "connect" in said:
+        return "start the Docker engine and let the server's user reach it"
+    return ""
