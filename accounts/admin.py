@@ -12,12 +12,14 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm as UnfoldPasswordForm
 from unfold.forms import AuthenticationForm
@@ -35,6 +37,7 @@ from accounts.actions.organisations import (
 from accounts.actions.people import (
     POWERS,
     delete_account,
+    end_after_reset,
     may_change,
     save_account,
     take_sign_in_away,
@@ -44,11 +47,10 @@ from accounts.actions.provider_keys import (
     remove_provider_key,
     store_provider_key,
 )
+from accounts.administration.requests import actor_of
 from accounts.adminwrites import DeletesEach
 from accounts.formwords import InOurWords, OurModelForm
-from accounts.happenings import Happening, tell
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, Scope, User
-from accounts.requests import actor_of
 from accounts.tokenadmin import ApiTokenAdmin
 from harness.errors import Invalid
 
@@ -148,10 +150,20 @@ class UserAdmin(DeletesEach, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-
     ) -> HttpResponse:
         if not actor_of(request).is_superuser:
             raise PermissionDenied
-        answer: HttpResponse = super().user_change_password(request, id, form_url)
-        user = User.objects.filter(pk=id).first()
-        if request.method == "POST" and answer.status_code == 302 and user is not None:
-            tell(Happening.PASSWORD_CHANGED, actor=actor_of(request), member=user)
+        with transaction.atomic():
+            before = self.get_object(request, id)
+            answer: HttpResponse = super().user_change_password(request, id, form_url)
+            user = self.get_object(request, id)
+            if before is None or user is None or user.password == before.password:
+                return answer
+            ended = end_after_reset(actor=actor_of(request), user=user)
+        if ended:
+            message = ngettext(
+                "%(count)d token was revoked, since the password was set anew.",
+                "%(count)d tokens were revoked, since the password was set anew.",
+                ended,
+            )
+            messages.info(request, message % {"count": ended})
         return answer
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:

@@ -20,14 +20,14 @@ class InOurWords(forms.BaseForm):
     """Before a form's other bases."""
 
     def add_error(self, field: str | None, error: Any) -> None:
-        told = error if isinstance(error, ValidationError) else ValidationError(error)
-        if hasattr(told, "error_dict"):
-            by_field = {name: self._told(name, each) for name, each in told.error_dict.items()}
+        problem = error if isinstance(error, ValidationError) else ValidationError(error)
+        if hasattr(problem, "error_dict"):
+            by_field = {name: self._worded(name, each) for name, each in problem.error_dict.items()}
             super().add_error(None, ValidationError(by_field))
         else:
-            super().add_error(field, ValidationError(self._told(field, told.error_list)))
+            super().add_error(field, ValidationError(self._worded(field, problem.error_list)))
 
-    def _told(self, name: str | None, errors: list[ValidationError]) -> list[ValidationError]:
+    def _worded(self, name: str | None, errors: list[ValidationError]) -> list[ValidationError]:
         field = None if name in {None, NON_FIELD_ERRORS} else self.fields.get(str(name))
         return [self._in_words(str(name), field, each) for each in errors]
 
@@ -36,8 +36,8 @@ class InOurWords(forms.BaseForm):
     ) -> ValidationError:
         code, given = error.code or "", error.params or {}
         if field is None:
-            told = _("This is there already. Change one of the values.")
-            return ValidationError(told, code) if code == "unique_together" else error
+            problem = _("This is there already. Change one of the values.")
+            return ValidationError(problem, code) if code == "unique_together" else error
         label = capfirst(str(field.label or pretty_name(name)))
         words = "" if _has_own_words(field, code) else rule_of(field, code, given)
         return ValidationError(words, code, {**given, "label": label}) if words else error

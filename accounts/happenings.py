@@ -19,6 +19,7 @@ class Happening(StrEnum):
     ORGANISATION_MADE = auto()
     ORGANISATION_RENAMED = auto()
     ORGANISATION_DELETED = auto()
+    REVIEWERS_SEE_SET = auto()
     MEMBER_JOINED = auto()
     ROLE_CHANGED = auto()
     MEMBER_REMOVED = auto()
@@ -60,7 +61,7 @@ def listen(listener: Listener) -> None:
         _listeners.append(listener)
 
 
-def tell(
+def emit(
     happening: Happening,
     *,
     actor: User | None,

@@ -26,14 +26,14 @@ from accounts.models import User
 ACCOUNT_FAILURES = 25
 HOUR = 3600
 SLOW_SECONDS = 30
-_LONGEST = 320
+LONGEST_LOGIN = 320
 """Characters of a name or address that anybody could have."""
 
 
 def account_of(typed: str) -> str:
     """One word for an account, however it is spelt: the people whom the sign-in would find. For nobody
     the text, folded. At most 150 characters."""
-    text = typed.replace("\0", "").strip()[:_LONGEST]
+    text = typed.replace("\0", "").strip()[:LONGEST_LOGIN]
     found = {user.pk for user in people_at(text)} if text else set()
     if text and not found:
         found = {user.pk for user in filter_users_by_username(text)}

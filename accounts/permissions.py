@@ -31,6 +31,14 @@ def may_manage(actor: User, organisation: Organisation) -> bool:
     return actor.is_active and role is not None and role.manages
 
 
+def may_grant(actor: User, organisation: Organisation, role: Role) -> bool:
+    """Whether the actor could make somebody there a member in this role, now."""
+    if not may_manage(actor, organisation):
+        return False
+    own = Role.OWNER if actor.is_superuser else Membership.objects.role_in(organisation, actor)
+    return own is not None and own.may_grant(role)
+
+
 def require_manager(actor: User, organisation: Organisation) -> Role:
     """As `require_member`, and Forbidden for members who do not manage."""
     role = require_member(actor, organisation)

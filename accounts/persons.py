@@ -6,7 +6,10 @@ Whether one of them may do a thing is the actions' question.
 
 from __future__ import annotations
 
-from django.db.models import Q
+from collections.abc import Collection
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from accounts.models import ApiToken, Membership, Organisation, Role, User
 
@@ -68,16 +71,27 @@ def charged_person(account: User, organisation_id: int) -> int:
 
 
 def whose_place(account: User) -> int:
-    """The key of the person whose place it takes where each person has one: an account's maker's."""
+    """The key of the person whose place it takes wherever a limit is each person's: an account's
+    maker's. Asks no table."""
     return account.made_by_id or account.pk if account.is_service else account.pk
 
 
-def persons_among(accounts: list[User]) -> int:
-    """How many different persons are at least behind these accounts.
+def place_of(owner: str) -> Coalesce:
+    """`whose_place` in a query, of the account in the field `owner`: only service accounts have makers."""
+    return Coalesce(f"{owner}__made_by", owner)
+
+
+def sharing_place(place: int) -> QuerySet[User]:
+    """All accounts of which `whose_place` is `place`: what they hold is counted together."""
+    return User.objects.filter(Q(pk=place) | Q(made_by=place)).order_by()
+
+
+def persons_among(people: Collection[int], services: Collection[Collection[int]]) -> int:
+    """How many different persons at least have spoken: `people` for themselves, and others through
+    service accounts, each given as all who stand behind it.
 
     A service account adds one only beside people none of whom could have spoken through it.
     """
-    people = {account.pk for account in accounts if not account.is_service}
-    services = [persons_behind(account) for account in accounts if account.is_service]
+    themselves = frozenset(people)
     # Any two of one organisation have its owners in common, so that one of them counts at most.
-    return len(people) + any(behind.isdisjoint(people) for behind in services)
+    return len(themselves) + any(themselves.isdisjoint(behind) for behind in services)

@@ -1,11 +1,12 @@
-"""Which key a person's work uses for a model service: the narrowest that exists.
+"""Which key a person's work uses for a model service, the narrowest that exists, and who pays for it.
 
 Storing and removing keys is `accounts.actions.provider_keys`'; the sealing is `accounts.vault`'s.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 from django.db.models import Q
@@ -14,6 +15,9 @@ from django.utils.translation import gettext_lazy as _
 from accounts import vault
 from accounts.models import Organisation, ProviderKey, Scope, User
 from accounts.models.provider_key import ProviderKeyQuerySet
+from accounts.provider_addresses import Server, leads_inside, server_of
+from harness.errors import NotConfigured
+from harness.providers.table import KINDS
 from jobs.prepared import Prepared
 
 PROVIDERS = {
@@ -22,8 +26,11 @@ PROVIDERS = {
 }
 """What a person may choose from, by the provider's name."""
 
+_OURS = Q(user=None, organisation=None)
 _OF_BOTH = Prepared(
-    lambda given: _reachable(given.user, given.organisation).filter(provider=given.provider)
+    lambda given: _reachable(given.user, given.organisation).filter(
+        Q(provider=given.provider) | _OURS
+    )
 )
 
 
@@ -37,6 +44,12 @@ class ResolvedKey:
     scope: Scope
     key: str = field(repr=False)
     """Empty for a server that needs none."""
+    server_pays: bool = False
+    """What it opens is the deployment's: its key, a service inside its network, or one of its own that
+    asks for none. So far as spelling tells; for the rest see `open_services`."""
+    open_services: frozenset[Server] = frozenset()
+    """Services of the deployment that would serve it on the deployment's account, where it does not name
+    one of them: whether its name leads to one is looked up for each run (`accounts.provider_connections`)."""
 
 
 def resolve(
@@ -51,18 +64,20 @@ def resolve(
     if user is not None and organisation is not None:
         found = _OF_BOTH.all(user=user.pk, organisation=organisation.pk, provider=provider)
     else:
-        found = list(_reachable(user, organisation).filter(provider=provider))
-    rows = {row.scope: row for row in found}
+        found = list(_reachable(user, organisation).filter(Q(provider=provider) | _OURS))
+    rows = {row.scope: row for row in found if row.provider == provider}
     for scope in (Scope.USER, Scope.ORGANISATION, Scope.DEPLOYMENT):
         if scope in rows:
             row = rows[scope]
-            key = vault.open_sealed(row.sealed_key) if row.sealed_key else ""
-            return ResolvedKey(provider=provider, base_url=row.base_url, scope=scope, key=key)
+            key = ResolvedKey(
+                provider=provider, base_url=row.base_url, scope=scope, key=_opened(row)
+            )
+            return _with_payer(key, found)
     return _from_environment(provider)
 
 
 def _reachable(user: User | None, organisation: Organisation | None) -> ProviderKeyQuerySet:
-    scopes = Q(user=None, organisation=None)
+    scopes = _OURS
     if user is not None:
         scopes |= Q(user=user)
     if organisation is not None:
@@ -73,9 +88,57 @@ def _reachable(user: User | None, organisation: Organisation | None) -> Provider
     return ProviderKey.objects.filter(scopes)
 
 
+def _opened(row: ProviderKey) -> str:
+    return vault.open_sealed(row.sealed_key) if row.sealed_key else ""
+
+
+def _with_payer(used: ResolvedKey, found: Iterable[ProviderKey]) -> ResolvedKey:
+    """Whose row it is does not tell. Inside the network all is the deployment's, with any key: what asks
+    for one there may take any. Elsewhere, where two have keys, those tell; else where they lead."""
+    if used.scope is Scope.DEPLOYMENT or leads_inside(used.base_url):
+        return replace(used, server_pays=True)
+    there = server_of(used.base_url)
+    others: set[Server] = set()
+    for key, base_url in _deployments(found):
+        if used.key and key:
+            if used.key == key:
+                return replace(used, server_pays=True)
+            continue
+        server = server_of(base_url)
+        if server is None or there is None:
+            continue
+        if server == there:
+            return replace(used, server_pays=True)
+        if not leads_inside(base_url):
+            others.add(server)
+    return replace(used, open_services=frozenset(others))
+
+
+def _deployments(found: Iterable[ProviderKey]) -> Iterator[tuple[str, str]]:
+    """Key and address of each service that the operator gave to everybody."""
+    for row in found:
+        if row.scope is Scope.DEPLOYMENT and (row.sealed_key or _asks_for_no_key(row.provider)):
+            try:
+                key = _opened(row)
+            except NotConfigured:
+                key = row.sealed_key  # which is nobody's key
+            yield key, row.base_url
+    for provider, given in settings.AGENTSITE_PROVIDER_KEYS.items():
+        key, base_url = given.get("key", ""), given.get("base_url", "")
+        if key or (base_url and _asks_for_no_key(provider)):
+            yield key, base_url
+
+
+def _asks_for_no_key(provider: str) -> bool:
+    """Else an address alone gives nobody anything."""
+    return provider in KINDS and not KINDS[provider].needs_key
+
+
 def _from_environment(provider: str) -> ResolvedKey | None:
     given = settings.AGENTSITE_PROVIDER_KEYS.get(provider, {})
     key, base_url = given.get("key", ""), given.get("base_url", "")
     if not key and not base_url:
         return None
-    return ResolvedKey(provider=provider, base_url=base_url, scope=Scope.DEPLOYMENT, key=key)
+    return ResolvedKey(
+        provider=provider, base_url=base_url, scope=Scope.DEPLOYMENT, key=key, server_pays=True
+    )

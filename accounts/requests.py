@@ -1,4 +1,4 @@
-"""The shape of a signed-in person's request, for the annotations of views and of the admin."""
+"""The shape of a signed-in person's request, for the annotations of views."""
 
 from __future__ import annotations
 
@@ -12,10 +12,3 @@ class SignedInRequest(HttpRequest):
 
     user: User
     organisation: Organisation
-
-
-def actor_of(request: HttpRequest) -> User:
-    """Who uses the admin, which lets only people of ours in."""
-    user = request.user
-    assert isinstance(user, User)  # noqa: S101 - the admin lets nobody else in
-    return user

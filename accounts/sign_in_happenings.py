@@ -16,38 +16,38 @@ from django.utils.translation import ngettext
 
 from accounts.actions.people import end_after_reset
 from accounts.devices import remember_reset
-from accounts.happenings import Happening, tell
+from accounts.happenings import Happening, emit
 from accounts.models import User
 
 
 @receiver([password_changed, password_set], dispatch_uid="told_password_changed")
 def _password_changed(user: User, **_signal: Any) -> None:
-    tell(Happening.PASSWORD_CHANGED, actor=user)
+    emit(Happening.PASSWORD_CHANGED, actor=user)
 
 
 @receiver(password_reset, dispatch_uid="told_password_reset")
 def _password_reset(request: HttpRequest, user: User, **_signal: Any) -> None:
     remember_reset(request, user.pk)
-    ended = end_after_reset(user=user)
+    ended = end_after_reset(actor=user, user=user)
     if ended:
-        told = ngettext(
+        message = ngettext(
             "%(count)d token of yours was revoked, since the password was reset.",
             "%(count)d tokens of yours were revoked, since the password was reset.",
             ended,
         )
-        messages.info(request, told % {"count": ended})
+        messages.info(request, message % {"count": ended})
 
 
 @receiver(email_changed, dispatch_uid="told_email_changed")
 def _email_changed(user: User, to_email_address: Any, **_signal: Any) -> None:
-    tell(Happening.ADDRESS_CHANGED, actor=user, to=to_email_address.email)
+    emit(Happening.ADDRESS_CHANGED, actor=user, to=to_email_address.email)
 
 
 @receiver([authenticator_added, authenticator_reset], dispatch_uid="told_factor_added")
 def _factor_added(user: User, authenticator: Any, **_signal: Any) -> None:
-    tell(Happening.FACTOR_ADDED, actor=user, kind=authenticator.type)
+    emit(Happening.FACTOR_ADDED, actor=user, kind=authenticator.type)
 
 
 @receiver(authenticator_removed, dispatch_uid="told_factor_removed")
 def _factor_removed(user: User, authenticator: Any, **_signal: Any) -> None:
-    tell(Happening.FACTOR_REMOVED, actor=user, kind=authenticator.type)
+    emit(Happening.FACTOR_REMOVED, actor=user, kind=authenticator.type)

@@ -13,9 +13,11 @@ from allauth.mfa.recovery_codes.forms import GenerateRecoveryCodesForm as Genera
 from allauth.mfa.totp.forms import ActivateTOTPForm as ActivateTOTP
 from allauth.mfa.totp.forms import DeactivateTOTPForm as DeactivateTOTP
 from allauth.socialaccount import forms as social
+from django.core.validators import MaxLengthValidator
 from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import InOurWords
+from accounts.lockout import LONGEST_LOGIN
 
 
 class LoginForm(InOurWords, account.LoginForm):
@@ -23,6 +25,7 @@ class LoginForm(InOurWords, account.LoginForm):
         super().__init__(*args, **kwargs)
         login = self.fields["login"]
         login.label = _("E-mail address or user name")
+        login.validators.append(MaxLengthValidator(LONGEST_LOGIN))
         login.widget.attrs.update({"autocomplete": "username", "placeholder": ""})
         self.fields["password"].widget.attrs["placeholder"] = ""
 

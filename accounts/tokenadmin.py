@@ -20,9 +20,9 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.actions.tokens import IssuedToken, create_token, revoke_token, rotate_token
+from accounts.administration.requests import actor_of
 from accounts.formwords import OurModelForm
 from accounts.models import ApiToken, TokenScope, User
-from accounts.requests import actor_of
 from harness.errors import AgentError, Conflict, Invalid
 
 
@@ -148,8 +148,8 @@ class ApiTokenAdmin(ModelAdmin):
         chosen = list(tokens)
         for token in chosen:
             revoke_token(actor=actor_of(request), token=token)
-        told = ngettext("%(count)d token revoked.", "%(count)d tokens revoked.", len(chosen))
-        messages.success(request, told % {"count": len(chosen)})
+        message = ngettext("%(count)d token revoked.", "%(count)d tokens revoked.", len(chosen))
+        messages.success(request, message % {"count": len(chosen)})
 
     @action(description=_("Replace the secret"), icon="key", permissions=["replace"])  # type: ignore[untyped-decorator]
     def replace(self, request: HttpRequest, object_id: str) -> HttpResponse:

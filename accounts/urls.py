@@ -12,6 +12,7 @@ urlpatterns = [
     path("organisation/", organisation.show_organisation, name="organisation"),
     path("organisation/switch/", organisation.switch, name="organisation-switch"),
     path("organisation/create/", organisation.create, name="organisation-create"),
+    path("organisation/reviewers/", organisation.show_reviewers, name="organisation-reviewers"),
     path("organisation/rename/", organisation.rename, name="organisation-rename"),
     path("organisation/invite/", organisation.invite, name="organisation-invite"),
     path(

@@ -27,8 +27,8 @@ from agentsite.pages import Pages  # noqa: E402
 from agentsite.probes import Probes  # noqa: E402
 from agentsite.proxies import TrueClient  # noqa: E402
 from agentsite.readiness import remember_database_file  # noqa: E402
+from agentsite.routing import websocket_urlpatterns  # noqa: E402
 from agentsite.stopping import promise_end, stop_working  # noqa: E402
-from conversations.routing import websocket_urlpatterns  # noqa: E402
 from jobs import here  # noqa: E402
 from jobs.garbage import collect_seldom  # noqa: E402
 

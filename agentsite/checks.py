@@ -134,11 +134,11 @@ def _search() -> Iterable[CheckMessage]:
 
 
 def _private_hosts() -> Iterable[CheckMessage]:
-    for name, number, example in (
-        ("AGENTSITE_PRIVATE_PROVIDER_HOSTS", "E020", "ollama.internal:11434"),
-        ("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", "E026", "n8n.internal:5678"),
+    for name, number, example, networks in (
+        ("AGENTSITE_PRIVATE_PROVIDER_HOSTS", "E020", "ollama.internal:11434", False),
+        ("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", "E026", "n8n.internal:5678", True),
     ):
-        for problem in faults_of(getattr(settings, name)):
+        for problem in faults_of(getattr(settings, name), networks=networks):
             yield Error(
                 f"{name}: {problem}",
                 hint=f"Give each host with its port, for example {example}.",

@@ -14,7 +14,7 @@ from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.api.authentication import caller_with, presented_secret
 from accounts.sessions import user_of_session
-from conversations.v1.workers import worker_with
+from v1.workers import worker_with
 
 Headers = Iterable[tuple[bytes, bytes]]
 

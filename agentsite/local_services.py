@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds a service may take to come up."""
 
 
@@ -28,9 +29,17 @@ class Unavailable(Exception):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback at which nothing listens, below those that systems give to connections: none of
+    them takes it before whoever asked listens, or while that one starts anew."""
+    while True:
+        port = random.randrange(15_000, 32_000)  # noqa: S311
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 class LocalPostgreSQL:
@@ -144,7 +153,7 @@ class LocalRedis:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as line:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=10) as line:
                 line.sendall(b"PING\r\n")
                 return line.recv(16).startswith(b"+PONG")
         except OSError:

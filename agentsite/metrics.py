@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from conversations.models import Conversation, Run, WebhookDelivery, WebhookEndpoint
+from conversations.models import Conversation, Run
 from jobs.engine import engine
+from webhooks.models import WebhookDelivery, WebhookEndpoint
 
 SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Where the processes of one server keep their numbers, when there are several behind one port."""

@@ -17,8 +17,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from accounts.api.authentication import TokenAuthentication
-from conversations.api.base import MayUse
-from conversations.api.errors import handle
+from api.base import MayUse
+from api.errors import handle
 
 
 class SchemaView(SpectacularAPIView):

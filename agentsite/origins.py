@@ -9,13 +9,13 @@ AGENTSITE_CORS_ORIGINS lets in may open the socket of /api, as programs do: with
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from agentsite.logs import App, Receive, Scope, Send
+from harness.hostnames import split_address
 
 _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 _PORTS = {"http": 80, "https": 443}
@@ -70,7 +70,7 @@ def _may_use_tokens(origin: str) -> bool:
 def _triple(origin: str) -> tuple[str, str, int] | None:
     """Scheme, host and port, or None for what is no origin (`null`, say)."""
     try:
-        parts = urlsplit(origin)
+        parts = split_address(origin)
         port = parts.port
     except ValueError:
         return None

@@ -60,20 +60,20 @@ def answer(path: str, *, in_full: bool = False) -> Answer:
                 body["commands"] = commands
             if sandboxes := sandboxes_in_words():
                 body["sandboxes"] = sandboxes
-        _tell_changes(checks)
+        _log_changes(checks)
         return Answer(200 if ready else 503, "application/json", json.dumps(body).encode())
     return Answer(200, "text/plain; version=0.0.4; charset=utf-8", exposition())
 
 
-_told: dict[str, str] = {}
+_logged: dict[str, str] = {}
 
 
-def _tell_changes(checks: dict[str, str]) -> None:
+def _log_changes(checks: dict[str, str]) -> None:
     """In the log, where those look who have no token: what is wrong, once each time it becomes so."""
     for name, word in checks.items():
-        if word != _told.get(name, OK):
+        if word != _logged.get(name, OK):
             logger.warning("readiness: %s is %s", name, word)
-        _told[name] = word
+        _logged[name] = word
 
 
 def is_operator(authorization: str) -> bool:

@@ -44,23 +44,23 @@ class TrueClient:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if settings.AGENTSITE_BEHIND_PROXY and scope["type"] != "lifespan":
-            scope = _told(scope)
+            scope = _corrected(scope)
         await self.inner(scope, receive, send)
 
 
-def _told(scope: Scope) -> Scope:
+def _corrected(scope: Scope) -> Scope:
     client = scope.get("client")
     peer = str(client[0]) if client else ""
     address, scheme = client_of(peer, scope["headers"])
     headers = [pair for pair in scope["headers"] if pair[0] not in _SAID_BY_PROXIES]
-    told = {**scope, "headers": headers}
+    corrected = {**scope, "headers": headers}
     if address != peer:
-        told["client"] = (address, 0)
+        corrected["client"] = (address, 0)
     if scheme:
         secure = scheme == "https"
         plain, safe = ("ws", "wss") if scope["type"] == "websocket" else ("http", "https")
-        told["scheme"] = safe if secure else plain
-    return told
+        corrected["scheme"] = safe if secure else plain
+    return corrected
 
 
 def _entry(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:

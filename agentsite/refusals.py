@@ -83,8 +83,8 @@ def answer_of(path: str, refusal: Refusal) -> tuple[list[tuple[bytes, bytes]], b
             {"type": "error", "error": error, "request_id": current_request_id()}
         ).encode()
     elif path.startswith(("/api/", "/agui")):
-        told = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
-        body = json.dumps({"error": told}).encode()
+        given = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
+        body = json.dumps({"error": given}).encode()
     else:
         kind, body = "text/plain; charset=utf-8", f"{refusal.message} {refusal.hint}\n".encode()
     headers = [

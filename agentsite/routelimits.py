@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.urls import Resolver404, resolve
 
+from agents.actions.environments import MOST_UPLOAD_BYTES
 from agentsite.requestlimits import MB
-from conversations.actions.environments import MOST_UPLOAD_BYTES
-from conversations.jsonbodies import BODY_BYTES
+from wire.jsonbodies import BODY_BYTES
 
 PAGE_BYTES = 4 * MB
 """What a signed-in person's form may have, unless its route says more."""
@@ -40,6 +40,7 @@ _LARGE = {
     "v1/files": _files,
     "api/workspace/upload": _uploads,
     "c/<id:uid>/files/upload/": _uploads,
+    "attachments/": _uploads,
 }
 """Routes that take files, as the URL conf writes them."""
 

@@ -43,7 +43,7 @@ AGENTSITE_FILES_DIR = AGENTSITE_DATA_DIR / "files"
 AGENTSITE_FILE_BYTES = env.int("AGENTSITE_FILE_BYTES", default=500 * 1024 * 1024)
 """Bytes of one such file."""
 AGENTSITE_FILES_BYTES = env.int("AGENTSITE_FILES_BYTES", default=5 * 1024**3)
-"""Bytes of all such files of one person."""
+"""Bytes of all such files of one person and her service accounts."""
 
 AGENTSITE_VAULT_KEYS: list[str] = env.list("AGENTSITE_VAULT_KEY", default=[])
 """Fernet keys that seal provider keys: the first seals, all of them open (rotation)."""
@@ -71,7 +71,8 @@ AGENTSITE_PRIVATE_PROVIDER_HOSTS: list[str] = env.list(
     ],
 )
 """Hosts inside this network that people and organisations may send their requests to, each with its
-port: `ollama.internal:11434`. A key for everybody may go anywhere but to metadata services."""
+port: `ollama.internal:11434`, under this very name or address. They are the deployment's, whatever key
+is brought. A key for everybody may go anywhere but to metadata services."""
 
 AGENTSITE_REDIS_URL = env.str("AGENTSITE_REDIS_URL", default="")
 """What several processes share that need not last: live text, hints, cache. Empty: one process."""
@@ -97,6 +98,8 @@ AGENTSITE_DELTA_MILLISECONDS = env.int("AGENTSITE_DELTA_MILLISECONDS", default=4
 """Streaming text is sent on at most this often; the first piece of a block goes out at once."""
 AGENTSITE_MESSAGE_CHARACTERS = env.int("AGENTSITE_MESSAGE_CHARACTERS", default=100_000)
 """Characters of one message; longer text belongs in a file."""
+AGENTSITE_ATTACHMENTS = env.int("AGENTSITE_ATTACHMENTS", default=20)
+"""Files that go with one message, at most."""
 AGENTSITE_IMAGE_BYTES = env.int("AGENTSITE_IMAGE_BYTES", default=5 * 1024 * 1024)
 """Bytes of one picture that is shown to a model. The public APIs take no more."""
 AGENTSITE_IMAGE_PIXELS = env.int("AGENTSITE_IMAGE_PIXELS", default=8_000)
@@ -115,9 +118,10 @@ AGENTSITE_SOCKET_FRAME_BYTES = env.int("AGENTSITE_SOCKET_FRAME_BYTES", default=5
 AGENTSITE_QUEUED_MESSAGES = env.int("AGENTSITE_QUEUED_MESSAGES", default=20)
 """Messages of one conversation that may wait for their turn."""
 AGENTSITE_MESSAGES_PER_MINUTE = env.int("AGENTSITE_MESSAGES_PER_MINUTE", default=60)
-"""Messages that one person may send, in all conversations together; 0: any number."""
+"""Messages that one person and her service accounts may send in all; 0: any number."""
 AGENTSITE_RUNS_PER_PERSON = env.int("AGENTSITE_RUNS_PER_PERSON", default=100)
-"""Conversations of one person that run at once; more wait for their turn. 0: any number."""
+"""Conversations of one person and her service accounts that run at once; more wait for their turn. 0: any
+number."""
 AGENTSITE_RUNS_PER_ORGANISATION = env.int("AGENTSITE_RUNS_PER_ORGANISATION", default=0)
 """The same for all conversations of one organisation."""
 AGENTSITE_BUDGETS_ALLOW_UNPRICED = env.bool("AGENTSITE_BUDGETS_ALLOW_UNPRICED", default=False)
@@ -345,12 +349,34 @@ INSTALLED_APPS = [
     "axes",
     "jobs",
     "accounts",
+    "webhooks",
+    "audit",
     "tools_app",
+    "vaults",
+    "agents",
     "skills_app",
     "conversations",
+    "approvals",
+    "spending",
+    "workers",
+    "deadletters",
+    "sharedfiles",
     "teams_app",
+    "terminal",
     "agentsite",
 ]
+
+AGENTSITE_PAGES: tuple[str, ...] = (
+    "conversations",
+    "audit",  # before `approvals`, below whose addresses its own are
+    "approvals",
+    "operations",
+    "spending",
+    "vaults",
+    "webhooks",
+    "workers",
+)
+"""Packages whose `urls` are pages at the root of the site."""
 
 # --- programs in the pages of other sites ---------------------------------------------------------
 
@@ -400,7 +426,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "accounts.context_processors.organisations",
-                "conversations.context_processors.approvals",
+                "approvals.context_processors.approvals",
                 "conversations.context_processors.commands",
             ],
         },
@@ -626,7 +652,7 @@ MIGRATION_MODULES = {"knox": None}
 REST_KNOX = {"TOKEN_PREFIX": "ags_", "AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": None}
 
 AGENTSITE_TOKENS_PER_PERSON = env.int("AGENTSITE_TOKENS_PER_PERSON", default=50)
-"""Valid tokens that one person or service account may have in one organisation."""
+"""Valid tokens that one person and her service accounts may have in one organisation."""
 AGENTSITE_SERVICE_ACCOUNTS_PER_ORGANISATION = env.int(
     "AGENTSITE_SERVICE_ACCOUNTS_PER_ORGANISATION", default=20
 )
@@ -648,6 +674,7 @@ LANGUAGES = [("en", _("English"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.str("AGENTSITE_TIME_ZONE", default="UTC")
 USE_I18N = True
+FORMAT_MODULE_PATH = ["agentsite.formats"]
 USE_TZ = True
 
 # --- Static files ---------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, connections
+from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 from django.urls import reverse
 
@@ -25,10 +26,18 @@ def missing_migrations() -> int:
 
 
 def migrate() -> int:
-    """Apply the migrations that are missing; how many there were."""
+    """Apply the migrations that are missing; how many there were. Raises `CommandError` for a database
+    that was made before its tables belonged to their apps, from which no way leads here."""
     missing = missing_migrations()
     if missing:
-        call_command("migrate", interactive=False, verbosity=0)
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        except InconsistentMigrationHistory as problem:
+            raise CommandError(
+                "This database was made by an earlier, unreleased version, and no way leads on from it.\n"
+                "Keep it aside, name an empty one (AGENTSITE_DATABASE_URL, or another AGENTSITE_DATA_DIR)"
+                " and start again; conversations that were exported stay readable."
+            ) from problem
     return missing
 
 

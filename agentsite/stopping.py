@@ -13,8 +13,8 @@ import threading
 
 from django.conf import settings
 
-from conversations.hub import hub
 from jobs.engine import engine
+from live.hub import hub
 
 logger = logging.getLogger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allauth.account.decorators import secure_admin_login
+from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
@@ -13,8 +14,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.urls")),
     path("", include("agentsite.openapi")),
-    path("", include("conversations.api.urls")),
-    path("v1/", include("conversations.v1.urls")),
-    path("", include("conversations.agui.urls")),
-    path("", include("conversations.urls")),
+    path("", include("api.urls")),
+    path("v1/", include("v1.urls")),
+    path("", include("agui.urls")),
+    *(path("", include(f"{app}.urls")) for app in settings.AGENTSITE_PAGES),
 ]

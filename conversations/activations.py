@@ -1,4 +1,4 @@
-"""Writes the journal of claims, each row with the change of the run it tells of (S-99), and prunes it."""
+"""Writes the journal of claims, each row with the change of the run it tells of, and prunes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
-from accounts.sealed import holds_sealed
-
 
 class ConversationsConfig(AppConfig):
     name = "conversations"
@@ -11,11 +9,15 @@ class ConversationsConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from accounts.happenings import listen  # noqa: PLC0415
+        from agents.uses import count_uses  # noqa: PLC0415
 
-        from .audit import about_account  # noqa: PLC0415
-        from .vaults.auth import reseal_credentials  # noqa: PLC0415
-        from .webhooks.signing import reseal_all  # noqa: PLC0415
+        from . import webhookevents  # noqa: PLC0415
+        from .leftbehind import end_with_its_account  # noqa: PLC0415
+        from .notices import notify_of, questions  # noqa: PLC0415
+        from .occupation import works_with  # noqa: PLC0415
+        from .projections import Turn, follow  # noqa: PLC0415
 
-        listen(about_account)
-        holds_sealed(reseal_all)
-        holds_sealed(reseal_credentials)
+        count_uses(works_with)
+        listen(end_with_its_account)
+        follow(webhookevents.project, *webhookevents.FOLLOWED, turn=Turn.BEFORE)
+        notify_of(questions)

@@ -18,10 +18,10 @@ from django.utils import timezone
 
 from harness.errors import AgentError
 from jobs.engine import engine
+from sandbox.contract import KilledBy, Result, SandboxBackend, Stream
 from tools_app.builtin.background import BackgroundInfo
 from tools_app.builtin.commandmarks import CommandMarks
 from tools_app.builtin.shell import ShellAccess, refusals_in
-from tools_app.sandbox.contract import KilledBy, Result, SandboxBackend, Stream
 from tools_app.workspace import Workspace
 
 from . import backgroundrows
@@ -94,7 +94,9 @@ class ConversationsBackground:
         self._conversation_id = conversation_id
         self._access = access
 
-    async def start(self, call_id: str, command: str, seconds: int) -> BackgroundInfo:
+    async def start(
+        self, call_id: str, command: str, seconds: int, tainted_by: str
+    ) -> BackgroundInfo:
         access = self._access
         backend = await access.backend()  # refuses before there is a row
         seconds = min(seconds, access.policy.resources.wall_seconds)
@@ -103,6 +105,8 @@ class ConversationsBackground:
             call_id,
             access.policy,
             may_be_unconfined=access.unconfined is not None,
+            tainted_by=tainted_by,
+            alone=True,
         )
         row = await engine.in_database(
             backgroundrows.begin, self._conversation_id, call_id, command, seconds, marks

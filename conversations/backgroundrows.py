@@ -10,21 +10,20 @@ import os
 import socket
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from harness.errors import Conflict
+from harness.errors import Conflict, Forbidden
 from harness.events import BackgroundFinished, NetworkRecord
 from harness.history import Entry
 from tools_app.builtin.commandmarks import CommandMarks
 
-from . import log
+from . import log, processes
 from .models import BackgroundCommand, Conversation
-from .provenance import WORDS
+from .provenance import WORDS, TableProvenance
 from .wakes import wake
 
 State = BackgroundCommand.State
@@ -51,43 +50,29 @@ class Carrier:
     @classmethod
     def this(cls) -> Carrier:
         pid = os.getpid()
-        return cls(socket.gethostname()[:255], _boot(), pid, _start_of(pid))
+        return cls(socket.gethostname()[:255], processes.boot(), pid, processes.began(pid))
 
     def is_gone(self, *, here: Carrier) -> bool:
         """Whether the process is known to be over; False where that cannot be seen from `here`."""
         if self.host != here.host or not (self.boot and here.boot):
             return False
-        return self.boot != here.boot or _start_of(self.pid) != self.started
+        return self.boot != here.boot or processes.began(self.pid) != self.started
 
 
 def carrier_of(row: BackgroundCommand) -> Carrier:
     return Carrier(row.host, row.boot, row.pid, row.process_started)
 
 
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _start_of(pid: int) -> str:
-    """When the process began, in the kernel's ticks; "" when there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    state, *rest = text.rpartition(")")[2].split()
-    return "" if state == "Z" else rest[18]
-
-
 def begin(
     conversation_id: int, call_uid: str, command: str, seconds: int, marks: CommandMarks
 ) -> BackgroundCommand:
     """The row of a command that is about to be started, with what it may bring marked; that of an
-    earlier try of the same call as it is. Raises Conflict when too many run already."""
+    earlier try of the same call as it is. Raises Conflict when too many run already, and Forbidden when
+    its person has left."""
     with transaction.atomic():
         conversation = Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
+        if not Conversation.objects.of_members().filter(pk=conversation_id).exists():
+            raise Forbidden(_("The person this would run for has left the organisation."))
         known = BackgroundCommand.objects.filter(call_uid=call_uid).first()
         if known is not None:
             return known
@@ -117,9 +102,11 @@ def begin(
 
 
 def sign_of_life(pk: int) -> bool:
-    """Whether the command shall go on: its row is there, runs and nobody asked for its end."""
-    running = BackgroundCommand.objects.running().filter(pk=pk)
-    return bool(running.filter(cancel_asked_at=None).update(seen_at=timezone.now()))
+    """Whether the command shall go on: its row is there, runs, nobody asked for its end and its person
+    has not left."""
+    running = BackgroundCommand.objects.running().filter(pk=pk, cancel_asked_at=None)
+    wanted = running.filter(conversation__in=Conversation.objects.of_members())
+    return bool(wanted.update(seen_at=timezone.now()))
 
 
 def end(
@@ -147,7 +134,9 @@ def end(
         row.save(
             update_fields=["state", "exit_code", "detail", "ended_at", "network", "untrusted_by"]
         )
-        told = BackgroundFinished.model_validate(
+        if state != State.LOST:
+            TableProvenance(row.conversation_id).forget_waiting(row.call_uid)
+        finished = BackgroundFinished.model_validate(
             {
                 "background_id": row.uid,
                 "command": " ".join(row.command.split())[:SHOWN],
@@ -161,7 +150,7 @@ def end(
                 "untrusted_by": row.untrusted_by,
             }
         )
-        log.append(row.conversation_id, [Entry.of(told)])
+        log.append(row.conversation_id, [Entry.of(finished)])
         wake(row.conversation_id)
     return True
 

@@ -9,20 +9,19 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
-from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
+from jobs.leases import lapsed, lease_end
 from jobs.metrics import RUNS_LOST
 from jobs.prepared import Prepared, PreparedUpdate
 
-from . import activations, logsql, seats
+from . import activations, logsql, processes, seats
 from .models import Activation, Conversation, Run, Wake
 from .models.conversation import ConversationQuerySet
 from .wakes import forget_woken, wake
@@ -102,7 +101,7 @@ def _is_running(conversation_id: int) -> bool:
 def renew(run: Run) -> bool:
     """Keep the lease; False when it was lost meanwhile."""
     held = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING)
-    return held.update(lease_until=_lease_end()) == 1
+    return held.update(lease_until=lease_end(settings.AGENTSITE_LEASE_SECONDS)) == 1
 
 
 def release(
@@ -115,21 +114,21 @@ def release(
     """Give the conversation back; False when it was lost before. `step` is for the journal."""
     state = Run.State.FAILED if error else Run.State.RESTED
     with transaction.atomic():
-        seats.hold_line(run.conversation)
+        queue = seats.lock_queue(run.conversation)
         given = _RELEASED.run(
             pk=run.pk, state=state.value, stop_reason=stop_reason, error=error[:2000]
         )
         if given:
             # The kind of an error, not its words: those may hold what people wrote.
             activations.end(run, step, error.partition(":")[0] or stop_reason)
-            for next_one in seats.next_after(run.conversation):
+            for next_one in seats.next_after(queue):
                 wake(next_one)
     return given == 1
 
 
 def lost_conversations() -> list[int]:
     """Conversations that somebody ought to run and nobody does, the most urgent first: what people
-    wait for, then wakes by their priority; among equals the oldest activity (S-100).
+    wait for, then wakes by their priority; among equals the oldest activity.
 
     Runs whose lease ran out or whose process is gone are marked lost on the way. Of those that wait
     for a seat only whoever has one is named.
@@ -169,18 +168,16 @@ _URGENCY = Case(
 )
 
 
-def _lease_end() -> Combinable:
-    """By the database's clock, so that hosts need not agree on the time."""
-    return Now() + timedelta(seconds=settings.AGENTSITE_LEASE_SECONDS)
-
-
 def _drop_dead(runs: QuerySet[Run]) -> None:
     """Mark those lost whose lease ran out, or whose process on this host is gone."""
     running = runs.filter(state=Run.State.RUNNING)
     host = worker().split(":", 1)[0]
     here = running.filter(worker__startswith=f"{host}:").exclude(worker=worker())
-    gone = [run.pk for run in here.only("worker") if not _is_alive(run.worker)]
-    dead = running.filter(Q(lease_until__lt=Now()) | Q(pk__in=gone)).order_by("pk")
+    # A number that is another process's by now only means waiting for the lease to run out.
+    gone = [
+        run.pk for run in here.only("worker") if not processes.runs(int(run.worker.split(":")[1]))
+    ]
+    dead = running.filter(lapsed() | Q(pk__in=gone)).order_by("pk")
     if not dead.exists():
         return
     with transaction.atomic():
@@ -192,24 +189,3 @@ def _drop_dead(runs: QuerySet[Run]) -> None:
             activations.abandon(found)
             RUNS_LOST.inc(len(found))
     forget_woken(run.conversation_id for run in found)
-
-
-def _is_alive(worker: str) -> bool:
-    """Whether a process of that number still runs on this host. A reused number only means waiting
-    for the lease to run out."""
-    try:
-        os.kill(int(worker.split(":")[1]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _is_zombie(worker)
-
-
-def _is_zombie(worker: str) -> bool:
-    """Whether it has ended and its parent has not asked how, as in a container without an init."""
-    try:
-        status = Path(f"/proc/{int(worker.split(':')[1])}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] == "Z"

@@ -1,4 +1,4 @@
-"""The commands of a conversation, read from its log: the history behind `command_history` (S-65)."""
+"""The commands of a conversation, read from its log: the history behind `command_history`."""
 
 from __future__ import annotations
 

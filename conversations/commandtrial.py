@@ -15,15 +15,15 @@ from pathlib import Path
 
 from django.conf import settings
 
+from agents.models import Environment
 from harness.errors import AgentError
 from jobs.engine import engine
+from sandbox.choice import choose
+from sandbox.contract import Mount, Mounts
+from sandbox.policy import Policy, read_policy
 from tools_app import sandboxes
-from tools_app.sandbox.choice import choose
-from tools_app.sandbox.contract import Mount, Mounts
-from tools_app.sandbox.policy import Policy, read_policy
 
 from .hostreports import report, reports
-from .models import Environment
 
 logger = logging.getLogger(__name__)
 

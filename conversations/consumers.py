@@ -7,9 +7,11 @@ reads the log.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -19,14 +21,18 @@ from accounts.sessions import user_of_session
 from conversations import protocol
 from conversations.actions import answers, messages
 from conversations.actions.background import cancel_all_background, cancel_background
+from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
+from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
 from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from conversations.presentation import frames
-from conversations.socketframes import Refused
-from harness.errors import Declined, Invalid, NotFound
+from conversations.presentation.arriving import Arriving, Finished, with_drawn
+from harness.errors import Declined, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
+from live.hub import Delta
 from tools_app.questions import Answer
+from wire.socketframes import Refused
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +45,8 @@ _VISIBLE = Prepared(lambda given: Conversation.objects.visible_to(given.user).fi
 class ConversationConsumer(FollowingConsumer):
     async def connect(self) -> None:
         self.prepare()
+        self._arriving = Arriving()
+        self._finished: asyncio.Queue[Finished] = asyncio.Queue()
         await self.accept()
         try:
             with translation.override(self._language):
@@ -49,7 +57,33 @@ class ConversationConsumer(FollowingConsumer):
             return
         await self.begin()
 
+    # --- text that is arriving --------------------------------------------------------------------
+
+    async def snapshot(self) -> protocol.Snapshot:
+        plain = await super().snapshot()
+        finished = self._arriving.read(plain)
+        if not finished:
+            return plain
+        drawn: protocol.Snapshot = await self._in_thread(with_drawn, plain, finished)
+        return drawn
+
+    def arrived(self, delta: Delta) -> None:
+        if finished := self._arriving.take(delta):
+            self._finished.put_nowait(finished)
+
+    def more_work(self) -> Sequence[Coroutine[Any, Any, None]]:
+        return (self._draw(),)
+
+    async def _draw(self) -> None:
+        """Beside the text, which does not wait for it."""
+        while True:
+            finished = await self._finished.get()
+            drawn: protocol.Rendered = await self._in_thread(finished.drawn)
+            self._outbox.put(drawn)
+
     async def write(self, item: protocol.Outgoing) -> None:
+        if isinstance(item, protocol.Closed):
+            self._arriving.end(item.block)
         await self.send_text(protocol.encode(item))
 
     def read(self) -> protocol.Changed:
@@ -77,7 +111,7 @@ class ConversationConsumer(FollowingConsumer):
         except Gone as gone:
             self._news.set()
             answer = replace(gone.last_word, key=frame.key)
-        except Declined as declined:
+        except (Declined, LimitReached) as declined:
             self._news.set()
             answer = protocol.Error(
                 declined.code, str(declined.message), str(declined.hint), frame.key
@@ -97,7 +131,7 @@ class ConversationConsumer(FollowingConsumer):
             case protocol.Ping():
                 return protocol.Pong()
             case protocol.Resync():
-                return await self._snapshot()
+                return await self.snapshot()
             case _:
                 event = await self._in_thread(self._act, frame)
                 return protocol.Accepted(
@@ -115,6 +149,7 @@ class ConversationConsumer(FollowingConsumer):
                     text=frame.content,
                     key=frame.key,
                     interrupt=frame.interrupt,
+                    files=frame.files,
                 )
             case protocol.Stop():
                 return messages.stop(actor=actor, conversation=conversation)
@@ -138,7 +173,7 @@ class ConversationConsumer(FollowingConsumer):
             case protocol.Retry():
                 return messages.request_retry(actor=actor, conversation=conversation)
             case protocol.Decide():
-                return messages.decide_call(
+                return decide_call(
                     actor=actor,
                     conversation=conversation,
                     call_uid=frame.call,
@@ -146,6 +181,26 @@ class ConversationConsumer(FollowingConsumer):
                     reason=frame.reason,
                     shown=frame.shown,
                     seen_round=frame.round,
+                )
+            case protocol.AllowCalls():
+                return allow_calls(
+                    actor=actor,
+                    conversation=conversation,
+                    shown=[Shown(one.call, one.shown, one.round) for one in frame.calls],
+                )
+            case protocol.DenyCalls(message=None):
+                return deny_calls(
+                    actor=actor,
+                    conversation=conversation,
+                    call_uids=frame.calls,
+                    reason=frame.reason,
+                )
+            case protocol.DenyCalls(message=str(message)):
+                return deny_with_message(
+                    actor=actor,
+                    conversation=conversation,
+                    call_uids=frame.calls,
+                    message_uid=message,
                 )
             case protocol.AnswerQuestions(skip=True):
                 return answers.skip_questions(

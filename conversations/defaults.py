@@ -14,11 +14,12 @@ from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from agents.seeds import AGENTS
 from harness.errors import Invalid
 from jobs.prepared import Given, Prepared
 
-from .models import Agent, Defaults, Environment, Preference
-from .seeds import AGENTS
+from .models import Defaults, Preference
 
 T = TypeVar("T", Agent, Environment)
 

@@ -28,7 +28,7 @@ _RETRIES = Prepared(
 
 
 def ask(conversation: Conversation, row: Event, event: WakeRequested) -> None:
-    """Keep an agent's wake; one that waits under the same key already stays as it is (S-97)."""
+    """Keep an agent's wake; one that waits under the same key already stays as it is."""
     waiting = Wake.objects.waiting().filter(conversation=conversation)
     if event.dedupe_key and waiting.filter(dedupe_key=event.dedupe_key).exists():
         return

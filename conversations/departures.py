@@ -1,13 +1,12 @@
 """What becomes of the agents of a person who left: they come to rest and stay there.
 
-`accounts` names the job when a member is removed; a run looks again before it does anything, because
-a hint may be lost.
+`accounts` names the job when a member is removed. It is a hint that may be lost, or come while something
+begins: whatever works for a person looks again, by `Conversation.objects.of_members`.
 """
 
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import Q
 
 from accounts.models import Membership
 from harness.events import UserInterrupt
@@ -15,8 +14,10 @@ from harness.history import Entry
 from jobs.prepared import Prepared
 
 from . import delays
+from .background import ask_for_end, end_here
 from .log import append
-from .models import Conversation
+from .models import BackgroundCommand, Conversation
+from .sandboxing import end_shells
 from .wakes import wake
 
 _MEMBER = Prepared(
@@ -25,15 +26,16 @@ _MEMBER = Prepared(
     ).values_list("pk")
 )
 
+_OF_MEMBER = Prepared(
+    lambda given: Conversation.objects.of_members().filter(pk=given.pk).values_list("pk")
+)
+
 STOP = "conversations.stop_of_member"
 
 
 def has_left(conversation: Conversation) -> bool:
     """Whether nobody is there any more for whom an agent might work."""
-    return not (
-        conversation.owner.is_active
-        and is_member(conversation.owner_id, conversation.organisation_id)
-    )
+    return not _OF_MEMBER.exists(pk=conversation.pk)
 
 
 def is_member(user_id: int, organisation_id: int) -> bool:
@@ -41,12 +43,16 @@ def is_member(user_id: int, organisation_id: int) -> bool:
 
 
 def stop_of_member(user_id: int, organisation_id: int) -> None:
-    """Interrupt what a former member's agents do in the organisation, and cancel what they planned."""
-    working = Q(status__in=[Conversation.Status.RUNNING, Conversation.Status.RESCHEDULING])
+    """Interrupt what a former member's agents do in the organisation or have handed to workers, cancel
+    what they planned, and end what they left running."""
     theirs = Conversation.objects.filter(owner_id=user_id, organisation_id=organisation_id)
-    for conversation in theirs.filter(working | Q(queued_count__gt=0)):
+    for conversation in theirs.interruptible():
         with transaction.atomic():
             append(conversation.pk, [Entry.of(UserInterrupt())])
             wake(conversation.pk)
     for conversation in theirs.filter(wakes__state="waiting").distinct():
         delays.cancel(conversation)
+    running = BackgroundCommand.objects.running().filter(conversation__in=theirs)
+    for conversation_id, uid in running.values_list("conversation", "uid"):
+        end_here(ask_for_end(conversation_id, uid))
+    end_shells(list(theirs.values_list("uid", flat=True)))

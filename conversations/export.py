@@ -26,10 +26,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import connection
 from django.utils.translation import gettext as _
@@ -55,33 +53,29 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.frontends import documents_of
 
-from .models import Conversation, Event, Usage
+from .models import Conversation, Event
 
 PAGE = 500
 """Rows of one query."""
-TOKENS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
 
 
-@dataclass
-class _Totals:
-    tokens: dict[str, int]
-    cost: Decimal = Decimal(0)
-    calls: int = 0
-    without_price: int = 0
+class Appendix(Protocol):
+    """What an app adds behind the log, in both forms, piece by piece."""
 
-    def add(self, usage: Usage) -> None:
-        self.calls += 1
-        for name in TOKENS:
-            self.tokens[name] += getattr(usage, name)
-        if usage.cost is None:
-            self.without_price += 1
-        else:
-            self.cost += usage.cost
+    def as_json(self, conversation: Conversation) -> Iterator[str]:
+        """Members of the one object, each beginning with its comma."""
+
+    def as_markdown(self, conversation: Conversation) -> Iterator[str]:
+        """Nothing where there is nothing to say."""
+
+
+_appendices: list[Appendix] = []
+
+
+def append_to_exports(appendix: Appendix) -> None:
+    """From now on; once, however often it is said."""
+    if appendix not in _appendices:
+        _appendices.append(appendix)
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -96,17 +90,10 @@ def as_json(conversation: Conversation) -> Iterator[str]:
     for stretch in _event_texts(conversation):
         yield between + stretch
         between = ",\n"
-    yield '\n],\n"usage": ['
-    totals = _no_totals()
-    for number, usage in enumerate(_usage(conversation)):
-        totals.add(usage)
-        yield (",\n" if number else "\n") + _json(_call(usage))
-    sums = {
-        **totals.tokens,
-        "cost_usd": str(totals.cost),
-        "calls_without_price": totals.without_price,
-    }
-    yield f'\n],\n"totals": {_json(sums)}}}\n'
+    yield "\n]"
+    for appendix in _appendices:
+        yield from appendix.as_json(conversation)
+    yield "}\n"
 
 
 def _head(conversation: Conversation) -> dict[str, Any]:
@@ -184,19 +171,6 @@ _EVENT_TEXT = {
 """What one event looks like as JSON, by the kind of database."""
 
 
-def _call(usage: Usage) -> dict[str, Any]:
-    return {
-        "id": usage.model_request_id,
-        "purpose": usage.purpose,
-        "provider": usage.provider,
-        "model": usage.model,
-        **{name: getattr(usage, name) for name in TOKENS},
-        "cost_usd": None if usage.cost is None else str(usage.cost),
-        "milliseconds": usage.milliseconds,
-        "created_at": _time(usage.created_at),
-    }
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -222,19 +196,19 @@ def as_markdown(conversation: Conversation) -> Iterator[str]:
     names: dict[str, str] = {}
     for row in _events(conversation):
         yield _passage(row, row.value, names)
-    totals = _no_totals()
-    for usage in _usage(conversation):
-        totals.add(usage)
-    yield _spent(totals)
+    for appendix in _appendices:
+        yield from appendix.as_markdown(conversation)
 
 
 def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
     """What one event says; empty for events that say nothing to a reader."""
     match event:
         case UserMessage():
-            return f"## {_line(str(row.actor or _('Program')))} · {_time(row.created_at)}\n\n" + (
-                _blocks((*event.content, *documents_of(event.front_end))) + "\n\n"
-            )
+            who = _line(str(row.actor or _("Program")))
+            said = _blocks((*event.content, *documents_of(event.front_end)))
+            files = "\n".join(f"- {_('Attached file')}: {_line(file.path)}" for file in event.files)
+            parts = (f"## {who} · {_time(row.created_at)}", said, files)
+            return "".join(f"{part}\n\n" for part in parts if part)
         case AgentMessage():
             text = "".join(piece.text for piece in event.content)
             cut = f"\n\n*{_('(interrupted)')}*" if event.interrupted else ""
@@ -278,8 +252,8 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             ]
             return f"*{', '.join(turned)}*\n\n"
         case SessionUpdated() if event.overrides:
-            told = _("The agent's tools in this conversation were changed.")
-            return f"*{told}*\n\n"
+            words = _("The agent's tools in this conversation were changed.")
+            return f"*{words}*\n\n"
         case SessionError():
             return f"**{_('Error')}:** {_line(event.error.message)}\n\n"
         case SessionStatusIdle(stop_details=details) if (
@@ -298,23 +272,6 @@ def _result(event: Any, name: str) -> str:
         counts = f"{_line(display.path)} +{display.added} −{display.removed}\n\n"
         return title + counts + _fenced(display.diff, "diff")
     return title + _fenced(_blocks(event.content), "")
-
-
-def _spent(totals: _Totals) -> str:
-    if not totals.calls:
-        return ""
-    unknown = (
-        _(" (the price of %(count)d calls is unknown)") % {"count": totals.without_price}
-        if totals.without_price
-        else ""
-    )
-    cost = _("unknown") if totals.without_price == totals.calls else f"${totals.cost}{unknown}"
-    lines = [f"- {name}: {totals.tokens[name]}" for name in TOKENS]
-    return (
-        f"---\n\n## {_('Spent')}\n\n- {_('Model calls')}: {totals.calls}\n"
-        + "\n".join(lines)
-        + f"\n- {_('Cost')}: {cost}\n"
-    )
 
 
 def _blocks(blocks: tuple[Block, ...]) -> str:
@@ -353,19 +310,6 @@ def _events(conversation: Conversation) -> Iterator[Event]:
             return
         yield from page
         seq = page[-1].seq
-
-
-def _usage(conversation: Conversation) -> Iterator[Usage]:
-    last = 0
-    while page := list(
-        Usage.objects.filter(conversation=conversation, pk__gt=last).order_by("pk")[:PAGE]
-    ):
-        yield from page
-        last = page[-1].pk
-
-
-def _no_totals() -> _Totals:
-    return _Totals(dict.fromkeys(TOKENS, 0))
 
 
 def _time(moment: datetime) -> str:

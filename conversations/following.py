@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
@@ -24,13 +24,13 @@ from django.http import HttpRequest
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from conversations.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
 from conversations.outbox import Outbox
-from conversations.parameters import check_parameters
 from conversations.protocol import Closed, OpenBlock, Piece, Snapshot
 from harness.errors import Invalid
 from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN
+from live.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
+from wire.parameters import check_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         """Follow from `_seen` on. What the first read says goes out before anything that is new."""
         subscription = hub.subscribe(self._uid)
         try:
-            snapshot = await self._snapshot()
+            snapshot = await self.snapshot()
             first = await self.look()
         except Gone as gone:
             subscription.close()
@@ -135,7 +135,8 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         self._ready = True
         for frame in self.opening(snapshot, first):
             self._outbox.put(frame)
-        for work in (self._outbox.run(), self._follow_hub(subscription), self._follow_log()):
+        following = (self._outbox.run(), self._follow_hub(subscription), self._follow_log())
+        for work in (*following, *self.more_work()):
             task = asyncio.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
@@ -149,6 +150,7 @@ class FollowingConsumer(AsyncWebsocketConsumer):
                         self._news.set()
                     case Delta():
                         self._outbox.put_text(self.piece(item))
+                        self.arrived(item)
                     case BlockClosed():
                         self._closed.append(item.block)
                         self._news.set()
@@ -178,7 +180,8 @@ class FollowingConsumer(AsyncWebsocketConsumer):
                 self._outbox.put(Closed(block))
             await asyncio.sleep(QUIET_SECONDS)
 
-    async def _snapshot(self) -> Snapshot:
+    async def snapshot(self) -> Snapshot:
+        """All text that is arriving."""
         return Snapshot(
             [
                 OpenBlock(open_.block, open_.kind, open_.continues, open_.text)
@@ -238,7 +241,14 @@ class FollowingConsumer(AsyncWebsocketConsumer):
 
     async def fresh_snapshot(self) -> Snapshot:
         """What goes out in the place of streaming text that was dropped."""
-        return await self._snapshot()
+        return await self.snapshot()
+
+    def arrived(self, delta: Delta) -> None:
+        """Streaming text was passed on to the outbox."""
+
+    def more_work(self) -> Sequence[Coroutine[Any, Any, None]]:
+        """What else goes on as long as the socket is there."""
+        return ()
 
     def has_more(self, news: Any) -> bool:
         """Whether `news` is worth sending although the log did not grow."""

@@ -10,10 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
 from accounts.models import Organisation, User
-
-from .models import Agent, Environment, Vault
-from .namesakes import told_apart
-from .switches import LABELS, help_text
+from agents.models import Agent, Environment
+from agents.namesakes import told_apart
+from agents.switches import help_text, offered
+from vaults.models import Vault
 
 
 class TitleForm(OurForm):
@@ -77,19 +77,19 @@ class NewConversationForm(OurForm):
         _offer(self.fields["agent"], agents.select_related("current"))
         _offer(self.fields["environment"], environments)
         _offer(self.fields["vaults"], vaults)
-        for name, label in LABELS.items():
+        for name, label in offered().items():
             self.fields[name] = forms.BooleanField(
                 label=label, required=False, help_text=help_text(name)
             )
 
     def features(self) -> dict[str, bool]:
-        return {name: self.cleaned_data[name] for name in LABELS}
+        return {name: self.cleaned_data[name] for name in offered()}
 
     def vault_uids(self) -> list[str]:
         return [vault.uid for vault in self.cleaned_data["vaults"]]
 
     def switches(self) -> list[forms.BoundField]:
-        return [self[name] for name in LABELS]
+        return [self[name] for name in offered()]
 
 
 class PreferenceForm(OurForm):

@@ -16,8 +16,8 @@ from django.db.models import Max
 
 from harness.kit import Signal
 from jobs.engine import engine
+from live.hub import hub
 
-from .hub import hub
 from .models import Conversation, Event
 
 logger = logging.getLogger(__name__)
@@ -29,48 +29,48 @@ class Interrupts:
     """For the runs of one event loop."""
 
     def __init__(self) -> None:
-        self._heeded: dict[int, Callable[[int], None]] = {}
+        self._watched: dict[int, Callable[[int], None]] = {}
         self._looking: asyncio.Task[None] | None = None
 
-    async def heed(
+    async def watch(
         self, conversation: Conversation, signal: Signal, known_seq: Callable[[], int]
     ) -> None:
         """Set `signal` on each interrupt behind `known_seq()`, until cancelled. One the run has read
         already is not signalled, so that a late hint cannot stop what came after it."""
 
-        def tell(seq: int) -> None:
+        def interrupt(seq: int) -> None:
             if seq > known_seq():
                 signal.interrupt()
 
         subscription = hub.subscribe(conversation.uid, only_interrupts=True)
-        async with subscription as hints, self._looked_for(conversation.pk, tell):
+        async with subscription as hints, self._looked_for(conversation.pk, interrupt):
             async for _hint in hints:
                 latest = await engine.in_database(latest_interrupts, [conversation.pk])
-                tell(latest.get(conversation.pk, 0))
+                interrupt(latest.get(conversation.pk, 0))
 
     @asynccontextmanager
-    async def _looked_for(self, pk: int, tell: Callable[[int], None]) -> AsyncIterator[None]:
-        self._heeded[pk] = tell
+    async def _looked_for(self, pk: int, interrupt: Callable[[int], None]) -> AsyncIterator[None]:
+        self._watched[pk] = interrupt
         several = settings.AGENTSITE_REDIS_URL or settings.AGENTSITE_BROKER_URL
         if several and (self._looking is None or self._looking.done()):
             self._looking = asyncio.ensure_future(self._look())
         try:
             yield
         finally:
-            del self._heeded[pk]
+            del self._watched[pk]
 
     async def _look(self) -> None:
         """As long as anything runs."""
-        while self._heeded:
+        while self._watched:
             await asyncio.sleep(LOOK_SECONDS)
             try:
-                latest = await engine.in_database(latest_interrupts, list(self._heeded))
+                latest = await engine.in_database(latest_interrupts, list(self._watched))
             except Exception:
                 logger.exception("interrupts could not be looked for")
                 continue
             for pk, seq in latest.items():
-                if pk in self._heeded:
-                    self._heeded[pk](seq)
+                if pk in self._watched:
+                    self._watched[pk](seq)
 
 
 def latest_interrupts(conversations: Collection[int]) -> dict[int, int]:

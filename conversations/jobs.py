@@ -7,31 +7,22 @@ import asyncio
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import activations, claims, notices, removals, request_keys, work
-from .actions.approvals import expire_approvals
-from .actions.budgets import resume_stopped
+from . import activations, claims, notices, ratelimits, removals, request_keys
 from .actions.stored_files import remove_expired
 from .background import end_lost_commands
-from .budgetstops import RESUME
 from .commandtrial import try_a_command
 from .departures import STOP, stop_of_member
 from .kits import preload_services
 from .runner import run_conversation
 from .sandboxing import close_ended_shells, probe_sandboxes
 from .wakes import WAKE, wake_lost
-from .webhooks import courier, deliveries
-from .webhooks.mails import SWITCHED_OFF, mail_switched_off
-from .webhooks.outbox import DELIVER
 
 SWEEP = "conversations.sweep"
 PRELOAD = "conversations.preload_services"
 PRELOAD_AFTER = 3.0
 """Seconds from a start: its first pages come before."""
-EXPIRE = "conversations.expire_approvals"
 SANDBOXES = "conversations.sandboxes"
-SWEEP_WEBHOOKS = "conversations.sweep_webhooks"
 MAIL_WAITING = "conversations.mail_waiting"
-WORK = "conversations.end_lost_work"
 
 
 @job(WAKE, in_turn=True)
@@ -42,43 +33,14 @@ async def wake_conversation(conversation_id: int, cause: str = "hint") -> None:
 @job(SWEEP, every="AGENTSITE_SWEEP_SECONDS")
 async def sweep() -> None:
     """Wake what somebody ought to run and nobody does, and let go of old rows of the journal, of
-    old idempotency keys and of the files of deleted conversations."""
+    old idempotency keys, of messages that count no longer and of the files of deleted conversations."""
     await engine.in_database(wake_lost, claims.lost_conversations)
     await engine.in_database(activations.prune)
     await engine.in_database(request_keys.prune)
+    await engine.in_database(ratelimits.prune)
     # Trees may be large: they hold up no write to the log.
     await engine.in_tool_thread(removals.clear_left)
     await engine.in_tool_thread(remove_expired)
-
-
-@job(RESUME, every="AGENTSITE_SWEEP_SECONDS")
-async def resume_at_budgets() -> None:
-    """Have conversations go on whose budget was raised or has room again."""
-    await engine.in_database(resume_stopped)
-
-
-@job(DELIVER)
-async def deliver_webhook(delivery_id: int, endpoint_id: int) -> None:
-    await courier.deliver(delivery_id, endpoint_id)
-
-
-@job(SWEEP_WEBHOOKS, every="AGENTSITE_SWEEP_SECONDS")
-async def sweep_webhooks() -> None:
-    """Send what is due and nobody sends, and let go of old deliveries."""
-    await engine.in_database(deliveries.sweep)
-    await engine.in_database(deliveries.prune)
-
-
-@job(EXPIRE, every="AGENTSITE_SWEEP_SECONDS")
-async def expire_overdue_approvals() -> None:
-    """Deny the calls that nobody answered in time."""
-    await engine.in_database(expire_approvals)
-
-
-@job(WORK, every="AGENTSITE_SWEEP_SECONDS")
-async def end_lost_work() -> None:
-    """Queue anew what was lost with the workers that had it."""
-    await engine.in_database(work.end_lapsed)
 
 
 @job(SANDBOXES, every="AGENTSITE_SWEEP_SECONDS")
@@ -89,11 +51,6 @@ async def look_after_sandboxes() -> None:
     await probe_sandboxes()
     await try_a_command()
     await close_ended_shells()
-
-
-@job(SWITCHED_OFF)
-async def mail_that_an_endpoint_was_switched_off(endpoint_id: int) -> None:
-    await engine.in_tool_thread(mail_switched_off, endpoint_id)
 
 
 @job(MAIL_WAITING, every="AGENTSITE_MAIL_SECONDS")

@@ -17,9 +17,9 @@ from harness.history import Entry
 from jobs.engine import engine
 from jobs.metrics import APPEND_SECONDS
 
-from . import budgetstops, log
-from .budgets import CapReached
+from . import log
 from .models import Run
+from .projections import NotStored
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class TableJournal:
     async def _append(
         self, entries: Sequence[Entry], *, if_unchanged: bool = False
     ) -> Sequence[Entry]:
-        if entries and all(log.is_plain(entry.event) for entry in entries):
+        if entries and all(entry.event.plain for entry in entries):
             expected = self._last_seq if if_unchanged else None
             stored = await _to_its_end(_together.append(log.Asked(self._run, entries, expected)))
             if stored is not None:
@@ -94,8 +94,8 @@ def store(conversation_id: int, run: Run, entries: Sequence[Entry], known_seq: i
     if entries:
         try:
             rows = log.append(conversation_id, entries, run=run)
-        except CapReached as reached:
-            budgetstops.note(conversation_id, reached.period, needed=reached.needed)
+        except NotStored as refusal:
+            refusal.note(conversation_id)
             raise
         if rows[0].seq == known_seq + 1:
             return log.Stored(rows[0].seq, rows[0].created_at).of(entries)

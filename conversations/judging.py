@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conversations.kits import Choice, Unavailable, tools_of
+from conversations.log import entries_after
+from conversations.models import Conversation
+from conversations.sandboxing import plan_sandbox
 from harness.agentconfig import AgentConfig
 from harness.events import UserToolConfirmation
 from harness.history import History
@@ -17,11 +21,7 @@ from net.addresses import meant_by
 from tools_app.catalogue import all_tools
 from tools_app.workspace import workspace_for
 
-from .kits import Choice, Unavailable, tools_of
-from .log import entries_after
-from .models import Conversation
-from .policyrules import rules_for
-from .sandboxing import plan_sandbox
+from .kitparts import part_of, rules_of
 
 
 def judging_kit(
@@ -45,7 +45,8 @@ def judging_kit(
 def kit_of(conversation: Conversation) -> Kit:
     config = conversation.config
     sandbox = plan_sandbox(conversation, config, workspace_for(conversation.uid))
-    return judging_kit(config, rules_for(conversation), tools_of(sandbox))
+    added = part_of(conversation, config, sandbox.workspace).tools
+    return judging_kit(config, rules_of(conversation), tools_of(sandbox, added))
 
 
 def history_of(conversation: Conversation) -> History:

@@ -10,7 +10,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from typing import Any
 from django.conf import settings
 
 from accounts.models import Organisation, ProviderKey, Scope, User
-from accounts.provider_connections import judged_client
-from accounts.provider_keys import resolve
+from accounts.provider_connections import JudgedConnections, way_of
+from accounts.provider_keys import ResolvedKey, resolve
+from agents.models import Environment, Prompt
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, NotConfigured
 from harness.kit import Kit
@@ -34,8 +35,8 @@ from jobs.engine import engine
 from jobs.garbage import keeping_what_is_imported
 from jobs.prepared import Prepared
 from net.addresses import meant_by
+from sandbox.policy import Policy
 from tools_app.builtin.background import EXTRA as BACKGROUND
-from tools_app.builtin.shared import EXTRA as SHARED
 from tools_app.builtin.shell import EXTRA as SHELL
 from tools_app.builtin.shell import under
 from tools_app.catalogue import all_tools
@@ -43,20 +44,18 @@ from tools_app.elsewhere import tools_elsewhere
 from tools_app.media import readable
 from tools_app.provenance import EXTRA as PROVENANCE
 from tools_app.provenance import OUTPUT
-from tools_app.sandbox.policy import Policy
 from tools_app.sandboxes import NONE as UNCONFINED
 from tools_app.web.credentials import EXTRA as CREDENTIALS
 from tools_app.workspace import Workspace, workspace_for
 
 from .background import ConversationsBackground
+from .bearers import ConversationCredentials
 from .departures import has_left
+from .kitparts import NameTaken, Part, Section, part_of, rules_of
 from .liveoutput import LiveOutput
-from .models import Conversation, Environment, Prompt
-from .policyrules import rules_for
+from .models import Conversation
 from .provenance import TableProvenance
 from .sandboxing import SandboxPlan, plan_sandbox, shell_access
-from .sharedfiles import TableSharedFiles
-from .vaults.bearers import ConversationCredentials
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +67,8 @@ KEPT_PROVIDERS = 50
 """Clients of model services that stay open although no run uses them."""
 COMMANDS = ("bash", "background_run")
 """Tools whose reach is the sandbox's."""
+OWN_PLACE = 100
+"""Where the facts of the conversation stand among the sections of its prompt."""
 OUTPUTS = "tool-results"
 """The folder of the workspace in which results are kept that are too long for a prompt."""
 
@@ -83,11 +84,13 @@ class Choice:
     config: ProviderConfig | None = None
     problem: NotConfigured | None = None
     server_keys: bool = False
-    """The key is one of the deployment's."""
+    """The server pays: it is its key, or its own service (`accounts.provider_keys`)."""
+    key: ResolvedKey | None = field(default=None, repr=False)
 
 
 def choose_provider(config: AgentConfig, user: User | None, organisation: Organisation) -> Choice:
-    """What `config` means for this person now. Never raises: a problem is part of the answer."""
+    """What `config` means for this person now, as its words say: no name is looked up. Never raises: a
+    problem is part of the answer."""
     names = AUTO_ORDER if config.provider == AUTO else (config.provider,)
     for name in names:
         try:
@@ -109,14 +112,23 @@ def choose_provider(config: AgentConfig, user: User | None, organisation: Organi
             api_key=key.key if key else "",
             base_url=key.base_url if key else "",
             # Typed into a form by somebody who does not run this server.
-            connect=judged_client
+            connect=JudgedConnections()
             if key and key.base_url and key.scope != Scope.DEPLOYMENT
             else None,
             timeout=settings.AGENTSITE_PROVIDER_TIMEOUT,
         )
-        ours = key is not None and key.scope == Scope.DEPLOYMENT
-        return Choice(name, model, config=found, server_keys=ours)
+        pays = key is not None and key.server_pays
+        return Choice(name, model, config=found, server_keys=pays, key=key)
     return Choice(DEMO, DEMO, config=ProviderConfig(name=DEMO))
+
+
+def looked_up(choice: Choice) -> Choice:
+    """For a run: who pays, and where it may connect, also by where names lead. It may wait for them."""
+    if choice.config is None or choice.key is None or not choice.key.open_services:
+        return choice
+    way = way_of(choice.key)
+    config = replace(choice.config, connect=way.connections)
+    return replace(choice, config=config, server_keys=way.server_pays)
 
 
 @dataclass(slots=True)
@@ -225,8 +237,8 @@ class Plan:
     tracing: bool
     departed: bool
     """The person it would work for has left."""
-    extras: dict[str, Any]
-    shared: TableSharedFiles
+    part: Part
+    """What apps add."""
     sandbox: SandboxPlan
     """What commands run in."""
     rules: tuple[LevelledRule, ...] = ()
@@ -247,23 +259,23 @@ def preload_services() -> None:
 
 def plan_kit(conversation: Conversation) -> Plan:
     config = conversation.config
-    choice = choose_provider(config, conversation.owner, conversation.organisation)
+    choice = looked_up(choose_provider(config, conversation.owner, conversation.organisation))
     if choice.config is not None:
         with keeping_what_is_imported():
             preload(choice.config)
     workspace = workspace_for(conversation.uid)
+    part = part_of(conversation, config, workspace)
     return Plan(
         config=config,
         choice=choice,
-        system=_system_prompt(config, conversation),
+        system=_system_prompt(config, conversation, part.sections),
         texts=current_texts(),
         workspace=workspace,
         tracing=conversation.features.tracing,
         departed=has_left(conversation),
-        extras={"conversation": conversation.uid},
-        shared=TableSharedFiles(conversation, workspace),
+        part=part,
         sandbox=plan_sandbox(conversation, config, workspace),
-        rules=rules_for(conversation),
+        rules=rules_of(conversation),
     )
 
 
@@ -281,12 +293,21 @@ def build_kit(
     marks = TableProvenance(plan.sandbox.conversation_id)
     # What is kept in this server's workspace could not be read there.
     elsewhere = plan.sandbox.backend == Environment.Backend.WORKER
+    own = {
+        "conversation": plan.sandbox.conversation_uid,
+        SHELL: shell,
+        PROVENANCE: marks,
+        BACKGROUND: ConversationsBackground(plan.sandbox.conversation_id, shell),
+        CREDENTIALS: ConversationCredentials(plan.sandbox.conversation_id),
+    }
+    if taken := own.keys() & plan.part.extras.keys():
+        raise NameTaken(f"there is an extra {sorted(taken)[0]} already")
     return Kit(
         config=plan.config,
         provider=providers.get(plan.choice),
         model=plan.choice.model,
         server_keys=plan.choice.server_keys,
-        tools=tools_of(plan.sandbox),
+        tools=tools_of(plan.sandbox, plan.part.tools),
         workspace=plan.workspace,
         meant_by=meant_by,
         system=plan.system,
@@ -296,24 +317,20 @@ def build_kit(
         offload=offload,
         admit=partial(offload, readable),
         keep=None if elsewhere else partial(_keep, offload, plan.workspace, marks),
-        extras={
-            **plan.extras,
-            SHELL: shell,
-            PROVENANCE: marks,
-            SHARED: plan.shared,
-            BACKGROUND: ConversationsBackground(plan.sandbox.conversation_id, shell),
-            CREDENTIALS: ConversationCredentials(plan.sandbox.conversation_id),
-        },
+        extras={**own, **plan.part.extras},
         rules=plan.rules,
         read_rules=read_rules,
     )
 
 
-def tools_of(sandbox: SandboxPlan) -> Mapping[str, Tool]:
-    """Every tool there is, as it is where the conversation's commands and files are."""
+def tools_of(sandbox: SandboxPlan, added: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    """Every tool there is and those that apps add for this conversation, as they are where its commands
+    and files are. Raises `NameTaken` for one that is called like one of the catalogue."""
+    if taken := added.keys() & all_tools().keys():
+        raise NameTaken(f"the catalogue has a tool {sorted(taken)[0]} already")
     if sandbox.backend == Environment.Backend.WORKER:
-        return tools_elsewhere(all_tools())
-    return tools_under(sandbox.policy, confined=sandbox.backend != UNCONFINED)
+        return tools_elsewhere({**all_tools(), **added})
+    return {**tools_under(sandbox.policy, confined=sandbox.backend != UNCONFINED), **added}
 
 
 def tools_under(policy: Policy, *, confined: bool = True) -> Mapping[str, Tool]:
@@ -365,7 +382,9 @@ def _texts_of(rows: tuple[tuple[str, str], ...]) -> Texts:
     )
 
 
-def _system_prompt(config: AgentConfig, conversation: Conversation) -> str:
+def _system_prompt(
+    config: AgentConfig, conversation: Conversation, sections: Sequence[Section]
+) -> str:
     """Instructions and the facts that stay the same for the whole conversation, so that the cached
     beginning of every prompt stays the same as well."""
     owner = conversation.owner.get_full_name() or conversation.owner.username
@@ -374,4 +393,7 @@ def _system_prompt(config: AgentConfig, conversation: Conversation) -> str:
         f"The conversation began on {conversation.created_at:%A, %d %B %Y}.",
         "Files are those of this conversation's own workspace; give paths relative to it.",
     ]
-    return "\n\n".join(part for part in (config.instructions, "\n".join(facts)) if part)
+    own = Section(OWN_PLACE, "\n".join(facts))
+    placed = sorted((own, *sections), key=lambda section: section.place)
+    parts = (config.instructions, *(section.within() for section in placed))
+    return "\n\n".join(part for part in parts if part)

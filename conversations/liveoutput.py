@@ -10,7 +10,7 @@ import asyncio
 import codecs
 from dataclasses import dataclass, field
 
-from .hub import Hub
+from live.hub import Hub
 
 WINDOW = 0.1
 """Seconds for which output is gathered before it is sent on: eyes follow no faster."""

@@ -20,8 +20,8 @@ from django.conf import settings
 from harness.growingtext import GrowingText
 from harness.ports import LiveBlock
 from jobs.engine import engine
+from live.hub import Hub
 
-from .hub import Hub
 from .models import Run
 from .partials import Partial, save_partials
 

@@ -18,37 +18,24 @@ from django.utils import timezone
 from accounts.models import User
 from harness.errors import LeaseLost
 from harness.events import (
-    AgentMcpToolResult,
+    WAITS_FOR_WORKER,
     AgentMessage,
-    AgentThinking,
-    AgentToolResult,
-    BackgroundFinished,
-    BudgetReached,
     ContentSetAside,
     EndTurn,
     InputTaken,
     MessageEdited,
     MessageWithdrawn,
     RequiresAction,
-    RetryRequested,
     SessionError,
     SessionStatusIdle,
     SessionStatusRescheduled,
     SessionStatusRunning,
     SessionStatusTerminated,
     SessionUpdated,
-    SpanModelRequestEnd,
-    SpanModelRequestStart,
-    SpanToolEnd,
-    SpanToolStart,
-    TodosUpdated,
+    StopReason,
     UserCustomToolResult,
-    UserDefineOutcome,
     UserInterrupt,
     UserMessage,
-    UserToolConfirmation,
-    UserToolResult,
-    WakeDue,
     WakeRequested,
     dump,
     dump_text,
@@ -58,48 +45,12 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.history import Entry
 from jobs.prepared import Prepared, PreparedUpdate
+from live.hub import hub
 
-from . import approvals, budgets, budgetstops, deadletters, delays, handouts, logsql
+from . import delays, logsql, projections
 from .counting import count_error
-from .hub import hub
 from .models import Conversation, Event, Run
 from .search import index_edited, index_event
-from .spending import record_request_end
-from .webhooks import outbox
-
-_WAITING = (
-    UserMessage,
-    UserInterrupt,
-    UserToolConfirmation,
-    UserDefineOutcome,
-    WakeDue,
-    BackgroundFinished,
-)
-"""Inputs that a run handles later; every other event is handled by being stored."""
-
-_CALLS_FOR_A_RUN = (
-    UserMessage,
-    UserInterrupt,
-    UserToolConfirmation,
-    UserCustomToolResult,
-    UserToolResult,
-    RetryRequested,
-    WakeDue,
-    BackgroundFinished,
-)
-"""What must not be forgotten although the wake that announces it may be."""
-
-_PLAIN = (
-    AgentThinking,
-    AgentToolResult,
-    AgentMcpToolResult,
-    SpanToolStart,
-    SpanToolEnd,
-    TodosUpdated,
-)
-"""What changes nothing but the log, on either road to it. Whoever gives one of them a projection takes
-it out of here first."""
-
 
 _AFTER = Prepared(
     lambda given: (
@@ -144,7 +95,7 @@ def append(
     With `key` (the sender's idempotency key, for the first entry): if the log already has it, the
     stored row is returned and nothing is written. With `expected_seq`: nothing is written either, and
     nothing returned, when that is not the number of the log's last event. A model call is stored only
-    with what it may cost reserved: raises `budgets.CapReached`, storing nothing, where a budget has no
+    with what it may cost reserved: raises `projections.NotStored`, storing nothing, where a budget has no
     room for it. Raises `Conversation.DoesNotExist`.
     """
     with transaction.atomic():
@@ -171,17 +122,17 @@ def append(
         conversation.last_seq += len(rows)
         conversation.active_at = now
         for row, entry in zip(rows, entries, strict=True):
-            if not is_plain(entry.event):
+            if not entry.event.plain:
                 _project(conversation, row, entry.event)
         logsql.keep(conversation)
         interrupts = any(isinstance(entry.event, UserInterrupt) for entry in entries)
-        transaction.on_commit(partial(_tell, conversation.uid, conversation.last_seq, interrupts))
+        transaction.on_commit(partial(_nudge, conversation.uid, conversation.last_seq, interrupts))
     return rows
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one run wants to append: plain events, each of which `is_plain`."""
+    """What one run wants to append: plain events, each of them `plain` by its class."""
 
     run: Run
     entries: Sequence[Entry]
@@ -217,7 +168,7 @@ def append_together(asked: Sequence[Asked]) -> list[Stored | LeaseLost | None]:
         now = timezone.now()
         news: list[logsql.NewEvent] = []
         counts: list[tuple[int, int]] = []
-        told: list[tuple[str, int]] = []
+        nudges: list[tuple[str, int]] = []
         answers: list[Stored | LeaseLost | None] = []
         for each in asked:
             pk = each.run.conversation_id
@@ -236,18 +187,13 @@ def append_together(asked: Sequence[Asked]) -> list[Stored | LeaseLost | None]:
                     for seq, entry in enumerate(each.entries, last_seq + 1)
                 ]
                 counts.append((pk, len(each.entries)))
-                told.append((uid, last_seq + len(each.entries)))
+                nudges.append((uid, last_seq + len(each.entries)))
                 answers.append(Stored(last_seq + 1, now))
         if news:
             logsql.insert_events(news, at=now)
             logsql.lengthen(counts, at=now)
-            transaction.on_commit(partial(_tell_all, told))
+            transaction.on_commit(partial(_nudge_all, nudges))
     return answers
-
-
-def is_plain(event: EventValue) -> bool:
-    """Whether storing it changes nothing but the log: no column, no other table, no money."""
-    return isinstance(event, _PLAIN)
 
 
 def entries_after(conversation_id: int, seq: int) -> list[Entry]:
@@ -258,14 +204,14 @@ def entries_after(conversation_id: int, seq: int) -> list[Entry]:
     ]
 
 
-def _tell(conversation_uid: str, seq: int, interrupts: bool) -> None:
+def _nudge(conversation_uid: str, seq: int, interrupts: bool) -> None:
     hub.nudge(conversation_uid, seq)
     if interrupts:
         hub.interrupt(conversation_uid)
 
 
-def _tell_all(told: Sequence[tuple[str, int]]) -> None:
-    for conversation_uid, seq in told:
+def _nudge_all(nudges: Sequence[tuple[str, int]]) -> None:
+    for conversation_uid, seq in nudges:
         hub.nudge(conversation_uid, seq)
 
 
@@ -282,7 +228,7 @@ def _row(conversation_id: int, seq: int, entry: Entry, *, at: datetime) -> Event
         type=event.type,
         subject=subject_of(entry.uid, event),
         payload=dump(event),
-        processed_at=None if isinstance(event, _WAITING) else at,
+        processed_at=None if event.waits else at,
         created_at=at,
     )
 
@@ -302,12 +248,9 @@ def _new(conversation_id: int, seq: int, entry: Entry, run_id: int) -> logsql.Ne
 
 def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
     """Carry one event over to the conversation's own columns and to the tables that follow it."""
-    if isinstance(event, _CALLS_FOR_A_RUN):
+    if event.owes_run:
         conversation.owes_run = True
-    approvals.project(conversation, row, event)
-    handouts.project(conversation, row, event)
-    if isinstance(event, outbox.FOLLOWED):
-        outbox.follow(conversation, event)
+    projections.before(conversation, row, event)
     match event:
         case UserMessage():
             conversation.message_count += 1
@@ -337,17 +280,12 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
         case SessionStatusRunning():
             conversation.status = Conversation.Status.RUNNING
             delays.retried(conversation)
-            if conversation.stop_reason == "budget_reached":
-                budgetstops.forget(conversation)
         case SessionStatusIdle():
             conversation.status = Conversation.Status.IDLE
-            conversation.stop_reason = handouts.stop_reason_of(conversation, event.stop_reason)
+            conversation.stop_reason = _stop_reason(conversation, event.stop_reason)
             conversation.owes_run = _still_owes(conversation, event)
             _mark_handled(conversation, event, before=row.seq)
             delays.retried(conversation)
-            if isinstance(event.stop_reason, BudgetReached):
-                budgetstops.look_again(conversation)
-            deadletters.rested(conversation, row, event)
         case SessionStatusRescheduled():
             conversation.status = Conversation.Status.RESCHEDULING
             conversation.owes_run = Event.objects.waiting_interrupts(conversation.pk).exists()
@@ -364,14 +302,18 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
                 conversation.stored_features = conversation.features_with(event.features)
                 conversation.overrides = {**conversation.overrides, **event.overrides}
                 conversation.save(update_fields=["stored_features", "overrides"])
-        case SpanModelRequestStart():
-            budgets.reserve(conversation, row.uid, event, now=row.created_at)
-        case SpanModelRequestEnd():
-            begun = load(logsql.payload_of(event.model_request_start_id))
-            if isinstance(begun, SpanModelRequestStart):
-                record_request_end(conversation, begun, event, run=row.run)
         case _:
             pass
+    projections.after(conversation, row, event)
+
+
+def _stop_reason(conversation: Conversation, reason: StopReason) -> str:
+    """What the conversation's row says of a rest: whether people are waited for, or only workers."""
+    if isinstance(reason, RequiresAction):
+        elsewhere = projections.carried_out_elsewhere(conversation)
+        if elsewhere and elsewhere.issuperset(reason.event_ids):
+            return WAITS_FOR_WORKER
+    return reason.type
 
 
 def _keep_front_end(

@@ -19,12 +19,11 @@ from django.db.models import Field, Model
 from django.utils import timezone
 from orjson import Fragment
 
-from .models import Budget, Conversation, Event, PartialBlock, Run
+from .models import Conversation, Event, PartialBlock, Run
 
 _EVENTS = Event._meta.db_table
 _CONVERSATIONS = Conversation._meta.db_table
 _RUNS = Run._meta.db_table
-_BUDGETS = Budget._meta.db_table
 _PARTIALS = PartialBlock._meta.db_table
 
 _HELD = (
@@ -106,12 +105,12 @@ def begin_run(conversation_id: int, worker: str, *, seconds: int) -> Run:
     """Store a run that holds the conversation for so long, by the database's clock, so that hosts need
     not agree on the time. Raises `IntegrityError` while another one does."""
     run = Run(conversation_id=conversation_id, worker=worker, started_at=timezone.now())
-    tells = connection.features.can_return_columns_from_insert
+    returns = connection.features.can_return_columns_from_insert
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {_RUNS} (conversation_id, state, worker, lease_until, stop_reason, error,"
             f" started_at) VALUES (%s, %s, %s, {_FROM_NOW[connection.vendor]}, '', '', %s)"
-            f"{' RETURNING id' if tells else ''}",
+            f"{' RETURNING id' if returns else ''}",
             [
                 conversation_id,
                 run.state,
@@ -120,7 +119,7 @@ def begin_run(conversation_id: int, worker: str, *, seconds: int) -> Run:
                 connection.ops.adapt_datetimefield_value(run.started_at),
             ],
         )
-        run.pk = cursor.fetchone()[0] if tells else cursor.lastrowid
+        run.pk = cursor.fetchone()[0] if returns else cursor.lastrowid
     run._state.adding, run._state.db = False, connection.alias
     return run
 
@@ -166,8 +165,8 @@ def insert(rows: Sequence[Model], *, unless_known: str = "") -> int:
     if not rows:
         return 0
     here = connections[DEFAULT_DB_ALIAS]  # `connection` would look for it at each value
-    tells = here.features.can_return_rows_from_bulk_insert
-    sql, fields = _insertion(type(rows[0]), len(rows), unless_known, tells)
+    returns = here.features.can_return_rows_from_bulk_insert
+    sql, fields = _insertion(type(rows[0]), len(rows), unless_known, returns)
     with here.cursor() as cursor:
         cursor.execute(
             sql,
@@ -177,7 +176,7 @@ def insert(rows: Sequence[Model], *, unless_known: str = "") -> int:
                 for field in fields
             ],
         )
-        if not tells:
+        if not returns:
             return int(cursor.rowcount)
         keys = cursor.fetchall()
     if len(keys) == len(rows):
@@ -189,7 +188,7 @@ def insert(rows: Sequence[Model], *, unless_known: str = "") -> int:
 
 @lru_cache(maxsize=200)
 def _insertion(
-    model: type[Model], count: int, unless_known: str, tells: bool
+    model: type[Model], count: int, unless_known: str, returns: bool
 ) -> tuple[str, Sequence[Field[Any, Any]]]:
     """The statement of `insert`, and the fields whose values it takes of each row."""
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
@@ -198,7 +197,7 @@ def _insertion(
     conflict = f" ON CONFLICT ({unless_known}) DO NOTHING" if unless_known else ""
     sql = (
         f"INSERT INTO {model._meta.db_table} ({columns})"
-        f" VALUES {', '.join([one] * count)}{conflict}{' RETURNING id' if tells else ''}"
+        f" VALUES {', '.join([one] * count)}{conflict}{' RETURNING id' if returns else ''}"
     )
     return sql, fields
 
@@ -287,13 +286,6 @@ def mark_processed(conversation_id: int, uids: Sequence[str], *, at: datetime) -
                 [connection.ops.adapt_datetimefield_value(at), conversation_id, *uids],
             )
     return types
-
-
-def any_budget() -> bool:
-    """Whether any budget is in force at all, whomever it caps."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM {_BUDGETS} WHERE removed_at IS NULL LIMIT 1")
-        return cursor.fetchone() is not None
 
 
 def last_seq(conversation_id: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import smtplib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,14 +21,14 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import ngettext
 
-from accounts.models import Membership, User
+from accounts.models import User
+from audit.models import AuditEntry
 from harness.events import RequiresAction, SessionStatusIdle
 from harness.ids import new_id
 from jobs.metrics import MAILS
 from tools_app.questions import TOOL as QUESTIONS
 
-from .models import Approval, AuditEntry, Conversation, Event, Preference, Seen, WaitNotice
-from .models.approval import REVIEWING
+from .models import Conversation, Event, Preference, Seen, WaitNotice
 from .models.preference import DEFAULT_MAIL_MINUTES
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,24 @@ class Item:
     tool: str
     since: datetime
     link: str
-    approval: Approval | None = None
+    may_answer: bool = False
+    """Whoever offers it has seen to it that those it names may answer."""
+    root_id: int | None = None
+    """Where it is shown as well: who has opened that one has seen it."""
+    approval_uid: str = ""
+    """An entry of the person's in the audit log about it means that she has seen it."""
+
+
+Waiting = Callable[[datetime], Iterable[tuple[Item, User]]]
+"""What waits at this time, and for whom: at most `AT_A_TIME` things, none older than `NEWS`."""
+
+_waiting: list[Waiting] = []
+
+
+def notify_of(waiting: Waiting) -> None:
+    """Have an app's things that wait told of from now on; once, however often it is said."""
+    if waiting not in _waiting:
+        _waiting.append(waiting)
 
 
 def mark_seen(user: User, conversation: Conversation) -> None:
@@ -81,8 +98,8 @@ def mail_waiting() -> int:
 
 def due(now: datetime) -> dict[User, list[Item]]:
     """Whom to tell of what, the longest waiting first."""
-    candidates = [*_approvals(now), *_questions(now)]
-    told = _told(item.subject for item, _user in candidates)
+    candidates = [pair for waiting in _waiting for pair in waiting(now)]
+    notified = _notified(item.subject for item, _user in candidates)
     wishes = {
         preference.user_id: preference
         for preference in Preference.objects.filter(user__in={user for _item, user in candidates})
@@ -94,7 +111,7 @@ def due(now: datetime) -> dict[User, list[Item]]:
         if (
             (wish is None or wish.mail_when_waiting)
             and item.since <= now - timedelta(minutes=minutes)
-            and (user.pk, item.subject) not in told
+            and (user.pk, item.subject) not in notified
             and _may_answer(user, item)
             and not _has_seen(user, item)
         ):
@@ -105,54 +122,7 @@ def due(now: datetime) -> dict[User, list[Item]]:
 # --- what waits, and for whom ---------------------------------------------------------------------
 
 
-def _approvals(now: datetime) -> Iterator[tuple[Item, User]]:
-    waiting = (
-        Approval.objects.waiting(now)
-        .filter(asked_at__gt=now - NEWS, asked_at__lte=now - timedelta(minutes=1))
-        .select_related("conversation__owner", "assignee")
-        .order_by("asked_at", "pk")
-    )
-    for approval in waiting[:AT_A_TIME]:
-        conversation = approval.conversation
-        for user in _audience(approval):
-            path = (
-                approval.get_absolute_url()
-                if user == conversation.owner
-                else reverse("conversations:approval", kwargs={"uid": approval.uid})
-            )
-            subject = f"{approval.call_uid}:{approval.round}"
-            link = settings.AGENTSITE_BASE_URL + path
-            yield (
-                Item(subject, conversation, approval.tool, approval.asked_at, link, approval),
-                user,
-            )
-
-
-def _audience(approval: Approval) -> list[User]:
-    """Whom it was handed to; else the owner if she may answer; else all who review."""
-    if approval.assignee is not None:
-        asked = [approval.assignee]
-    elif approval.assignee_role:
-        asked = _members(approval.organisation_id, [approval.assignee_role])
-    else:
-        asked = [approval.conversation.owner]
-    may = [user for user in asked if _is_reachable(user) and _may_decide(user, approval)]
-    if may:
-        return may
-    # Who has agreed already, or may not decide, is not asked; then it is for the others.
-    return [
-        user
-        for user in _members(approval.organisation_id, [str(role) for role in REVIEWING])
-        if _is_reachable(user) and _may_decide(user, approval)
-    ]
-
-
-def _members(organisation_id: int, roles: list[str]) -> list[User]:
-    found = Membership.objects.filter(organisation=organisation_id, role__in=roles)
-    return [membership.user for membership in found.select_related("user").order_by("pk")]
-
-
-def _questions(now: datetime) -> Iterator[tuple[Item, User]]:
+def questions(now: datetime) -> Iterator[tuple[Item, User]]:
     """What agents ask the people they work for; they alone answer it."""
     waiting = Conversation.objects.filter(
         status=Conversation.Status.IDLE,
@@ -167,7 +137,7 @@ def _questions(now: datetime) -> Iterator[tuple[Item, User]]:
             .first()
         )
         value = rest.value if rest else None
-        if not _is_reachable(conversation.owner) or rest is None:
+        if not is_reachable(conversation.owner) or rest is None:
             continue
         if not isinstance(value, SessionStatusIdle):
             continue
@@ -184,28 +154,25 @@ def _questions(now: datetime) -> Iterator[tuple[Item, User]]:
             yield item, conversation.owner
 
 
-def _is_reachable(user: User) -> bool:
+def is_reachable(user: User) -> bool:
     return user.is_active and bool(user.email) and not user.is_service
 
 
-def _may_decide(user: User, approval: Approval) -> bool:
-    return Approval.objects.decidable_by(user).filter(pk=approval.pk).exists()
-
-
 def _may_answer(user: User, item: Item) -> bool:
-    if item.approval is not None:
-        return True  # `_audience` asked
+    if item.may_answer:
+        return True
     return Conversation.objects.visible_to(user).filter(pk=item.conversation.pk).exists()
 
 
 def _has_seen(user: User, item: Item) -> bool:
     looked = Q(conversation=item.conversation)
-    if item.approval is not None:
-        looked |= Q(conversation=item.approval.root_id)
-        heeded = AuditEntry.objects.filter(
-            approval_uid=item.approval.uid, actor=user, at__gte=item.since
+    if item.root_id is not None:
+        looked |= Q(conversation=item.root_id)
+    if item.approval_uid:
+        looked_at = AuditEntry.objects.filter(
+            approval_uid=item.approval_uid, actor=user, at__gte=item.since
         )
-        if heeded.exists():
+        if looked_at.exists():
             return True
     return Seen.objects.filter(looked, user=user, seen_at__gte=item.since).exists()
 
@@ -213,7 +180,7 @@ def _has_seen(user: User, item: Item) -> bool:
 # --- one mail about each at most ------------------------------------------------------------------
 
 
-def _told(subjects: Iterable[str]) -> set[tuple[int, str]]:
+def _notified(subjects: Iterable[str]) -> set[tuple[int, str]]:
     """Who was told of what, or will not be any more."""
     found = WaitNotice.objects.filter(subject__in=set(subjects))
     done = found.exclude(batch="", tries__lt=MOST_TRIES)
@@ -270,7 +237,7 @@ def compose(user: User, items: list[Item]) -> EmailMessage:
             "user": user,
             "items": items[:MOST_LISTED],
             "more": max(0, count - MOST_LISTED),
-            "list_link": settings.AGENTSITE_BASE_URL + reverse("conversations:approvals"),
+            "list_link": settings.AGENTSITE_BASE_URL + reverse("approvals:approvals"),
             "settings_link": settings.AGENTSITE_BASE_URL + reverse("conversations:settings"),
         }
         body = render_to_string("conversations/waiting_mail.txt", context)

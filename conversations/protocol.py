@@ -14,7 +14,15 @@ import orjson
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from .socketframes import KEY_CHARACTERS, Refused, bounded, check_content, object_in, validated
+from conversations.actions.answering import MOST_TOGETHER, REASON_LIMIT
+from wire.socketframes import (
+    KEY_CHARACTERS,
+    Refused,
+    bounded,
+    check_content,
+    object_in,
+    validated,
+)
 
 CLOSED_BAD_ADDRESS = 4400
 CLOSED_ANONYMOUS = 4401
@@ -40,6 +48,8 @@ class PostMessage(_Incoming):
     content: str
     key: Key | None = None
     interrupt: bool = False
+    files: Annotated[list[Uid], Field(max_length=100)] = []
+    """Ids of what was uploaded for it; with some, the content may be empty."""
 
 
 class Stop(_Incoming):
@@ -90,9 +100,37 @@ class Decide(_Incoming):
     type: Literal["decide"] = "decide"
     call: Uid
     allow: bool
-    reason: Annotated[str, Field(max_length=2_000)] = ""
+    reason: Annotated[str, Field(max_length=REASON_LIMIT)] = ""
     shown: Annotated[str, Field(max_length=64)] = ""
     round: Annotated[int, Field(ge=1)] | None = None
+    key: Key | None = None
+
+
+class ShownCall(BaseModel):
+    """A waiting call as the page shows it: the hash of its arguments, the number of its question."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    call: Uid
+    shown: Annotated[str, Field(min_length=1, max_length=64)]
+    round: Annotated[int, Field(ge=1)]
+
+
+class AllowCalls(_Incoming):
+    """Allows all of these as they are shown, or none."""
+
+    type: Literal["allow_calls"] = "allow_calls"
+    calls: Annotated[list[ShownCall], Field(min_length=1, max_length=MOST_TOGETHER)]
+    key: Key | None = None
+
+
+class DenyCalls(_Incoming):
+    """Denies these for one reason: `reason`, or with `message` what that says, which waits."""
+
+    type: Literal["deny_calls"] = "deny_calls"
+    calls: Annotated[list[Uid], Field(min_length=1, max_length=MOST_TOGETHER)]
+    reason: Annotated[str, Field(max_length=REASON_LIMIT)] = ""
+    message: Uid | None = None
     key: Key | None = None
 
 
@@ -168,6 +206,8 @@ Incoming = (
     | SetAside
     | Retry
     | Decide
+    | AllowCalls
+    | DenyCalls
     | AnswerQuestions
     | GiveResult
     | SwitchFeature
@@ -192,7 +232,9 @@ def parse(text: str | None) -> Incoming:
             _('For example {"type": "message", "content": "Hello"}.'),
         )
     frame = validated(_ADAPTER, data, TYPES)
-    if isinstance(frame, PostMessage | Edit):
+    if isinstance(frame, Edit) or (
+        isinstance(frame, PostMessage) and (frame.content.strip() or not frame.files)
+    ):
         check_content(frame.content, frame.key)
     return frame
 
@@ -244,6 +286,9 @@ class OpenBlock:
     kind: Literal["text", "thinking", "output"]
     continues: str | None
     text: str
+    html: str = ""
+    """Of its first `drawn` characters."""
+    drawn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +312,17 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Rendered:
+    """Characters `start` to `end` of streaming text as they will stand in its unit."""
+
+    block: str
+    start: int
+    end: int
+    html: str
+    type: Literal["rendered"] = "rendered"
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """The block ended; its unit, if it left one, comes with a `changes` frame."""
 
@@ -286,7 +342,7 @@ class Pong:
     type: Literal["pong"] = "pong"
 
 
-Outgoing = Error | Accepted | Changed | Snapshot | Piece | Closed | Reload | Pong
+Outgoing = Error | Accepted | Changed | Snapshot | Piece | Rendered | Closed | Reload | Pong
 
 
 def encode(frame: Outgoing) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
+from tools_app.builtin.commandmarks import read_in_words
 from tools_app.provenance import Foreign, Provenance
 
-from .models import ForeignMark
+from .models import BackgroundCommand, ForeignMark
 
 WORDS = 300
 """Characters of a source that are kept."""
@@ -23,14 +24,16 @@ class TableProvenance(Provenance):
     def __init__(self, conversation_id: int) -> None:
         self._conversation_id = conversation_id
 
-    def foreign(self) -> Foreign:
+    def foreign(self, *, but: str = "") -> Foreign:
         paths: dict[str, str] = {}
         inodes: dict[int, str] = {}
         commands: list[ForeignMark] = []
         for mark in self._marks():
+            if but and mark.call_uid == but:
+                continue
             if mark.path:
                 paths[mark.path] = mark.source
-            else:
+            elif mark.source:
                 commands.append(mark)
             if mark.inode:
                 inodes[mark.inode] = mark.source
@@ -55,6 +58,7 @@ class TableProvenance(Provenance):
                 inode=inode,
                 source=source[:WORDS],
             )
+        self._mark_running_commands()
 
     def begin_command(self, call_id: str, words: str) -> None:
         ForeignMark.objects.create(
@@ -65,12 +69,38 @@ class TableProvenance(Provenance):
             source=words[:WORDS],
         )
 
-    def end_command(self, call_id: str, words: str) -> None:
-        marks = self._marks().filter(call_uid=call_id)
+    def end_command(self, call_id: str, words: str, *, leaves: bool = False) -> None:
+        own = self._marks().filter(call_uid=call_id)
         if words:
-            marks.update(settled=True, source=words[:WORDS])
+            own.update(settled=True, source=words[:WORDS])
+            self._mark_running_commands(but=call_id)
+            return
+        # One that is settled by now was told of something while it came to its end.
+        own = own.filter(settled=False)
+        if leaves and not self._waiting().filter(call_uid="").exists():
+            own.update(call_uid="", source="")
         else:
-            marks.delete()
+            own.delete()
+
+    def forget_waiting(self, call_id: str) -> None:
+        """The command is over with everything it started, and nobody knows what it brought."""
+        self._waiting().filter(call_uid=call_id).delete()
+
+    def _mark_running_commands(self, *, but: str = "") -> None:
+        """What runs, or was left running, may read from now on what has just become foreign."""
+        running = BackgroundCommand.objects.running().filter(
+            conversation=self._conversation_id, untrusted_by=""
+        )
+        waiting, running = self._waiting(), running.exclude(call_uid=but)
+        if waiting.exists() or running.exists():
+            words = read_in_words(self.foreign())[:WORDS]
+            # Since it began: into a file that it has mapped it writes without changing its time.
+            waiting.update(settled=True, source=words)
+            running.update(untrusted_by=words)
+
+    def _waiting(self) -> models.QuerySet[ForeignMark]:
+        """Marks of commands within whose reach nothing is foreign yet."""
+        return self._marks().filter(path="", source="")
 
     def _marks(self) -> models.QuerySet[ForeignMark]:
         return ForeignMark.objects.filter(conversation_id=self._conversation_id)

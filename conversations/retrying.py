@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 
 from harness.events import (
+    ANSWERS,
     EndTurn,
     InputTaken,
     RequiresAction,
@@ -20,14 +21,8 @@ from harness.events import (
 from harness.history import BACKGROUND_TURNS
 
 from .models import Conversation, Event
+from .opencalls import unanswered_after
 
-CALLS = ("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use")
-ANSWERS = (
-    "agent.tool_result",
-    "agent.mcp_tool_result",
-    "user.custom_tool_result",
-    "user.tool_result",
-)
 _TURN = ("session.status_idle", "x.input_taken", "x.retry_requested")
 """What opens and closes a turn."""
 _COMPLETE = ("end_turn", "stop_sequence")
@@ -57,10 +52,7 @@ def _latest(log: QuerySet[Event], *types: str) -> Any:
 def _has_open_calls(log: QuerySet[Event]) -> bool:
     begun_anew = log.filter(type="x.retry_requested", payload__from_start=True)
     forgotten = begun_anew.order_by("-seq").values_list("seq", flat=True).first() or 0
-    answers = Event.objects.filter(
-        conversation=OuterRef("conversation"), subject=OuterRef("uid"), type__in=ANSWERS
-    )
-    return log.filter(~Exists(answers), type__in=CALLS, seq__gt=forgotten).exists()
+    return unanswered_after(log, forgotten).exists()
 
 
 def _last_reply_is_missing(log: QuerySet[Event]) -> bool:

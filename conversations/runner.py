@@ -33,17 +33,17 @@ from harness.messages import ModelRequest
 from harness.ports import LiveBlock
 from jobs.engine import engine
 from jobs.prepared import Prepared
+from live.hub import hub
 
-from . import activations, claims, deadletters, delays, log
-from .hub import hub
+from . import activations, claims, delays, log, lostruns
 from .interrupts import interrupts
 from .journal import TableJournal
+from .kitparts import rules_of
 from .kits import Plan, build_kit, plan_kit, providers
 from .liveoutput import LiveOutput
 from .livetext import LiveText
 from .models import Activation, Conversation, Event, Run
 from .partials import take_partials
-from .policyrules import rules_for
 from .traces import save_request, save_response
 from .wakes import wake
 
@@ -122,8 +122,8 @@ async def run_conversation(conversation_id: int, cause: str = Activation.Cause.H
         raise
     except Poisoned:
         logger.error("conversation %s is not tried again: its runs keep dying", conversation_id)
-        error = deadletters.RUN_LOST
-        details = deadletters.poisoned_details()
+        error = lostruns.RUN_LOST
+        details = lostruns.poisoned_details()
         await engine.in_database(_rest_after_failure, conversation_id, run, details)
     except Exception as problem:
         logger.exception("run %s of conversation %s failed", run.pk, conversation_id)
@@ -169,13 +169,13 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
         tracer=TableTracer(conversation_id) if plan.tracing else None,
         offload=ToolThreads(),
         output=output,
-        read_rules=partial(engine.in_database, rules_for, conversation),
+        read_rules=partial(engine.in_database, rules_of, conversation),
     )
     journal = TableJournal(conversation_id, run, history.last_seq)
     loop = Loop(history, kit, journal, signal, may_go_on=lambda: not engine.draining)
     work = asyncio.ensure_future(loop.run(partials))
     helpers = [
-        asyncio.ensure_future(interrupts.heed(conversation, signal, journal.known_seq)),
+        asyncio.ensure_future(interrupts.watch(conversation, signal, journal.known_seq)),
         asyncio.ensure_future(_keep_lease(begun, work)),
         asyncio.ensure_future(live.keep_checkpoints()),
     ]
@@ -239,7 +239,7 @@ def _begin(conversation_id: int, cause: str) -> _Begun | None:
 
 
 def _load(conversation_id: int, run: Run) -> Loaded:
-    if deadletters.is_poisoned(conversation_id):
+    if lostruns.is_poisoned(conversation_id):
         raise Poisoned
     _bring_due_wakes(conversation_id, run)
     conversation = _found(_LOADED, conversation_id)
@@ -295,7 +295,7 @@ _NOBODY_THERE = StopDetails(
     hint="Nothing runs here until she is a member again.",
 )
 _OUR_FAULT = StopDetails(
-    code=deadletters.INTERNAL,
+    code=lostruns.INTERNAL,
     message="The run failed because of a fault in this server.",
     hint="Try again; if it stays, tell the people who run this server.",
 )

@@ -15,29 +15,28 @@ from typing import Any
 
 from django.conf import settings
 
+from agents.models import SandboxRules
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, Invalid
 from jobs.engine import engine
 from jobs.prepared import Prepared
+from sandbox.contract import Mount, Mounts, Unavailable
+from sandbox.guarantees import MEANING, Guarantee
+from sandbox.narrowing import narrow_where_said
+from sandbox.policy import Policy, read_policy
 from tools_app import quota, sandboxes
 from tools_app.builtin.shell import ShellAccess
 from tools_app.reach import check_reach
-from tools_app.sandbox.contract import Mount, Mounts, Unavailable
-from tools_app.sandbox.guarantees import MEANING, Guarantee
-from tools_app.sandbox.narrowing import narrow_where_said
-from tools_app.sandbox.policy import Policy, read_policy
 from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
 
 from .commandlog import TableCommandLog
 from .hostreports import report, reports
+from .kitparts import mounts_of
 from .liveoutput import LiveOutput
-from .models import Conversation, SandboxRules
-from .sharedfiles import lay_out
+from .models import Conversation
 
 FOUND = "sandboxes:found"
 """What hosts report of their probes."""
-SHARED = Path("/shared")
-"""Where they show the agent's shared files, read-only."""
 WORKSPACE = Path(PUBLIC_ROOT)
 """Where sandboxes that have a view of files of their own show the workspace."""
 
@@ -61,17 +60,14 @@ class SandboxPlan:
     backend: str
     policy: Policy
     problem: AgentError | None = None
-    shared: Path | None = None
-    """The folder of the agent's shared files, if there are any."""
+    more: tuple[Mount, ...] = ()
+    """What apps mount beside the workspace."""
 
     @property
     def mounts(self) -> Mounts:
         label = "this conversation's own workspace"
         workdir = Mount(self.workspace, WORKSPACE, writable=True, label=label)
-        if self.shared is None:
-            return Mounts(workdir)
-        label = "what all conversations of this agent share"
-        return Mounts(workdir, (Mount(self.shared, SHARED, writable=False, label=label),))
+        return Mounts(workdir, self.more)
 
 
 def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Path) -> SandboxPlan:
@@ -95,7 +91,7 @@ def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Pat
         conversation.environment.backend,
         policy,
         problem,
-        lay_out(conversation),
+        mounts_of(conversation),
     )
 
 
@@ -122,8 +118,8 @@ def session_root(conversation: Conversation) -> str:
 
 
 def _first_that_works() -> str:
-    told = [each for host in known_sandboxes() for each in host["sandboxes"]]
-    works = {each["name"] for each in told if each["available"]} or set(
+    described = [each for host in known_sandboxes() for each in host["sandboxes"]]
+    works = {each["name"] for each in described if each["available"]} or set(
         settings.AGENTSITE_SANDBOXES
     )
     named = [name for name in settings.AGENTSITE_SANDBOXES if name in works]
@@ -211,12 +207,12 @@ def _in_words() -> list[dict[str, Any]]:
 
 def known_sandboxes() -> list[dict[str, Any]]:
     """What the sandboxes of each host can promise, as its processes found out."""
-    return [{"name": name, "sandboxes": told} for name, told in reports(FOUND).items()]
+    return [{"name": name, "sandboxes": described} for name, described in reports(FOUND).items()]
 
 
 async def close_ended_shells() -> None:
-    """Close the shells of conversations that were deleted, put away or ended, wherever that was
-    done. Cheap where no shell is open."""
+    """Close the shells of conversations that were deleted, put away or ended, and of those who left,
+    wherever that was done. Cheap where no shell is open."""
     held = sandboxes.opened()
     keys = held.shells.open_keys() if held is not None else ()
     if held is None or not keys:
@@ -226,6 +222,6 @@ async def close_ended_shells() -> None:
 
 
 def _going_on(uids: tuple[str, ...]) -> set[str]:
-    open_ones = Conversation.objects.filter(uid__in=uids, archived_at=None)
+    open_ones = Conversation.objects.of_members().filter(uid__in=uids, archived_at=None)
     ended = Conversation.Status.TERMINATED
     return set(open_ones.exclude(status=ended).values_list("uid", flat=True))

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from harness.errors import AgentError
+from harness.hostnames import LONGEST_ADDRESS, split_address
 from tools_app.diffs import diff_of
 from tools_app.textfiles import decode, find_all, replace_at
 from tools_app.workspace import Workspace, workspace_for
@@ -35,7 +35,8 @@ def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> di
         if tool in {"write_file", "edit_file"}:
             return _change(workspace_for(conversation_uid), tool, given)
         if isinstance(url := given.get("url"), str):
-            return {"kind": "address", "url": url, "host": urlsplit(url).hostname or ""}
+            known = split_address(url).hostname if len(url) <= LONGEST_ADDRESS else None
+            return {"kind": "address", "url": url, "host": known or ""}
         if isinstance(path := given.get("path"), str) and path:
             return {"kind": "path", "path": path}
     except (AgentError, OSError, ValueError) as problem:

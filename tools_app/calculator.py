@@ -2,7 +2,7 @@
 
 Numbers are fractions, so 0.1 + 0.2 is 0.3; what is irrational (roots, π) is a decimal of 50 digits taken
 as a fraction. Every intermediate number is held below `MOST_BITS`, and a power's size is known before
-it is worked out, so no expression takes noticeable time or memory (S-124).
+it is worked out, so no expression takes noticeable time or memory.
 """
 
 from __future__ import annotations

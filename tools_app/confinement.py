@@ -12,13 +12,14 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
 from django.utils.translation import gettext as _
 
 from harness.errors import AgentError, Invalid, LimitReached, NotFound
+from harness.normalizing import normalized
 
 NAME_LIMIT = 255
 """Bytes of one name; what Linux file systems take."""
@@ -31,6 +32,9 @@ RESERVED = frozenset({".git", ".agentsite"})
 """Folders that no tool and no page shows, reads or writes, at any depth."""
 TEMPORARY_PREFIX = ".agentsite-"
 """Starts the name of a file that is still being written."""
+
+_SHOWN = 300
+"""Characters of a path that anybody is shown."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DECEPTIVE = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -53,9 +57,11 @@ def shown(path: str) -> str:
 
     Never use the result to reach a file.
     """
-    text = unicodedata.normalize("NFC", path)
-    text = "".join(_visible(character) for character in text)
-    return text if len(text) <= 300 else f"{text[:300]}…"
+    head = path[: 2 * _SHOWN]
+    with suppress(ValueError):  # then as it stands
+        head = normalized("NFC", head)
+    text = "".join(_visible(character) for character in head)
+    return text if len(text) <= _SHOWN and len(path) <= 2 * _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _visible(character: str) -> str:

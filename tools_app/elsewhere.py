@@ -2,7 +2,7 @@
 
 Agents, rules and people know them by the same names and arguments as the built-in ones, so that a rule
 holds wherever the work is done; `handed_out` says how a worker of the public protocol knows the call.
-Who takes a call and answers it is `conversations.work`'s.
+Who takes a call and answers it is `workers.items`'s.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ def _never_runs(_context: ToolContext, _arguments: dict[str, Any]) -> str:
 
 
 def _bash(given: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: given[name] for name in ("command", "restart") if name in given}
+    in_their_words = {name: given[name] for name in ("command", "restart") if name in given}
     if "timeout" in given:
-        told["timeout_ms"] = round(given["timeout"] * 1_000)
-    return told
+        in_their_words["timeout_ms"] = round(given["timeout"] * 1_000)
+    return in_their_words
 
 
 def _read(given: Mapping[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {"file_path": given["path"]}
+    in_their_words: dict[str, Any] = {"file_path": given["path"]}
     if "start_line" in given or "end_line" in given:
-        told["view_range"] = [given.get("start_line", 1), given.get("end_line", -1)]
-    return told
+        in_their_words["view_range"] = [given.get("start_line", 1), given.get("end_line", -1)]
+    return in_their_words
 
 
 def _renamed(**names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """The same arguments under other names: theirs = ours."""
 
-    def told(given: Mapping[str, Any]) -> dict[str, Any]:
+    def in_their_words(given: Mapping[str, Any]) -> dict[str, Any]:
         return {theirs: given[ours] for theirs, ours in names.items() if ours in given}
 
-    return told
+    return in_their_words
 
 
 def _tool(
@@ -78,7 +78,7 @@ def _tool(
     required: tuple[str, ...],
     *,
     known_as: str,
-    told: Callable[[Mapping[str, Any]], dict[str, Any]],
+    in_their_words: Callable[[Mapping[str, Any]], dict[str, Any]],
     intent: str,
     **more: Any,
 ) -> Tool:
@@ -93,7 +93,7 @@ def _tool(
         },
         handler=_never_runs,
         intent=lambda given: str(given.get(intent, "")),
-        handed_out=lambda given: (known_as, told(given)),
+        handed_out=lambda given: (known_as, in_their_words(given)),
         **more,
     )
 
@@ -124,7 +124,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         (),
         known_as="bash",
-        told=_bash,
+        in_their_words=_bash,
         intent="command",
         # Nobody here knows what that machine reaches.
         effect=Effect.OUTSIDE,
@@ -150,7 +150,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         ("path",),
         known_as="read",
-        told=_read,
+        in_their_words=_read,
         intent="path",
         effect=Effect.READ,
         idempotent=True,
@@ -170,7 +170,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         ("path", "content"),
         known_as="write",
-        told=_renamed(file_path="path", content="content"),
+        in_their_words=_renamed(file_path="path", content="content"),
         intent="path",
         effect=Effect.WORKSPACE,
         idempotent=True,
@@ -196,7 +196,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         ("path", "old_text", "new_text"),
         known_as="edit",
-        told=_renamed(file_path="path", old_string="old_text", new_string="new_text"),
+        in_their_words=_renamed(file_path="path", old_string="old_text", new_string="new_text"),
         intent="path",
         effect=Effect.WORKSPACE,
         destructive=True,
@@ -219,7 +219,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         ("pattern",),
         known_as="glob",
-        told=_renamed(pattern="pattern", path="path"),
+        in_their_words=_renamed(pattern="pattern", path="path"),
         intent="pattern",
         effect=Effect.READ,
         idempotent=True,
@@ -239,7 +239,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         ("pattern",),
         known_as="grep",
-        told=_renamed(pattern="pattern", path="path"),
+        in_their_words=_renamed(pattern="pattern", path="path"),
         intent="pattern",
         effect=Effect.READ,
         idempotent=True,

@@ -1,4 +1,4 @@
-"""The lease to change one workspace: a single holder at a time, over all processes of a host (S-66).
+"""The lease to change one workspace: a single holder at a time, over all processes of a host.
 
 A holder that dies loses it at once, one that hangs after `LEASE_SECONDS`; whoever comes then takes over.
 A late writer finds that out before anything of its work is shown (`Lease.committing`). What is written,

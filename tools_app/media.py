@@ -97,8 +97,8 @@ def first_fault(blocks: Sequence[Block], *, who: Hashable) -> Fault | None:
         if asked is not None:
             questions.append(asked)
         if len(questions) > TOGETHER:
-            told = f"More than {TOGETHER} pictures and documents are sent together."
-            return Fault(place, "source", told, "Send them in several messages.")
+            answer = f"More than {TOGETHER} pictures and documents are sent together."
+            return Fault(place, "source", answer, "Send them in several messages.")
     left = settings.AGENTSITE_MESSAGE_PIXELS
     new: list[_Question] = []
     for asked in questions:
@@ -158,14 +158,14 @@ def _look(place: int, block: Block) -> Fault | _Question | None:
             if isinstance(block, Image)
             else "Send a PDF; send other text as a source of type “text”."
         )
-        told = f"No model service takes a {_what(block)} of type {source.media_type[:60]!r}."
-        return Fault(place, "source.media_type", told, hint)
+        answer = f"No model service takes a {_what(block)} of type {source.media_type[:60]!r}."
+        return Fault(place, "source.media_type", answer, hint)
     try:
         body = base64.b64decode(source.data, validate=True)
     except (binascii.Error, ValueError):
-        told = f"The {_what(block)} is not valid base64."
+        answer = f"The {_what(block)} is not valid base64."
         return Fault(
-            place, "source.data", told, "Encode the bytes of the file, without line breaks."
+            place, "source.data", answer, "Encode the bytes of the file, without line breaks."
         )
     if not body:
         return Fault(
@@ -173,8 +173,8 @@ def _look(place: int, block: Block) -> Fault | _Question | None:
         )
     most = settings.AGENTSITE_IMAGE_BYTES if kind == "image" else settings.AGENTSITE_PDF_BYTES
     if len(body) > most:
-        told = f"The {_what(block)} has {len(body):,} bytes; at most {most:,} are taken."
-        return Fault(place, "source.data", told, "Make it smaller, or upload it as a file.")
+        answer = f"The {_what(block)} has {len(body):,} bytes; at most {most:,} are taken."
+        return Fault(place, "source.data", answer, "Make it smaller, or upload it as a file.")
     request = {
         "kind": kind,
         "media_type": source.media_type,
@@ -197,16 +197,16 @@ def _open(questions: Sequence[_Question], pixels: int) -> Fault | None:
     try:
         with IsolatedProcess("media", seconds=seconds, libraries=True) as process:
             for asked in questions:
-                told = process.ask({**asked.request, "pixels": pixels})
-                if problem := told.get("problem"):
-                    return _fault(asked, problem, told["remedy"])
-                if told["pixels"] > pixels:
+                answer = process.ask({**asked.request, "pixels": pixels})
+                if problem := answer.get("problem"):
+                    return _fault(asked, problem, answer["remedy"])
+                if answer["pixels"] > pixels:
                     return _too_many_pixels(asked)
-                pixels -= told["pixels"]
-                _known.add(asked.digest, told["pixels"])
+                pixels -= answer["pixels"]
+                _known.add(asked.digest, answer["pixels"])
     except IsolationTimedOut:
-        told = f"it took longer than {seconds} seconds to open"
-        return _fault(asked, told, "Send fewer or smaller files.")
+        answer = f"it took longer than {seconds} seconds to open"
+        return _fault(asked, answer, "Send fewer or smaller files.")
     except IsolationFailed:
         return _fault(asked, "it cannot be opened", "Save it anew in a plainer form.")
     return None
@@ -214,8 +214,8 @@ def _open(questions: Sequence[_Question], pixels: int) -> Fault | None:
 
 def _too_many_pixels(asked: _Question) -> Fault:
     most = settings.AGENTSITE_MESSAGE_PIXELS
-    told = f"the pictures that are sent together have more than {most:,} pixels"
-    return _fault(asked, told, "Make them smaller, or send them in several messages.")
+    answer = f"the pictures that are sent together have more than {most:,} pixels"
+    return _fault(asked, answer, "Make them smaller, or send them in several messages.")
 
 
 def _fault(asked: _Question, problem: str, remedy: str) -> Fault:

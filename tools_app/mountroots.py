@@ -1,6 +1,6 @@
 """What of this host sandboxes may open and what they never may, from the settings.
 
-The rule itself is `tools_app.sandbox.roots`'.
+The rule itself is `sandbox.roots`'.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from django.conf import settings
 
-from tools_app.sandbox.roots import Roots, is_of_system
+from sandbox.roots import Roots, is_of_system
 
 BESIDE = ("-wal", "-shm", "-journal")
 """How the files end that SQLite keeps beside its own, with what was written last."""

@@ -80,17 +80,20 @@ NOTHING = Foreign()
 class Provenance(Protocol):
     """The marks of one workspace. Plain functions, for threads with tables."""
 
-    def foreign(self) -> Foreign: ...
+    def foreign(self, *, but: str = "") -> Foreign:
+        """`but`: the call of a command whose own mark does not count."""
 
     def mark_file(self, path: str, source: str, inode: int = 0) -> None:
         """What stands at `path` is foreign from now on, whatever replaces it. Told before it is
         written, and once more with the file's number."""
 
     def begin_command(self, call_id: str, words: str) -> None:
-        """A command begins that may carry foreign content into any file; `words` say which."""
+        """A command begins that may carry foreign content into any file; `words` say which. Empty: there
+        is none within its reach until something is marked."""
 
-    def end_command(self, call_id: str, words: str) -> None:
-        """It is over. Empty `words`: it brought nothing, and what it changed is the agent's own."""
+    def end_command(self, call_id: str, words: str, *, leaves: bool = False) -> None:
+        """It is over. Empty `words`: it brought nothing, and what it changed is the agent's own; what it
+        `leaves` running may still read whatever is marked later, and carry it into any file."""
 
 
 def provenance_of(context: ToolContext) -> Provenance | None:

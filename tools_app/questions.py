@@ -141,7 +141,7 @@ def _check(question: Question, answer: Answer, field: str) -> None:
         )
 
 
-def told(questions: Sequence[Question], answers: Sequence[Answer]) -> str:
+def answer_text(questions: Sequence[Question], answers: Sequence[Answer]) -> str:
     """Questions and answers in words, for the model as well as for people."""
     return "\n\n".join(
         f"{question.question}\n→ {_said(answer)}"

@@ -2,7 +2,7 @@
 
 Asked under the workspace's lease before files are shown, so that no two of them take the same room.
 Commands are held to the same number by their sandbox, which ends the one that overfills
-(`tools_app.sandbox.diskwatch`).
+(`sandbox.diskwatch`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import TooLarge
+from sandbox.diskwatch import measure
 from tools_app.leases import Lease
-from tools_app.sandbox.diskwatch import measure
 
 MB = 1024 * 1024
 FRESH_SECONDS = 10.0

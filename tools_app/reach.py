@@ -1,6 +1,6 @@
 """Whether sandboxes of this server may reach every public host: the operator's word, from the settings.
 
-What a policy says of single hosts is `tools_app.sandbox.policy`'s; which addresses are public, `net`'s.
+What a policy says of single hosts is `sandbox.policy`'s; which addresses are public, `net`'s.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
-from tools_app.sandbox.policy import Policy
+from sandbox.policy import Policy
 
 
 def check_reach(policy: Policy) -> None:

@@ -13,15 +13,15 @@ from types import MappingProxyType
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.contract import Capabilities, SandboxBackend, Unavailable
+from sandbox.docker import DockerBackend
+from sandbox.openshell import OpenShellBackend
+from sandbox.process import ProcessBackend
+from sandbox.shells import ShellRegistry
+from sandbox.traffic import log_decision
+from sandbox.unconfined import UnconfinedBackend
 from tools_app.mountroots import mount_roots
-from tools_app.sandbox.bubblewrap import BubblewrapBackend
-from tools_app.sandbox.contract import Capabilities, SandboxBackend, Unavailable
-from tools_app.sandbox.docker import DockerBackend
-from tools_app.sandbox.openshell import OpenShellBackend
-from tools_app.sandbox.process import ProcessBackend
-from tools_app.sandbox.shells import ShellRegistry
-from tools_app.sandbox.traffic import log_decision
-from tools_app.sandbox.unconfined import UnconfinedBackend
 
 NONE = "none"
 """The name of the backend that confines nothing."""

@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,9 +46,9 @@ from tools_app.textfiles import decode, language_of
 FILE_LIMIT = 10 * 1024**2
 """Bytes that are read or written at once."""
 UPLOAD_LIMIT = 10 * 1024**2
-"""Bytes of one upload (S-54)."""
+"""Bytes of one upload."""
 PREVIEW_LIMIT = 102_400
-"""Characters of a preview (S-55)."""
+"""Characters of a preview."""
 LISTING_LIMIT = 2_000
 """Files of one listing."""
 WALK_LIMIT = 50_000
@@ -111,6 +111,10 @@ class Usage:
     size: int
     """Bytes of all files, reserved ones included."""
     complete: bool
+
+
+def _nothing_first(_path: str, _number: int) -> None:
+    pass
 
 
 class Workspace:
@@ -274,12 +278,13 @@ class Workspace:
         *,
         folder: str = "",
         replace: bool = False,
+        first: Callable[[str, int], None] = _nothing_first,
     ) -> Entry:
         """Store what somebody sends under the last part of `name`, in `folder`, made if missing.
 
         A name that is taken gets a number, `name (2).ext`; with `replace` the file that has it makes
-        room at once. Raises `TooLarge` past `limit` bytes, having read no further and left nothing
-        behind.
+        room at once. `first` is told of its path and its number before anybody can read it. Raises
+        `TooLarge` past `limit` bytes, having read no further and left nothing behind.
         """
         wanted = re.split(r"[/\\]", name)[-1].strip()
         if wanted in {"", ".", ".."} or parse_path(wanted) != (wanted,):
@@ -293,18 +298,23 @@ class Workspace:
             admit(lease, self._root, _size_of(place, temporary), written=True)
             if replace:
                 _mode_of_file(place, wanted, wanted)
-            with lease.committing(), translated(wanted):
+            with translated(wanted):
+                number = os.stat(temporary, dir_fd=place).st_ino
                 for candidate in [wanted] if replace else _candidates(wanted):
-                    try:
-                        if replace:
-                            os.replace(temporary, wanted, src_dir_fd=place, dst_dir_fd=place)
-                        else:
-                            # Unlike a rename, a link never replaces what has the name already.
-                            os.link(temporary, candidate, src_dir_fd=place, dst_dir_fd=place)
-                    except FileExistsError:
+                    if not replace and _is_taken(place, candidate):
                         continue
-                    status = os.stat(candidate, dir_fd=place)
-                    return _entry("/".join((*parts, candidate)), status)
+                    first("/".join((*parts, candidate)), number)
+                    with lease.committing():
+                        try:
+                            if replace:
+                                os.replace(temporary, wanted, src_dir_fd=place, dst_dir_fd=place)
+                            else:
+                                # Unlike a rename, a link never replaces what has the name already.
+                                os.link(temporary, candidate, src_dir_fd=place, dst_dir_fd=place)
+                        except FileExistsError:
+                            continue
+                        status = os.stat(candidate, dir_fd=place)
+                        return _entry("/".join((*parts, candidate)), status)
         raise Conflict(
             _("There are too many files named “%(name)s”.") % {"name": shown(wanted)},
             hint=_("Rename it."),
@@ -468,6 +478,14 @@ def _at_most(chunks: Iterable[bytes], limit: int, name: str) -> Iterator[bytes]:
                 hint=_("Send a smaller file."),
             )
         yield chunk
+
+
+def _is_taken(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _candidates(name: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Inviting somebody into an organisation, and accepting.
 
 The token is shown to the inviter once and stored only as a hash. It works once, until it expires,
-and only for the invited address.
+only for the invited address, and only as long as the inviter could still promise the role.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.actions.members import parse_role
-from accounts.happenings import Happening, tell
-from accounts.models import Invitation, Membership, Organisation, User
-from accounts.permissions import require_manager
+from accounts.actions.handed_out import take_back_invitation, take_back_invitations_of
+from accounts.happenings import Happening, emit
+from accounts.models import Invitation, Membership, Organisation, Role, User
+from accounts.permissions import may_grant, require_manager
+from accounts.roles import parse_role
 from accounts.tokens import hash_token, new_token
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
 
@@ -68,7 +69,7 @@ def invite_member(
             invited_by=actor,
             expires_at=now + timedelta(days=settings.AGENTSITE_INVITATION_DAYS),
         )
-        tell(
+        emit(
             Happening.INVITED,
             actor=actor,
             organisation=organisation,
@@ -83,38 +84,29 @@ def withdraw_invitation(*, actor: User, invitation: Invitation) -> None:
     """Take an open invitation back; its link stops working."""
     require_manager(actor, invitation.organisation)
     with transaction.atomic():
-        deleted, _rows = Invitation.objects.filter(pk=invitation.pk, accepted_at=None).delete()
-        if not deleted:
+        if not take_back_invitation(actor=actor, invitation=invitation):
             raise Conflict(
                 _("This invitation was accepted meanwhile."), hint=_("Remove the member instead.")
             )
-        tell(
-            Happening.INVITATION_WITHDRAWN,
-            actor=actor,
-            organisation=invitation.organisation,
-            invitation=invitation.uid,
-            email=invitation.email,
-        )
 
 
 def find_open_invitation(token: str) -> Invitation:
-    """The invitation a token opens. NotFound for one that is wrong, used, withdrawn or expired."""
+    """The invitation a token opens. NotFound for one that is wrong, used, withdrawn or expired, and for
+    one whose inviter may not give that role any more."""
     invitation = (
         Invitation.objects.open_at(timezone.now())
-        .select_related("organisation")
+        .select_related("organisation", "invited_by")
         .filter(token_hash=hash_token(token))
         .first()
     )
-    if invitation is None:
-        raise NotFound(
-            _("This invitation is not valid any more."),
-            hint=_("Ask whoever invited you for a new link."),
-        )
+    if invitation is None or not _is_backed(invitation):
+        raise _not_found()
     return invitation
 
 
 def accept_invitation(*, actor: User, token: str) -> Membership:
-    """Join. Works once; Forbidden for anybody but the invited address."""
+    """Join. Works once; Forbidden for anybody but the invited address. Further invitations of hers to
+    the same organisation end."""
     invitation = find_open_invitation(token)
     if not actor.is_active or actor.email.lower() != invitation.email.lower():
         raise Forbidden(
@@ -122,18 +114,20 @@ def accept_invitation(*, actor: User, token: str) -> Membership:
             hint=_("Sign in with that address, or ask for an invitation to yours."),
         )
     with transaction.atomic():
-        taken = (
-            Invitation.objects.open_at(timezone.now())
-            .filter(pk=invitation.pk)
-            .update(accepted_at=timezone.now())
-        )
-        if not taken:
-            raise NotFound(_("This invitation is not valid any more."))
+        # Whoever closes the inviter's account or takes her role meanwhile waits, or was first.
+        organisations = Organisation.objects.filter(pk=invitation.organisation_id)
+        organisations.select_for_update(no_key=True).first()
+        if (inviter := invitation.invited_by) is not None:
+            User.objects.select_for_update(no_key=True).filter(pk=inviter.pk).first()
+        invitation = find_open_invitation(token)
+        waiting = Invitation.objects.filter(pk=invitation.pk, accepted_at=None)
+        if not waiting.update(accepted_at=timezone.now()):
+            raise _not_found()
         membership, made = Membership.objects.get_or_create(
             user=actor, organisation=invitation.organisation, defaults={"role": invitation.role}
         )
         if made:
-            tell(
+            emit(
                 Happening.MEMBER_JOINED,
                 actor=actor,
                 organisation=invitation.organisation,
@@ -141,7 +135,23 @@ def accept_invitation(*, actor: User, token: str) -> Membership:
                 role=membership.role,
                 invitation=invitation.uid,
             )
+        take_back_invitations_of(actor=actor, person=actor, organisation=invitation.organisation)
     return membership
+
+
+def _not_found() -> NotFound:
+    return NotFound(
+        _("This invitation is not valid any more."),
+        hint=_("Ask whoever invited you for a new link."),
+    )
+
+
+def _is_backed(invitation: Invitation) -> bool:
+    """Whether whoever made it could make it now."""
+    inviter = invitation.invited_by
+    return inviter is not None and may_grant(
+        inviter, invitation.organisation, Role(invitation.role)
+    )
 
 
 def _clean_email(email: str) -> str:

@@ -9,8 +9,8 @@ from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from accounts.happenings import Happening, tell
-from accounts.models import Membership, Organisation, Role, User
+from accounts.happenings import Happening, emit
+from accounts.models import Membership, Organisation, ReviewersSee, Role, User
 from accounts.permissions import require_manager
 from harness.errors import Forbidden, Invalid, LimitReached
 
@@ -32,7 +32,7 @@ def create_organisation(*, actor: User, name: str) -> Organisation:
         _require_room(actor)
         organisation = Organisation.objects.create(name=name, slug=_free_slug(name), made_by=actor)
         Membership.objects.create(user=actor, organisation=organisation, role=Role.OWNER)
-        tell(Happening.ORGANISATION_MADE, actor=actor, organisation=organisation, name=name)
+        emit(Happening.ORGANISATION_MADE, actor=actor, organisation=organisation, name=name)
     return organisation
 
 
@@ -74,7 +74,7 @@ def rename_organisation(*, actor: User, organisation: Organisation, name: str) -
     require_manager(actor, organisation)
     name = clean_name(name)
     with transaction.atomic():
-        tell(
+        emit(
             Happening.ORGANISATION_RENAMED,
             actor=actor,
             organisation=organisation,
@@ -86,12 +86,34 @@ def rename_organisation(*, actor: User, organisation: Organisation, name: str) -
     return organisation
 
 
+def set_reviewers_see(*, actor: User, organisation: Organisation, shown: str) -> Organisation:
+    """Say what of its members' conversations those see who decide on a call. Raises Invalid."""
+    require_manager(actor, organisation)
+    if shown not in ReviewersSee.values:
+        raise Invalid(
+            _("There is no such choice."),
+            field="reviewers_see",
+            hint=_("Choose from: %(names)s.") % {"names": ", ".join(ReviewersSee.values)},
+        )
+    with transaction.atomic():
+        emit(
+            Happening.REVIEWERS_SEE_SET,
+            actor=actor,
+            organisation=organisation,
+            to=shown,
+            before=organisation.reviewers_see,
+        )
+        organisation.reviewers_see = shown
+        organisation.save(update_fields=["reviewers_see"])
+    return organisation
+
+
 def delete_organisation(*, actor: User, organisation: Organisation) -> None:
     """Delete an organisation with everything in it. Only the operator may; nothing brings it back."""
     if not (actor.is_active and actor.is_superuser):
         raise Forbidden(_("Only the operator of this server may delete an organisation."))
     with transaction.atomic():
-        tell(
+        emit(
             Happening.ORGANISATION_DELETED,
             actor=actor,
             deleted=organisation.uid,

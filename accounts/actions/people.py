@@ -7,6 +7,7 @@ sign in as somebody else, or hand out power, is a superuser's too.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -14,10 +15,12 @@ from allauth.socialaccount.models import SocialAccount
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from accounts.actions.handed_out import take_back_everything, take_back_what_is_lost
 from accounts.actions.tokens import revoke_all_tokens
 from accounts.departures import stop_work_everywhere
-from accounts.happenings import Happening, tell
-from accounts.models import User
+from accounts.handing_over import hand_over_service_accounts
+from accounts.happenings import Happening, emit
+from accounts.models import Organisation, User
 from harness.errors import Forbidden
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -35,7 +38,8 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
     """Store what staff changed in the form of an account; `changed` names the fields.
 
     Raises Forbidden for a superuser's account, powers and what one signs in with, unless the actor is
-    a superuser. An account that was closed stops working at once.
+    a superuser. An account that was closed stops working at once, and what it promised as a manager or
+    superuser is withdrawn.
     """
     is_new = user.pk is None
     if not actor.is_superuser:
@@ -45,12 +49,14 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
             raise Forbidden(_("Only a superuser may change this."))
     with transaction.atomic():
         user.save()
-        tell(
+        emit(
             Happening.ACCOUNT_CHANGED,
             actor=actor,
             member=user,
             changed=["made"] if is_new else sorted(changed),
         )
+        if not is_new and {"is_active", "is_superuser"} & set(changed):
+            take_back_what_is_lost(actor=actor, giver=user)
     if "is_active" in changed and not user.is_active:
         stop_work_everywhere(user=user)
     return user
@@ -65,7 +71,12 @@ def delete_account(*, actor: User, user: User) -> None:
         )
     stop_work_everywhere(user=user)
     with transaction.atomic():
-        tell(Happening.ACCOUNT_DELETED, actor=actor, deleted=user.uid, username=user.username)
+        User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
+        take_back_everything(actor=actor, giver=user)
+        emit(Happening.ACCOUNT_DELETED, actor=actor, deleted=user.uid, username=user.username)
+        made_in = Organisation.objects.filter(memberships__user__made_by=user).distinct()
+        for organisation_id in made_in.values_list("pk", flat=True):
+            hand_over_service_accounts(maker=user, organisation_id=organisation_id)
         user.delete()
 
 
@@ -75,7 +86,7 @@ def take_sign_in_away(*, actor: User, means: EmailAddress | Authenticator | Soci
     if not (actor.is_active and actor.is_superuser):
         raise Forbidden(_("Only a superuser may change what somebody signs in with."))
     with transaction.atomic():
-        tell(
+        emit(
             Happening.FACTOR_REMOVED,
             actor=actor,
             member=means.user,
@@ -84,10 +95,13 @@ def take_sign_in_away(*, actor: User, means: EmailAddress | Authenticator | Soci
         means.delete()
 
 
-def end_after_reset(*, user: User) -> int:
-    """What a password that was reset by mail ends beside the sessions: every token of hers, since
-    whoever had the password may have made one. How many that were."""
+def end_after_reset(*, actor: User, user: User) -> int:
+    """What a password that was reset by mail, or set by a superuser, ends beside the sessions: every
+    token of hers, since whoever had the password may have made one. How many that were."""
+    if actor.pk != user.pk and not (actor.is_active and actor.is_superuser):
+        raise Forbidden(_("Only a superuser may change what somebody signs in with."))
+    whose: dict[str, Any] = {} if actor.pk == user.pk else {"member": user}
     with transaction.atomic():
-        ended = revoke_all_tokens(user=user)
-        tell(Happening.PASSWORD_RESET, actor=user, tokens_revoked=ended)
+        ended = revoke_all_tokens(actor=actor, user=user)
+        emit(Happening.PASSWORD_RESET, actor=actor, tokens_revoked=ended, **whose)
     return ended

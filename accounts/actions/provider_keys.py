@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
 from accounts import vault
-from accounts.happenings import Happening, tell
+from accounts.happenings import Happening, emit
 from accounts.models import Organisation, ProviderKey, Scope, User
 from accounts.permissions import require_manager
 from accounts.provider_addresses import check_host
 from harness.errors import Forbidden, Invalid, NotFound, TooLarge
+from harness.hostnames import split_address
 
 KEY_LENGTH = 500
 URL_LENGTH = 500
@@ -67,7 +68,7 @@ def store_provider_key(
                 "created_by": actor,
             },
         )
-        _tell(Happening.PROVIDER_KEY_STORED, row, actor)
+        _emit(Happening.PROVIDER_KEY_STORED, row, actor)
     return row
 
 
@@ -94,12 +95,12 @@ def remove_provider_key(*, actor: User, provider_key: ProviderKey) -> None:
         held = ProviderKey.objects.filter(pk__in=seen.values("pk")).first()
         if held is None or not actor.is_active:
             raise NotFound(_("There is no such key."))
-        _tell(Happening.PROVIDER_KEY_REMOVED, held, actor)
+        _emit(Happening.PROVIDER_KEY_REMOVED, held, actor)
         held.delete()
 
 
-def _tell(happening: Happening, key: ProviderKey, actor: User) -> None:
-    tell(
+def _emit(happening: Happening, key: ProviderKey, actor: User) -> None:
+    emit(
         happening,
         actor=actor,
         organisation=key.organisation,
@@ -118,10 +119,10 @@ def _clean_base_url(base_url: str, scope: Scope) -> str:
     if len(base_url) > URL_LENGTH:
         raise TooLarge(_("The base URL is too long."), field="base_url", hint=_("Shorten it."))
     try:
-        parts = urlsplit(base_url)
+        parts = split_address(base_url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        host, port, parts = None, None, urlsplit("")
+        host, port, parts = None, None, SplitResult("", "", "", "", "")
     if (
         parts.scheme not in ("http", "https")
         or not host

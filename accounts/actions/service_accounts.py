@@ -11,13 +11,14 @@ from django.db import transaction
 from django.utils.crypto import get_random_string
 from django.utils.translation import gettext as _
 
-from accounts.actions.members import parse_role
 from accounts.actions.tokens import revoke_tokens_of
 from accounts.departures import stop_work_in
-from accounts.happenings import Happening, tell
+from accounts.happenings import Happening, emit
 from accounts.models import Membership, Organisation, Role, User
 from accounts.permissions import require_manager
-from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
+from accounts.persons import whose_place
+from accounts.roles import parse_role, require_role_for_service
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 
 NAME_LENGTH = 80
 
@@ -26,12 +27,9 @@ def create_service_account(
     *, actor: User, organisation: Organisation, name: str, role: str = Role.MEMBER
 ) -> User:
     """A new account without password or address, a member of this organisation alone."""
-    own = require_manager(actor, organisation)
+    require_manager(actor, organisation)
     wanted = parse_role(role)
-    if wanted is Role.OWNER or not own.may_grant(wanted):
-        raise Forbidden(
-            _("A service account does not own an organisation."), hint=_("Choose another role.")
-        )
+    require_role_for_service(wanted)
     name = _clean_name(name)
     with transaction.atomic():
         Organisation.objects.select_for_update().filter(pk=organisation.pk).first()
@@ -57,12 +55,13 @@ def create_service_account(
             username=f"service-{get_random_string(16, 'abcdefghjkmnpqrstvwxyz0123456789')}",
             first_name=name,
             kind=User.Kind.SERVICE,
-            made_by=actor,
+            # Through one account somebody makes no further places for herself.
+            made_by_id=whose_place(actor),
         )
         account.set_unusable_password()
         account.save(force_insert=True)
         Membership.objects.create(user=account, organisation=organisation, role=wanted)
-        tell(
+        emit(
             Happening.SERVICE_MADE,
             actor=actor,
             organisation=organisation,
@@ -74,7 +73,8 @@ def create_service_account(
 
 
 def remove_service_account(*, actor: User, organisation: Organisation, account: User) -> None:
-    """End its membership, its tokens and its work; what it made stays."""
+    """End its membership, its tokens and its work; what it made stays. Its uploads and vaults, which were
+    its alone, end with it."""
     require_manager(actor, organisation)
     with transaction.atomic():
         membership = (
@@ -85,7 +85,7 @@ def remove_service_account(*, actor: User, organisation: Organisation, account: 
         if membership is None:
             raise NotFound(_("There is no such service account."))
         membership.delete()
-        tell(
+        emit(
             Happening.SERVICE_REMOVED,
             actor=actor,
             organisation=organisation,

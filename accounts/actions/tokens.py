@@ -16,10 +16,12 @@ from django.utils.translation import gettext as _
 from knox.crypto import create_token_string, hash_token
 from knox.settings import CONSTANTS
 
-from accounts.happenings import Happening, tell
+from accounts.happenings import Happening, emit
 from accounts.models import ApiToken, Membership, Organisation, TokenScope, User
 from accounts.models.api_token import SECRET_PREFIX
-from accounts.permissions import require_manager, require_member
+from accounts.permissions import may_manage, require_manager, require_member
+from accounts.persons import sharing_place, whose_place
+from accounts.tokencounts import take_counts_over
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 
 NAME_LENGTH = 80
@@ -34,6 +36,7 @@ class IssuedToken:
     """Known only now; only its hash is stored."""
 
 
+@transaction.atomic
 def create_token(
     *,
     actor: User,
@@ -45,10 +48,11 @@ def create_token(
 ) -> IssuedToken:
     """A token of the actor's, or of a service account `user` whose organisation the actor manages.
 
-    Invalid names the field; LimitReached at AGENTSITE_TOKENS_PER_PERSON valid ones. The scope
-    `admin` takes somebody who manages the organisation.
+    Invalid names the field; LimitReached at AGENTSITE_TOKENS_PER_PERSON valid ones of all who
+    share the holder's place. The scope `admin` takes somebody who manages the organisation.
     """
     holder = user or actor
+    _hold_roles_in(organisation.pk)
     own = require_member(actor, organisation)
     _require_holder(actor, holder, organisation)
     wanted = _parse_scopes(scopes)
@@ -64,25 +68,24 @@ def create_token(
             field="expires_at",
             hint=_("Choose a later time."),
         )
-    with transaction.atomic():
-        User.objects.select_for_update(no_key=True).filter(pk=holder.pk).first()
-        _require_room(holder, organisation)
-        issued = _issue(
-            holder=holder,
-            organisation=organisation,
-            name=name,
-            scopes=[scope.value for scope in wanted],
-            expires_at=expires_at,
-            created_by=actor,
-        )
-        _tell(Happening.TOKEN_MADE, issued.token, actor)
+    _require_room(whose_place(holder), organisation)
+    issued = _issue(
+        holder=holder,
+        organisation=organisation,
+        name=name,
+        scopes=[scope.value for scope in wanted],
+        expires_at=expires_at,
+        created_by=actor,
+    )
+    _emit(Happening.TOKEN_MADE, issued.token, actor)
     return issued
 
 
 def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta(0)) -> IssuedToken:
     """A new secret with the same name, scopes and expiry; the old one works for `overlap` more.
 
-    NotFound for whoever may not see the token, Conflict if it is not valid any more.
+    NotFound for whoever may not see the token, Conflict if it is not valid any more, LimitReached where
+    there is no room for both. What was used of rates and quota stays used.
     """
     if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
         raise Invalid(
@@ -92,6 +95,7 @@ def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta
             hint=_("Choose a shorter time."),
         )
     with transaction.atomic():
+        _hold_roles_in(token.organisation_id)
         old = _held(actor, token)
         _require_holder(actor, old.user, old.organisation)
         now = timezone.now()
@@ -99,22 +103,25 @@ def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta
             raise Conflict(
                 _("This token is revoked or has expired."), hint=_("Make a new one instead.")
             )
+        expires_at = old.expiry
+        if overlap:
+            _require_room(whose_place(old.user), old.organisation)
+            ends = now + overlap
+            old.expiry = min(ends, expires_at) if expires_at else ends
+            old.save(update_fields=["expiry"])
+        else:
+            old.revoked_at = now
+            old.save(update_fields=["revoked_at"])
         issued = _issue(
             holder=old.user,
             organisation=old.organisation,
             name=old.name,
             scopes=old.scopes,
-            expires_at=old.expiry,
+            expires_at=expires_at,
             created_by=actor,
+            replaced=old,
         )
-        if overlap:
-            ends = now + overlap
-            old.expiry = min(ends, old.expiry) if old.expiry else ends
-            old.save(update_fields=["expiry"])
-        else:
-            old.revoked_at = now
-            old.save(update_fields=["revoked_at"])
-        _tell(Happening.TOKEN_REPLACED, issued.token, actor, replaces=old.uid)
+        _emit(Happening.TOKEN_REPLACED, issued.token, actor, replaces=old.uid)
     return issued
 
 
@@ -123,9 +130,7 @@ def revoke_token(*, actor: User, token: ApiToken) -> None:
     with transaction.atomic():
         held = _held(actor, token)
         if held.revoked_at is None:
-            held.revoked_at = timezone.now()
-            held.save(update_fields=["revoked_at"])
-            _tell(Happening.TOKEN_REVOKED, held, actor)
+            _revoke(held, actor)
 
 
 def revoke_tokens_of(*, user: User, organisation: Organisation) -> None:
@@ -134,8 +139,28 @@ def revoke_tokens_of(*, user: User, organisation: Organisation) -> None:
     held.update(revoked_at=timezone.now())
 
 
-def revoke_all_tokens(*, user: User) -> int:
-    """End every token of a person who has lost her password; how many that were."""
+def revoke_tokens_shown_to(
+    *, actor: User, maker: User, organisation: Organisation | None = None, all_of_them: bool = False
+) -> int:
+    """End the tokens of service accounts that `maker` made, and whose secrets she therefore knows,
+    where she does not manage any more, or all of them; there or everywhere. How many that were."""
+    held = (
+        ApiToken.objects.filter(created_by=maker, user__kind=User.Kind.SERVICE)
+        .valid_at(timezone.now())
+        .select_related("user", "organisation")
+        .order_by("created", "pk")
+    )
+    if organisation is not None:
+        held = held.filter(organisation=organisation)
+    lost = [one for one in held if all_of_them or not may_manage(maker, one.organisation)]
+    with transaction.atomic():
+        for token in lost:
+            _revoke(token, actor)
+    return len(lost)
+
+
+def revoke_all_tokens(*, actor: User, user: User) -> int:
+    """What an action does with every token of a person who has lost her password; how many that were."""
     with transaction.atomic():
         held = list(
             ApiToken.objects.filter(user=user, revoked_at=None)
@@ -143,14 +168,18 @@ def revoke_all_tokens(*, user: User) -> int:
             .select_related("user", "organisation")
         )
         for token in held:
-            token.revoked_at = timezone.now()
-            token.save(update_fields=["revoked_at"])
-            _tell(Happening.TOKEN_REVOKED, token, user)
+            _revoke(token, actor)
     return len(held)
 
 
-def _tell(happening: Happening, token: ApiToken, actor: User, **details: str) -> None:
-    tell(
+def _revoke(token: ApiToken, actor: User) -> None:
+    token.revoked_at = timezone.now()
+    token.save(update_fields=["revoked_at"])
+    _emit(Happening.TOKEN_REVOKED, token, actor)
+
+
+def _emit(happening: Happening, token: ApiToken, actor: User, **details: str) -> None:
+    emit(
         happening,
         actor=actor,
         organisation=token.organisation,
@@ -170,6 +199,7 @@ def _issue(
     scopes: list[str],
     expires_at: datetime | None,
     created_by: User,
+    replaced: ApiToken | None = None,
 ) -> IssuedToken:
     secret = SECRET_PREFIX + create_token_string()
     token = ApiToken.objects.create(
@@ -181,6 +211,7 @@ def _issue(
         scopes=scopes,
         expiry=expires_at,
         created_by=created_by,
+        **take_counts_over(holder=holder, organisation=organisation, replaced=replaced),
     )
     return IssuedToken(token=token, secret=secret)
 
@@ -193,6 +224,11 @@ def _held(actor: User, token: ApiToken) -> ApiToken:
     if row is None or not actor.is_active:
         raise NotFound(_("There is no such token."))
     return row
+
+
+def _hold_roles_in(organisation: int) -> None:
+    """Whoever takes the actor's role meanwhile waits and finds the token, or was first and is seen."""
+    Organisation.objects.select_for_update(no_key=True).filter(pk=organisation).first()
 
 
 def _require_holder(actor: User, holder: User, organisation: Organisation) -> None:
@@ -209,12 +245,15 @@ def _require_holder(actor: User, holder: User, organisation: Organisation) -> No
         raise NotFound(_("There is no such service account."))
 
 
-def _require_room(holder: User, organisation: Organisation) -> None:
+def _require_room(place: int, organisation: Organisation) -> None:
+    # The lock keeps two at once from being one too many.
+    User.objects.select_for_update(no_key=True).filter(pk=place).first()
     limit = settings.AGENTSITE_TOKENS_PER_PERSON
-    held = ApiToken.objects.filter(user=holder, organisation=organisation)
+    held = ApiToken.objects.filter(user__in=sharing_place(place), organisation=organisation)
     if held.valid_at(timezone.now()).count() >= limit:
         raise LimitReached(
-            _("There are already %(limit)d valid tokens.") % {"limit": limit},
+            _("A person and her service accounts may have %(limit)d valid tokens here.")
+            % {"limit": limit},
             hint=_("Revoke those that are not needed."),
         )
 

@@ -1,7 +1,7 @@
 """The tables of accounts. A models package re-exports: Django looks for its tables here."""
 
 from accounts.models.api_token import ApiToken, TokenScope
-from accounts.models.organisation import Invitation, Membership, Organisation, Role
+from accounts.models.organisation import Invitation, Membership, Organisation, ReviewersSee, Role
 from accounts.models.provider_key import ProviderKey, Scope
 from accounts.models.setup_link import SetupLink
 from accounts.models.user import User
@@ -12,6 +12,7 @@ __all__ = [
     "Membership",
     "Organisation",
     "ProviderKey",
+    "ReviewersSee",
     "Role",
     "Scope",
     "SetupLink",

@@ -52,6 +52,14 @@ class OrganisationQuerySet(models.QuerySet["Organisation"]):
         return self.filter(memberships__user=user)
 
 
+class ReviewersSee(models.TextChoices):
+    """What of somebody's conversation its organisation shows those who decide on a call of it."""
+
+    CALL = "call", _("The call alone")
+    REQUEST = "request", _("Also the conversation's title and what the person asked for")
+    STEPS = "steps", _("Also the steps that led to it")
+
+
 class Organisation(models.Model):
     uid = models.CharField(
         _("public id"), max_length=40, unique=True, default=new_organisation_uid, editable=False
@@ -76,9 +84,15 @@ class Organisation(models.Model):
         related_name="+",
         verbose_name=_("made by"),
     )
-    """Who is counted as having made it; empty for personal ones and those of before this was kept."""
+    """Who is counted as having made it; empty for personal ones and once that account is gone."""
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, through="Membership", related_name="organisations"
+    )
+    reviewers_see = models.CharField(
+        _("what reviewers see"),
+        max_length=10,
+        choices=ReviewersSee,
+        default=ReviewersSee.REQUEST,
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

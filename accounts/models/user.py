@@ -40,7 +40,8 @@ class User(AbstractUser):
         related_name="+",
         verbose_name=_("made by"),
     )
-    """Of a service account: who made it, and is charged with what it spends."""
+    """Of a service account: who made it, or whom it was handed to when she left (`handing_over`). What it
+    spends and what it holds counts as hers."""
 
     objects: ClassVar[UserManager[User]] = UserManager()  # type: ignore[assignment]
 

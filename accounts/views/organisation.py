@@ -11,16 +11,21 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.actions.invitations import invite_member, withdraw_invitation
 from accounts.actions.members import change_role, remove_member
-from accounts.actions.organisations import create_organisation, rename_organisation
+from accounts.actions.organisations import (
+    create_organisation,
+    rename_organisation,
+    set_reviewers_see,
+)
 from accounts.current_organisation import choose_organisation, require_shown_organisation
 from accounts.forms import InvitationForm, OrganisationForm, add_error
 from accounts.invitation_mail import send_invitation
-from accounts.models import Invitation, Membership, Organisation, Role
+from accounts.models import Invitation, Membership, Organisation, ReviewersSee, Role
 from accounts.permissions import require_member
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Conflict, Forbidden, LimitReached, NotFound
@@ -76,7 +81,7 @@ def withdraw(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         withdraw_invitation(actor=request.user, invitation=invitation)
     except Conflict as error:
-        _tell(request, error)
+        _show_error(request, error)
     else:
         messages.success(request, _("The invitation was withdrawn."))
     return redirect("accounts:organisation")
@@ -87,13 +92,16 @@ def withdraw(request: SignedInRequest, uid: str) -> HttpResponse:
 def set_role(request: SignedInRequest, pk: int) -> HttpResponse:
     membership = _membership(request, pk)
     try:
-        change_role(actor=request.user, membership=membership, role=request.POST.get("role", ""))
+        ended = change_role(
+            actor=request.user, membership=membership, role=request.POST.get("role", "")
+        )
     except NotFound:
         raise
     except AgentError as error:
-        _tell(request, error)
+        _show_error(request, error)
     else:
         messages.success(request, _("The role was changed."))
+        _show_ended_tokens(request, ended)
     return redirect("accounts:organisation")
 
 
@@ -102,11 +110,32 @@ def set_role(request: SignedInRequest, pk: int) -> HttpResponse:
 def remove(request: SignedInRequest, pk: int) -> HttpResponse:
     membership = _membership(request, pk)
     try:
-        remove_member(actor=request.user, membership=membership)
+        ended = remove_member(actor=request.user, membership=membership)
     except (Conflict, Forbidden) as error:
-        _tell(request, error)
+        _show_error(request, error)
     else:
         messages.success(request, _("%(person)s was removed.") % {"person": membership.user})
+        _show_ended_tokens(request, ended)
+    return redirect("accounts:organisation")
+
+
+@login_required
+@require_POST
+def show_reviewers(request: SignedInRequest) -> HttpResponse:
+    """What reviewers see of a call's conversation."""
+    try:
+        require_shown_organisation(request)
+        set_reviewers_see(
+            actor=request.user,
+            organisation=request.organisation,
+            shown=request.POST.get("reviewers_see", ""),
+        )
+    except NotFound:
+        raise
+    except AgentError as error:
+        _show_error(request, error)
+    else:
+        messages.success(request, _("What reviewers see is changed."))
     return redirect("accounts:organisation")
 
 
@@ -175,8 +204,21 @@ def _membership(request: SignedInRequest, pk: int) -> Membership:
     return membership
 
 
-def _tell(request: SignedInRequest, error: AgentError) -> None:
+def _show_error(request: SignedInRequest, error: AgentError) -> None:
     messages.error(request, f"{error.message} {error.hint}".strip())
+
+
+def _show_ended_tokens(request: SignedInRequest, count: int) -> None:
+    if not count:
+        return
+    message = ngettext(
+        "%(count)d token of a service account was revoked, since this person made it. Its program "
+        "needs a new one.",
+        "%(count)d tokens of service accounts were revoked, since this person made them. Their "
+        "programs need new ones.",
+        count,
+    )
+    messages.warning(request, message % {"count": count})
 
 
 def _page(request: SignedInRequest, *, status: int = 200, **extra: Any) -> HttpResponse:
@@ -188,6 +230,7 @@ def _page(request: SignedInRequest, *, status: int = 200, **extra: Any) -> HttpR
         "grantable": [role for role in Role if own.may_grant(role)],
         "invitations": _open_invitations(organisation) if own.manages else [],
         "invitation_form": InvitationForm(own_role=own),
+        "reviewers_see": ReviewersSee.choices,
         "rename_form": OrganisationForm(initial={"name": organisation.name}),
         "create_form": OrganisationForm(prefix="new"),
     }

@@ -29,7 +29,7 @@ from accounts.models import ApiToken, User
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.tokenforms import RotationForm, ServiceAccountForm, TokenForm
-from harness.errors import AgentError, Conflict, NotFound
+from harness.errors import AgentError, Conflict, LimitReached, NotFound
 
 Made = TypeVar("Made")
 
@@ -76,7 +76,7 @@ def _rotated(request: SignedInRequest, token: ApiToken) -> HttpResponse:
         return redirect("accounts:tokens")
     try:
         issued = rotate_token(actor=request.user, token=token, overlap=form.overlap())
-    except Conflict as error:
+    except (Conflict, LimitReached) as error:
         messages.error(request, f"{error.message} {error.hint}".strip())
         return redirect("accounts:tokens")
     return _page(request, issued=issued)

@@ -12,14 +12,17 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.givenjson import kept_object
 from harness.errors import Invalid, TooLarge
 from harness.events import Scope
+from wire.givenjson import kept_object
 
 Verdict = Literal["approve", "deny", "not_now"]
 
 REASON_LIMIT = 4_000
+PATTERN_LIMIT = 1_000
 KEY_LIMIT = 100
+MOST_TOGETHER = 100
+"""Calls that one act may answer."""
 INPUT_LIMIT = 1_000_000
 """Characters of an edited input as JSON."""
 REACH: tuple[Scope, ...] = ("once", "run", "conversation", "always")
@@ -37,6 +40,8 @@ class Answer:
     key: str | None
     seen_round: int | None
     """Of the question that the actor saw; None where a door cannot tell."""
+    pattern: str = ""
+    """Which calls a scope beyond `once` covers; empty: exactly this one."""
 
 
 def checked(
@@ -49,6 +54,7 @@ def checked(
     scope: Scope,
     key: str | None,
     seen_round: int | None,
+    pattern: str = "",
 ) -> Answer:
     """Raises Invalid or TooLarge naming the field."""
     reason = reason.replace("\0", "").strip()
@@ -71,6 +77,17 @@ def checked(
             field="scope" if edited_input is None else "edited_input",
             hint=_("Leave it out, or approve."),
         )
+    if pattern and scope == "once":
+        raise Invalid(
+            _("What is allowed once covers this call alone."),
+            field="pattern",
+            hint=_("Choose for how long it holds, or leave the pattern out."),
+        )
+    if len(pattern) > PATTERN_LIMIT:
+        raise TooLarge(
+            _("The pattern is longer than %(limit)d characters.") % {"limit": PATTERN_LIMIT},
+            field="pattern",
+        )
     if len(reason) > REASON_LIMIT:
         raise TooLarge(
             _("The reason is longer than %(limit)d characters.") % {"limit": REASON_LIMIT},
@@ -87,4 +104,6 @@ def checked(
         if edited_input is None
         else kept_object(edited_input, field="edited_input", limit=INPUT_LIMIT)
     )
-    return Answer(actor, verdict, input_hash, reason, chosen, scope, key, seen_round)
+    return Answer(
+        actor, verdict, input_hash, reason, chosen, scope, key, seen_round, pattern.strip()
+    )

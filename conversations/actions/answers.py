@@ -18,15 +18,16 @@ from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event
+from conversations.opencalls import answered
 from conversations.wakes import wake
 from harness.content import Block, as_blocks, text_of
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
-from harness.events import AgentCustomToolUse, UserCustomToolResult
+from harness.events import ANSWERS, AgentCustomToolUse, UserCustomToolResult
 from harness.frontends import FrontEnd
 from harness.history import Entry
 from jobs.prepared import Prepared
 from tools_app.questions import TOOL as QUESTIONS
-from tools_app.questions import Answer, checked, questions_of, told
+from tools_app.questions import Answer, answer_text, checked, questions_of
 
 RESULT_CHARACTERS = 200_000
 """Of the text of one result; more belongs in a file of the workspace."""
@@ -45,7 +46,7 @@ def answer_custom_tool(
     is_error: bool = False,
     front_end: FrontEnd | None = None,
 ) -> Event:
-    """Give a custom tool's call its result, as the program does or a person in its place (S-84).
+    """Give a custom tool's call its result, as the program does or a person in its place.
     `front_end` is what the program sends along from here on.
 
     Raises NotFound, Conflict when the call has its answer, TooLarge, Invalid for a picture or a
@@ -103,7 +104,7 @@ def answer_questions(
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         questions = questions_of(_waiting_questions(held, call_uid).input)
-        words = told(questions, checked(questions, answers))
+        words = answer_text(questions, checked(questions, answers))
         return _give(held, call_uid, as_blocks(words), actor)
 
 
@@ -123,14 +124,11 @@ def set_questions_aside(held: Conversation, actor: User) -> bool:
     uids = {uid for (uid,) in _ASKED.all(conversation=held.pk)}
     if not uids:
         return False
-    answered = Event.objects.filter(conversation=held, subject__in=uids, type__in=_ANSWERS)
-    waiting = uids - set(answered.values_list("subject", flat=True))
+    waiting = uids - answered(held, uids)
     for uid in sorted(waiting):
         _give(held, uid, as_blocks(WROTE_INSTEAD), actor)
     return bool(waiting)
 
-
-_ANSWERS = ("user.custom_tool_result", "agent.tool_result")
 
 _ASKED = Prepared(
     lambda given: Event.objects.filter(
@@ -156,7 +154,7 @@ def _waiting_call(held: Conversation, call_uid: str) -> AgentCustomToolUse:
     use = about[0].value if about and about[0].uid == subject else None
     if not isinstance(use, AgentCustomToolUse):
         raise NotFound(_("There is no such call."))
-    if any(row.type in _ANSWERS for row in about):
+    if any(row.type in ANSWERS for row in about):
         raise Conflict(
             _("This call has its answer already."), hint=_("The first answer counts; look at it.")
         )

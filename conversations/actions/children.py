@@ -14,12 +14,13 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from agents.models import Agent, Environment
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import checked_text
-from conversations.actions.own import own_conversation as _own
+from conversations.actions.own import own_conversation
 from conversations.judging import history_of
 from conversations.log import append
-from conversations.models import Agent, Conversation, Environment, Event
+from conversations.models import Conversation, Event
 from conversations.wakes import wake
 from harness.content import Text, text_of
 from harness.errors import Conflict, NotFound
@@ -43,7 +44,7 @@ def begin_child(
     Raises what `create_conversation` and `tell_agent` raise.
     """
     with transaction.atomic():
-        held = _own(actor, parent)
+        held = own_conversation(actor, parent)
         child = create_conversation(
             actor=actor,
             organisation=held.organisation,
@@ -65,7 +66,7 @@ def tell_agent(*, actor: User, sender: Conversation, receiver: Conversation, tex
     """
     text = checked_text(text)
     with transaction.atomic():
-        held = _own(actor, receiver)
+        held = own_conversation(actor, receiver)
         _require_next_to(actor, sender, held)
         if held.queued_count >= settings.AGENTSITE_QUEUED_MESSAGES:
             raise Conflict(

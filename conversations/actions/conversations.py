@@ -16,25 +16,17 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from agents.actions.agents import check_provider
+from agents.models import Agent, AgentVersion, Environment
+from agents.namesakes import SHOWN, only_one
 from conversations import logsql, removals
-from conversations.actions.agents import check_provider
-from conversations.actions.naming import one_line
+from conversations.actions.own import require_visible, visible_conversation
 from conversations.background import end_here
 from conversations.departures import is_member
-from conversations.hub import hub
 from conversations.log import append
-from conversations.models import (
-    Agent,
-    AgentVersion,
-    BackgroundCommand,
-    Conversation,
-    Environment,
-    Run,
-)
-from conversations.namesakes import SHOWN, only_one
+from conversations.models import BackgroundCommand, Conversation, Run
 from conversations.sandboxing import end_shells
 from conversations.search import index_title
-from conversations.webhooks import outbox
 from harness.agentconfig import STORED, AgentConfig, Features, ToolRule
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import SessionUpdated
@@ -42,6 +34,9 @@ from harness.history import Entry
 from harness.ids import new_conversation_id
 from harness.modelfaults import read_as
 from jobs.prepared import Prepared
+from live.hub import hub
+from webhooks import outbox
+from wire.naming import one_line
 
 TITLE_LIMIT = 200
 """Characters; the width of the column."""
@@ -102,8 +97,8 @@ def create_conversation(
     """
     if not is_member(actor.pk, organisation.pk):
         raise NotFound(_("There is no such organisation."))
-    if parent is not None and not Conversation.objects.visible_to(actor).contains(parent):
-        raise NotFound(_("There is no such conversation."))
+    if parent is not None:
+        require_visible(actor, parent)
     title = _clean_title(title)
     agent = find_agent(actor=actor, organisation=organisation, wanted=agent.uid, name=agent.name)
     environment = find_environment(
@@ -169,7 +164,7 @@ def find_environment(
 
 def rename_conversation(*, actor: User, conversation: Conversation, title: str) -> Conversation:
     """Give it a title that no automatic one replaces. Raises Invalid for none or too long a one."""
-    conversation = _own(actor, conversation)
+    conversation = visible_conversation(actor, conversation)
     title = _clean_title(title)
     if not title:
         raise Invalid(
@@ -193,7 +188,7 @@ def change_tools(
     to a call, or has ended.
     """
     with transaction.atomic():
-        held = _own(actor, conversation, lock=True)
+        held = visible_conversation(actor, conversation, lock=True)
         if held.archived_at is not None or held.status == Conversation.Status.TERMINATED:
             raise Conflict(_("This conversation has ended."), hint=_("Begin a new one."))
         if held.is_running or held.is_about_to_start:
@@ -215,7 +210,7 @@ def change_tools(
 
 def pin_conversation(*, actor: User, conversation: Conversation, pinned: bool) -> Conversation:
     """Keep it at the top of the list, or no longer. Pinning again does not move it."""
-    conversation = _own(actor, conversation)
+    conversation = visible_conversation(actor, conversation)
     if pinned != (conversation.pinned_at is not None):
         conversation.pinned_at = timezone.now() if pinned else None
         conversation.save(update_fields=["pinned_at"])
@@ -227,12 +222,12 @@ def archive_conversation(
 ) -> Conversation:
     """Put it out of the list, or back. Nothing in it changes; running work goes on."""
     with transaction.atomic():
-        conversation = _own(actor, conversation)
+        conversation = visible_conversation(actor, conversation)
         if archived != (conversation.archived_at is not None):
             conversation.archived_at = timezone.now() if archived else None
             conversation.save(update_fields=["archived_at"])
-            told = "session.archived" if archived else "session.updated"
-            outbox.announce(conversation.organisation_id, told, subject=conversation.uid)
+            event_type = "session.archived" if archived else "session.updated"
+            outbox.announce(conversation.organisation_id, event_type, subject=conversation.uid)
             if archived:
                 transaction.on_commit(partial(end_shells, [conversation.uid]))
     return conversation
@@ -245,7 +240,7 @@ def delete_conversation(*, actor: User, conversation: Conversation) -> None:
     """
     with transaction.atomic():
         # The lock keeps a worker from claiming what is being deleted.
-        own = _own(actor, conversation, lock=True)
+        own = visible_conversation(actor, conversation, lock=True)
         doomed = [own, *_descendants(own)]
         if Run.objects.filter(conversation__in=doomed, state=Run.State.RUNNING).exists():
             raise Conflict(
@@ -257,11 +252,11 @@ def delete_conversation(*, actor: User, conversation: Conversation) -> None:
         carried = list(running.values_list("pk", flat=True))
         outbox.announce(own.organisation_id, "session.deleted", subject=own.uid)
         own.delete()
-        transaction.on_commit(lambda: _tell_followers(ends))
+        transaction.on_commit(lambda: _nudge_followers(ends))
         transaction.on_commit(lambda: _let_go(uids, carried))
 
 
-def _tell_followers(ends: list[tuple[str, int]]) -> None:
+def _nudge_followers(ends: list[tuple[str, int]]) -> None:
     """Have whoever follows one of them look at once, and find that it is gone."""
     for uid, seq in ends:
         hub.nudge(uid, seq)
@@ -282,15 +277,6 @@ def _descendants(conversation: Conversation) -> list[Conversation]:
         generation = list(Conversation.objects.select_for_update().filter(parent__in=generation))
         found += generation
     return found
-
-
-def _own(actor: User, conversation: Conversation, *, lock: bool = False) -> Conversation:
-    """The row as it is now, if it is the actor's."""
-    visible = Conversation.objects.visible_to(actor).filter(pk=conversation.pk)
-    own = (visible.select_for_update(of=("self",)) if lock else visible).first()
-    if own is None:
-        raise NotFound(_("There is no such conversation."))
-    return own
 
 
 def _clean_title(title: str) -> str:

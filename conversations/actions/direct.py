@@ -1,4 +1,4 @@
-"""Tools that people and programs call themselves, without a model and without a key (S-124).
+"""Tools that people and programs call themselves, without a model and without a key.
 
 Nothing is stored: such a tool only reads. Where it works on a conversation's workspace, the rules of that
 conversation hold for it as for the agent.
@@ -15,6 +15,7 @@ from asgiref.sync import async_to_sync
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.actions.own import visible_conversation
 from conversations.judging import judge
 from conversations.models import Conversation
 from harness.errors import Forbidden, Invalid, InvalidToolInput, NotFound
@@ -58,9 +59,7 @@ def use_tool(
     if conversation is None:
         with tempfile.TemporaryDirectory(prefix="agentsite-direct-") as folder:
             return _perform(tool, Path(folder), arguments)
-    own = Conversation.objects.visible_to(actor).filter(pk=conversation.pk).first()
-    if own is None:
-        raise NotFound(_("There is no such conversation."))
+    own = visible_conversation(actor, conversation)
     judgement = judge(own, name, arguments)
     if judgement.verdict is not Verdict.ALLOW:
         raise Forbidden(judgement.reason, hint=_("Staff can change the rules of the agent."))

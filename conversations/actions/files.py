@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from agents.models import Environment
+from conversations.actions.own import require_visible
 from conversations.models import Conversation
 from conversations.provenance import TableProvenance
-from harness.errors import Invalid, NotFound, TooLarge
+from harness.errors import Invalid, TooLarge
 from tools_app.confinement import shown
 from tools_app.provenance import UPLOADED
 from tools_app.workspace import Entry, Workspace, workspace_for
@@ -18,7 +20,12 @@ from tools_app.workspace import Entry, Workspace, workspace_for
 
 def require_files_here(conversation: Conversation) -> None:
     """Invalid where the files an agent works with are on a worker's machine."""
-    if conversation.environment.has_workers:
+    require_files_in(conversation.environment)
+
+
+def require_files_in(environment: Environment) -> None:
+    """The same of a conversation that is still to begin."""
+    if environment.has_workers:
         raise Invalid(
             _("The files of this conversation are on a worker's machine; none can be put there."),
             field="files",
@@ -49,26 +56,13 @@ def add_files(
     Raises NotFound, Invalid for no file or an impossible name or folder, and TooLarge for a file
     above the environment's upload limit.
     """
-    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
-        raise NotFound(_("There is no such conversation."))
+    require_visible(actor, conversation)
     if not uploads:
         raise Invalid(_("No file was sent."), field="files", hint=_("Choose at least one file."))
     require_files_here(conversation)
     limit = conversation.environment.upload_limit
     for upload in uploads:
-        if upload.size > limit:
-            raise TooLarge(
-                _(
-                    "“%(name)s” has %(size)s and is larger than %(limit)s, the most one file may have."
-                )
-                % {
-                    "name": shown(upload.name),
-                    "size": megabytes(upload.size),
-                    "limit": megabytes(limit),
-                },
-                field="files",
-                hint=_("Send a smaller file, or split it."),
-            )
+        check_size(upload, limit)
     workspace = Workspace(workspace_for(conversation.uid))
     known = {entry.path for entry in workspace.walk()} if replace else set()
     marks = TableProvenance(conversation.pk)
@@ -76,16 +70,35 @@ def add_files(
     try:
         for upload in uploads:
             entry = workspace.save_upload(
-                upload.name, upload.chunks, limit, folder=folder, replace=replace
+                upload.name,
+                upload.chunks,
+                limit,
+                folder=folder,
+                replace=replace,
+                first=lambda path, inode: marks.mark_file(path, UPLOADED, inode),
             )
             stored.append(entry)
-            marks.mark_file(entry.path, UPLOADED, entry.inode)
     except Exception:
         for entry in stored:
             if entry.path not in known:
                 workspace.remove(entry.path)
         raise
     return stored
+
+
+def check_size(upload: Upload, limit: int) -> None:
+    """Raises TooLarge."""
+    if upload.size > limit:
+        raise TooLarge(
+            _("“%(name)s” has %(size)s and is larger than %(limit)s, the most one file may have.")
+            % {
+                "name": shown(upload.name),
+                "size": megabytes(upload.size),
+                "limit": megabytes(limit),
+            },
+            field="files",
+            hint=_("Send a smaller file, or split it."),
+        )
 
 
 def megabytes(size: int) -> str:

@@ -15,7 +15,7 @@ from tools_app.catalogue import find
 
 TOOLS_CHARACTERS = 200_000
 """Of all the tools' declarations together: each turn stores them anew."""
-TOLD_CHARACTERS = 50_000
+NOTES_CHARACTERS = 50_000
 """Of context and state together: the model reads them with each message."""
 
 
@@ -39,11 +39,11 @@ def check_front_end(held: Conversation, front_end: FrontEnd) -> None:
             field="tools",
             hint=_("Offer fewer, or shorten what describes them."),
         )
-    told = sum(len(each.description) + len(each.value) for each in front_end.told)
-    if told > TOLD_CHARACTERS:
+    size = sum(len(each.description) + len(each.value) for each in front_end.notes)
+    if size > NOTES_CHARACTERS:
         raise TooLarge(
             _("Context and state have %(size)d characters together; at most %(limit)d are taken.")
-            % {"size": told, "limit": TOLD_CHARACTERS},
+            % {"size": size, "limit": NOTES_CHARACTERS},
             field="context" if front_end.context else "state",
             hint=_("Send what the agent needs for this message."),
         )

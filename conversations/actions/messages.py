@@ -6,8 +6,7 @@ Nothing is carried out here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import transaction
@@ -16,18 +15,19 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from accounts.persons import whose_place
 from conversations.actions.answers import set_questions_aside
+from conversations.actions.attachments import attached
 from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
-from conversations.actions.own import own_conversation as _own
-from conversations.approvals import approval_of
+from conversations.actions.own import own_conversation, require_visible
+from conversations.actions.stored_files import delete_file
 from conversations.log import append
 from conversations.models import Conversation, Event
-from conversations.ratelimits import check_messages, require_room
+from conversations.ratelimits import count_message, require_room
 from conversations.retrying import may_retry
 from conversations.wakes import wake
 from harness.agentconfig import Features
 from harness.content import Block, Text
-from harness.errors import AlreadyDecided, Conflict, Invalid, NotFound, NotWaiting, TooLarge
+from harness.errors import Conflict, Invalid, NotFound, TooLarge
 from harness.events import Event as EventValue
 from harness.events import (
     MessageEdited,
@@ -42,10 +42,8 @@ from harness.frontends import FrontEnd
 from harness.history import Entry
 from jobs.prepared import Prepared
 
-from . import approvals
-
 TITLE_LENGTH = 100
-"""Characters of the first message that become the title (S-5)."""
+"""Characters of the first message that become the title."""
 KEY_LIMIT = 100
 
 _SENT_BEFORE = Prepared(
@@ -62,31 +60,42 @@ def post_message(
     interrupt: bool = False,
     attachments: Sequence[Block] = (),
     front_end: FrontEnd | None = None,
+    files: Sequence[str] = (),
 ) -> Event:
     """Queue a message; a run takes it when its turn comes. `attachments`, images and documents,
-    follow its text, which may then be empty. `front_end` is what the program that she speaks through
-    sends along; what it tells the agent is nobody's here.
+    follow its text, which may then be empty. So do `files`, by the ids of what was kept for it
+    (`attachments.keep_attachment`), of which the pictures are shown to the model and all go into the
+    workspace. `front_end` is what the program that she speaks through sends along; what it tells the
+    agent is nobody's here.
 
     `key` is the sender's idempotency key: the same one twice stores one message and returns it.
     With `interrupt` the current turn is stopped and this message is taken next; without it, a message
     sent while questions wait for an answer is the answer and joins the turn. Raises NotFound,
     Invalid for an empty text, an attachment that no model could read and what `check_front_end` does
     not take, TooLarge, Conflict when too many messages wait already, TooMany when the actor sends
-    them too fast, and Busy as `check_media`.
+    them too fast, Busy as `check_media`, and what `attached` raises of the files.
     """
-    text = checked_text(text) if text.strip() or not attachments else ""
+    text = checked_text(text) if text.strip() or not (attachments or files) else ""
     if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
         raise Invalid(
             _("The key is empty, has more than %(limit)d characters, or some that do not print.")
             % {"limit": KEY_LIMIT},
             field="key",
         )
-    if attachments:
-        if key is None or _SENT_BEFORE.first(conversation=conversation.pk, key=key) is None:
+    if attachments or files:
+        before = _SENT_BEFORE.first(conversation=conversation.pk, key=key) if key else None
+        if before is None:
             require_room(actor)
+        elif files:
+            require_visible(actor, conversation)
+            return before
         check_media(attachments, who=whose_place(actor), field="attachments")
-    with transaction.atomic():
-        held = _own(actor, conversation)
+    # Copied before the row is there: that they are foreign is known before anybody can read them.
+    with (
+        attached(actor=actor, conversation=conversation, uids=files) as given,
+        transaction.atomic(),
+    ):
+        held = own_conversation(actor, conversation)
         if key is not None:
             known = _SENT_BEFORE.first(conversation=held.pk, key=key)
             if known is not None:
@@ -96,19 +105,23 @@ def post_message(
                 _("%(count)d messages wait already.") % {"count": held.queued_count},
                 hint=_("Wait for an answer, or remove one of them."),
             )
-        check_messages(actor)
+        count_message(actor)
         said: tuple[Block, ...] = (Text(text=text),) if text else ()
         if front_end is not None:
             check_front_end(held, front_end)
-        message = Entry.of(UserMessage(content=(*said, *attachments), front_end=front_end))
+        content = (*said, *attachments, *given.pictures)
+        message = Entry.of(UserMessage(content=content, front_end=front_end, files=given.files))
         if interrupt and held.may_be_interrupted:
             append(held.pk, [Entry.of(UserInterrupt())], actor=actor)
         entries = [message]
         if not held.title:
-            entries.append(Entry.of(SessionUpdated(title=title_from(text))))
+            entries.append(Entry.of(SessionUpdated(title=title_from(text or given.title))))
         row = append(held.pk, entries, actor=actor, key=key)[0]
         if not interrupt and set_questions_aside(held, actor):
             append(held.pk, [Entry.of(MessageSteered(event_id=row.uid))], actor=actor)
+        for file in given.stored:
+            delete_file(actor=actor, file=file)
+        given.taken = True
         wake(held.pk)
     return row
 
@@ -126,7 +139,7 @@ def title_from(text: str) -> str:
 def stop(*, actor: User, conversation: Conversation) -> Event | None:
     """Interrupt the current turn; None when there is nothing to interrupt."""
     with transaction.atomic():
-        held = _own(actor, conversation)
+        held = own_conversation(actor, conversation)
         if not held.may_be_interrupted:
             return None
         return _append(held, UserInterrupt(), actor)
@@ -135,7 +148,7 @@ def stop(*, actor: User, conversation: Conversation) -> Event | None:
 def withdraw_message(*, actor: User, conversation: Conversation, message_uid: str) -> Event:
     """Remove a message that still waits. Raises Conflict when it was taken or removed before."""
     with transaction.atomic():
-        held = _own(actor, conversation)
+        held = own_conversation(actor, conversation)
         _waiting_message(held, message_uid)
         return _append(held, MessageWithdrawn(event_id=message_uid), actor)
 
@@ -143,7 +156,7 @@ def withdraw_message(*, actor: User, conversation: Conversation, message_uid: st
 def edit_message(*, actor: User, conversation: Conversation, message_uid: str, text: str) -> Event:
     """Change what a message that still waits will say. Raises Conflict once it was taken."""
     with transaction.atomic():
-        held = _own(actor, conversation)
+        held = own_conversation(actor, conversation)
         _waiting_message(held, message_uid)
         edited = MessageEdited(event_id=message_uid, content=(Text(text=checked_text(text)),))
         return _append(held, edited, actor)
@@ -152,7 +165,7 @@ def edit_message(*, actor: User, conversation: Conversation, message_uid: str, t
 def steer_message(*, actor: User, conversation: Conversation, message_uid: str) -> Event:
     """Have a waiting message join the current turn at its next tool boundary."""
     with transaction.atomic():
-        held = _own(actor, conversation)
+        held = own_conversation(actor, conversation)
         _waiting_message(held, message_uid)
         return _append(held, MessageSteered(event_id=message_uid), actor)
 
@@ -161,53 +174,12 @@ def request_retry(*, actor: User, conversation: Conversation) -> Event:
     """Go on after a failure, a limit or a stop. Raises Conflict while it is at work or has nothing
     to go on with."""
     with transaction.atomic():
-        held = _own(actor, conversation)
+        held = own_conversation(actor, conversation)
         if held.is_running or held.waits_for_person or held.waits_for_worker:
             raise Conflict(_("The conversation is not at rest."), hint=_("Wait, or stop it first."))
         if not may_retry(held):
             raise Conflict(_("There is nothing to try again."), hint=_("Send a message instead."))
         return _append(held, RetryRequested(), actor)
-
-
-def decide_call(
-    *,
-    actor: User,
-    conversation: Conversation,
-    call_uid: str,
-    allow: bool,
-    reason: str = "",
-    shown: str = "",
-    seen_round: int | None = None,
-    edited_input: Mapping[str, Any] | None = None,
-) -> Event:
-    """Answer a call that asks in one's own conversation; see `approvals.answer_as_shown`.
-
-    Goes through `approvals.decide_approval`, whose errors it raises. Only the first answer counts.
-    """
-    subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
-    with transaction.atomic():
-        held = _own(actor, conversation)
-        approval = approval_of(held, subject)
-    if approval is None:
-        about = set(
-            Event.objects.filter(conversation=held, subject=subject).values_list("type", flat=True)
-        )
-        if not about & {"agent.tool_use", "agent.mcp_tool_use"}:
-            raise NotFound(_("There is no such call."))
-        if "user.tool_confirmation" in about:
-            raise AlreadyDecided(_("This call was decided before."))
-        if about & {"agent.tool_result", "agent.mcp_tool_result"}:
-            raise NotWaiting(_("This call has its answer already."))
-        raise NotWaiting(_("This call does not wait for anybody."))
-    return approvals.answer_as_shown(
-        actor=actor,
-        approval=approval,
-        allow=allow,
-        reason=reason,
-        shown=shown,
-        seen_round=seen_round,
-        edited_input=edited_input,
-    )
 
 
 def set_feature(
@@ -222,7 +194,7 @@ def set_feature(
             hint=_("Choose from: %(names)s.") % {"names": ", ".join(known)},
         )
     with transaction.atomic():
-        held = _own(actor, conversation)
+        held = own_conversation(actor, conversation)
         if getattr(held.features, feature) == enabled:
             return None
         return _append(held, SessionUpdated(features={feature: enabled}), actor)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.actions.own import require_visible
 from conversations.models import Conversation, OutputFile
 from harness.errors import AgentError, NotFound
 from tools_app.workspace import LISTING_LIMIT, OUTPUTS, Entry, Workspace, workspace_for
@@ -26,8 +27,7 @@ class Output:
 def outputs_of(*, actor: User, conversation: Conversation) -> list[Output]:
     """Those there are now, oldest id first; none where the files are on a worker's machine. Raises
     NotFound for somebody else's conversation."""
-    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
-        raise NotFound(_("There is no such conversation."))
+    require_visible(actor, conversation)
     if conversation.environment.has_workers:
         return []
     found: dict[str, Entry] = {}

@@ -1,4 +1,5 @@
-"""The first step of every action on a conversation: is it the actor's, and is it still open?"""
+"""The first step of every action on a conversation: is it the actor's, and, where something is to happen in
+it, is it still open?"""
 
 from __future__ import annotations
 
@@ -29,3 +30,20 @@ def own_conversation(actor: User, conversation: Conversation) -> Conversation:
     if held.status == Conversation.Status.TERMINATED:
         raise Conflict(_("This conversation has ended."), hint=_("Begin a new one."))
     return held
+
+
+def visible_conversation(
+    actor: User, conversation: Conversation, *, lock: bool = False
+) -> Conversation:
+    """The row as it is now, also of one that has ended; NotFound unless it is the actor's."""
+    visible = Conversation.objects.visible_to(actor).filter(pk=conversation.pk)
+    found = (visible.select_for_update(of=("self",)) if lock else visible).first()
+    if found is None:
+        raise NotFound(_("There is no such conversation."))
+    return found
+
+
+def require_visible(actor: User, conversation: Conversation) -> None:
+    """NotFound unless it is the actor's."""
+    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
+        raise NotFound(_("There is no such conversation."))

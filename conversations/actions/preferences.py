@@ -1,15 +1,19 @@
-"""What a person prefers: for new conversations, and when to be mailed."""
+"""What a person prefers, and what is so for everybody who did not choose: for new conversations, and when
+to be mailed."""
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_manager
-from conversations.models import Agent, Defaults, Environment, Preference
+from accounts.staff import require_staff
+from agents.models import Agent, Environment
+from audit import record as audit
+from conversations.models import Defaults, Preference
 from conversations.notices import LONGEST_MINUTES
-from conversations.permissions import require_staff
 from harness.errors import Invalid
 
 CHANGE_DEFAULTS = "conversations.change_defaults"
@@ -83,9 +87,13 @@ def set_shared_defaults(
             field="default_environment",
             hint=_("Choose one that everybody there may use."),
         )
-    defaults, _created = Defaults.objects.update_or_create(
-        organisation=organisation, defaults={"agent": agent, "environment": environment}
-    )
+    with transaction.atomic():
+        before = _held(organisation)
+        defaults, created = Defaults.objects.update_or_create(
+            organisation=organisation, defaults={"agent": agent, "environment": environment}
+        )
+        if created or before != _held(organisation):
+            _record(actor, organisation, before)
     return defaults
 
 
@@ -98,4 +106,33 @@ def clear_shared_defaults(*, actor: User, organisation: Organisation | None) -> 
         require_staff(actor, DELETE_DEFAULTS)
     else:
         require_manager(actor, organisation)
-    Defaults.objects.filter(organisation=organisation).delete()
+    with transaction.atomic():
+        before = _held(organisation)
+        gone, _rows = Defaults.objects.filter(organisation=organisation).delete()
+        if gone:
+            _record(actor, organisation, before)
+
+
+def _held(organisation: Organisation | None) -> dict[str, dict[str, str] | None]:
+    """What is preselected there, as the audit log names it."""
+    held = (
+        Defaults.objects.select_related("agent", "environment")
+        .filter(organisation=organisation)
+        .first()
+    )
+    chosen = {"agent": held and held.agent, "environment": held and held.environment}
+    return {
+        kind: {"id": one.uid, "name": one.name} if one else None for kind, one in chosen.items()
+    }
+
+
+def _record(
+    actor: User, organisation: Organisation | None, before: dict[str, dict[str, str] | None]
+) -> None:
+    audit.about_setting(
+        audit.Action.DEFAULTS_SET,
+        actor=actor,
+        organisation_id=organisation.pk if organisation else None,
+        before=before,
+        after=_held(organisation),
+    )

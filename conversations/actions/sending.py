@@ -18,21 +18,21 @@ from accounts.models import User
 from accounts.persons import whose_place
 from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
-from conversations.actions.approvals import answer_as_shown
+from conversations.actions.deciding import decide_call
 from conversations.actions.media import brings_files, check_sent_together
 from conversations.actions.own import own_conversation
-from conversations.approvals import NEW_ROUND
-from conversations.models import Approval, Conversation, Event
+from conversations.models import Conversation, Event
 from conversations.ratelimits import require_room
 from harness.content import Text, text_of
 from harness.errors import AlreadyDecided, Conflict, NotFound, NotWaiting
-from harness.events import Event as EventValue
 from harness.events import (
+    VOIDS_ANSWERS,
     UserCustomToolResult,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
 )
+from harness.events import Event as EventValue
 from harness.faults import below, place
 from harness.ids import new_event_id
 
@@ -147,24 +147,14 @@ def _decide(
     reason: str,
     key: str | None,
 ) -> Event:
-    allow = event.result == "allow"
-    approval = Approval.objects.filter(conversation=target, call_uid=event.tool_use_id).first()
-    if approval is None:
-        return messages.decide_call(
-            actor=actor,
-            conversation=target,
-            call_uid=event.tool_use_id,
-            allow=allow,
-            reason=reason,
-            edited_input=event.edited_input,
-        )
-    return answer_as_shown(
+    return decide_call(
         actor=actor,
-        approval=approval,
-        allow=allow,
+        conversation=target,
+        call_uid=event.tool_use_id,
+        allow=event.result == "allow",
         reason=reason,
-        key=key,
         edited_input=event.edited_input,
+        key=key,
     )
 
 
@@ -197,7 +187,7 @@ def _answer_before(conversation: Conversation, call_uid: str, kind: str) -> Even
     What was answered before the call was asked about anew is no answer to the question since.
     """
     rows = Event.objects.filter(
-        conversation=conversation, subject=call_uid, type__in=(kind, *NEW_ROUND)
+        conversation=conversation, subject=call_uid, type__in=(kind, *VOIDS_ANSWERS)
     )
     last = rows.order_by("-seq").first()
     return last if last is not None and last.type == kind else None

@@ -17,15 +17,8 @@ from conversations.log import append
 from conversations.models import Conversation, Event
 from conversations.wakes import wake
 from harness.errors import Conflict, NotFound
-from harness.events import ContentSetAside, SessionError
+from harness.events import ANSWERS, CALLS, ContentSetAside, SessionError
 from harness.history import Entry
-
-RESULTS = (
-    "agent.tool_result",
-    "agent.mcp_tool_result",
-    "user.custom_tool_result",
-    "user.tool_result",
-)
 
 
 def set_aside(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
@@ -55,7 +48,7 @@ def _target(held: Conversation, event_uid: str) -> str:
     named = Event.objects.filter(conversation=held, uid=event_uid.replace("\0", "")).first()
     if named is None:
         raise NotFound(_("There is no such event."))
-    return named.subject if named.type in RESULTS else named.uid
+    return named.subject if named.type in ANSWERS else named.uid
 
 
 def _require_in_dialogue(about: QuerySet[Event], target: str) -> None:
@@ -66,11 +59,11 @@ def _require_in_dialogue(about: QuerySet[Event], target: str) -> None:
         if first.processed_at is None:
             raise Conflict(_("This message still waits."), hint=_("Withdraw it instead."))
         return
-    if first is None or not first.type.endswith("tool_use"):
+    if first is None or first.type not in CALLS:
         raise Conflict(
             _("This cannot be set aside."), hint=_("Name a message, or a call and its result.")
         )
-    if not about.filter(type__in=RESULTS).exists():
+    if not about.filter(type__in=ANSWERS).exists():
         raise Conflict(_("This call has no result yet."), hint=_("Answer it, or stop the turn."))
 
 

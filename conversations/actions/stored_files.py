@@ -16,11 +16,14 @@ from typing import BinaryIO
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.models import Organisation, User
+from accounts.models import Membership, Organisation, User
+from accounts.persons import sharing_place, whose_place
 from conversations.actions.files import Upload, add_files, require_files_here
+from conversations.actions.own import require_visible
 from conversations.models import Conversation, FileResource, StoredFile
 from conversations.models.stored_file import new_file_id
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
@@ -46,12 +49,13 @@ def store_file(
     expires_in: timedelta | None = None,
 ) -> StoredFile:
     """Keep a file, for so long if it is said. Raises NotFound, Invalid for its name, TooLarge past
-    AGENTSITE_FILE_BYTES, and LimitReached when the actor's files would exceed AGENTSITE_FILES_BYTES
-    in all."""
+    AGENTSITE_FILE_BYTES, and LimitReached when the files of the actor, counted with all who share
+    her place, would exceed AGENTSITE_FILES_BYTES."""
     if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
         raise NotFound(_("There is no such organisation."))
     filename = _clean_name(filename)
-    held = _held_by(actor)
+    place = whose_place(actor)
+    held = _held_in(place)
     uid = new_file_id()
     path = _path(uid)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,9 +72,9 @@ def store_file(
             os.fsync(out.fileno())
         with transaction.atomic():
             # Of uploads at the same time each finds the ones before it counted.
-            User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-            _check_size(size, _held_by(actor))
-            return StoredFile.objects.create(
+            User.objects.select_for_update(no_key=True).get(pk=place)
+            _check_size(size, _held_in(place))
+            file = StoredFile.objects.create(
                 uid=uid,
                 organisation=organisation,
                 owner=actor,
@@ -80,6 +84,8 @@ def store_file(
                 sha256=digest.hexdigest(),
                 expires_at=timezone.now() + expires_in if expires_in is not None else None,
             )
+            _require_still_there(actor, organisation)
+            return file
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -87,7 +93,7 @@ def store_file(
 
 def open_file(*, actor: User, file: StoredFile) -> BinaryIO:
     """The bytes; NotFound for somebody else's, and when they are gone."""
-    _own(actor, file)
+    _require_own(actor, file)
     try:
         return _path(file.uid).open("rb")
     except FileNotFoundError:
@@ -97,10 +103,16 @@ def open_file(*, actor: User, file: StoredFile) -> BinaryIO:
 def delete_file(*, actor: User, file: StoredFile) -> None:
     """Forget an upload. Copies in conversations stay."""
     with transaction.atomic():
-        _own(actor, file)
+        _require_own(actor, file)
         uid = file.uid
         StoredFile.objects.filter(pk=file.pk).delete()
         transaction.on_commit(lambda: _path(uid).unlink(missing_ok=True))
+
+
+def expire_files_of(*, account: User, organisation: Organisation) -> None:
+    """What a service account uploaded that is being removed: nobody else could open or delete it."""
+    files = StoredFile.objects.kept().filter(owner=account, organisation=organisation)
+    files.update(expires_at=timezone.now())
 
 
 def remove_expired() -> None:
@@ -118,8 +130,7 @@ def add_resource(
     Raises NotFound for a file or conversation that is not the actor's, Conflict for a path that is
     taken, TooLarge above the environment's upload limit, Invalid for an impossible path.
     """
-    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
-        raise NotFound(_("There is no such conversation."))
+    require_visible(actor, conversation)
     require_files_here(conversation)
     file = (
         StoredFile.objects.visible_to(actor)
@@ -129,27 +140,35 @@ def add_resource(
     if file is None:
         raise NotFound(_("There is no such file."))
     folder, _slash, name = (path or f"{UPLOADS}/{file.filename}").rpartition("/")
-    with transaction.atomic():
-        Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
-        rows = FileResource.objects.filter(conversation=conversation)
-        if rows.count() >= RESOURCES:
-            raise LimitReached(
-                _("A session has at most %(limit)d resources.") % {"limit": RESOURCES},
-                hint=_("Delete some first."),
-            )
-        with open_file(actor=actor, file=file) as source:
-            upload = Upload(name=name, size=file.size, chunks=_chunks(source))
-            stored = add_files(
-                actor=actor, conversation=conversation, uploads=[upload], folder=folder
-            )[0]
+    _require_room(conversation)
+    # Before the row and not with it: that the file is foreign is known before anybody can read it.
+    with open_file(actor=actor, file=file) as source:
+        upload = Upload(name=name, size=file.size, chunks=chunks_of(source))
+        stored = add_files(actor=actor, conversation=conversation, uploads=[upload], folder=folder)[
+            0
+        ]
+    try:
         if path and stored.path != path.strip("/"):
-            Workspace(workspace_for(conversation.uid)).remove(stored.path)
             raise Conflict(
                 _("There is a file of this name already."),
                 hint=_("Choose another mount_path, or leave it out."),
             )
-        return FileResource.objects.create(
-            conversation=conversation, file=file, file_uid=file.uid, path=stored.path
+        with transaction.atomic():
+            Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
+            _require_room(conversation)
+            return FileResource.objects.create(
+                conversation=conversation, file=file, file_uid=file.uid, path=stored.path
+            )
+    except Exception:
+        Workspace(workspace_for(conversation.uid)).remove(stored.path)
+        raise
+
+
+def _require_room(conversation: Conversation) -> None:
+    if FileResource.objects.filter(conversation=conversation).count() >= RESOURCES:
+        raise LimitReached(
+            _("A session has at most %(limit)d resources.") % {"limit": RESOURCES},
+            hint=_("Delete some first."),
         )
 
 
@@ -163,7 +182,17 @@ def remove_resource(*, actor: User, conversation: Conversation, resource: FileRe
         Workspace(workspace_for(conversation.uid)).remove(resource.path)
 
 
-def _own(actor: User, file: StoredFile) -> None:
+def _require_still_there(actor: User, organisation: Organisation) -> None:
+    """An upload may take an hour, in which its actor may be removed. Whoever removes her waits for this
+    transaction or is seen by it."""
+    Membership.objects.select_for_update(no_key=True).filter(
+        user=actor, organisation=organisation
+    ).first()
+    if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
+        raise NotFound(_("There is no such organisation."))
+
+
+def _require_own(actor: User, file: StoredFile) -> None:
     if not StoredFile.objects.visible_to(actor).filter(pk=file.pk).exists():
         raise NotFound(_("There is no such file."))
 
@@ -173,13 +202,15 @@ def _path(uid: str) -> Path:
     return root / uid[-2:] / uid
 
 
-def _chunks(source: BinaryIO) -> Iterator[bytes]:
+def chunks_of(source: BinaryIO) -> Iterator[bytes]:
     while chunk := source.read(CHUNK):
         yield chunk
 
 
-def _held_by(actor: User) -> int:
-    return sum(StoredFile.objects.kept().filter(owner=actor).values_list("size", flat=True))
+def _held_in(place: int) -> int:
+    files = StoredFile.objects.kept().filter(owner__in=sharing_place(place))
+    held: int = files.aggregate(bytes=Sum("size", default=0))["bytes"]
+    return held
 
 
 def _check_size(size: int, held: int) -> None:
@@ -191,7 +222,7 @@ def _check_size(size: int, held: int) -> None:
         )
     if size + held > settings.AGENTSITE_FILES_BYTES:
         raise LimitReached(
-            _("Your files would have more than %(limit)d bytes in all.")
+            _("Your files and your service accounts’ would have more than %(limit)d bytes in all.")
             % {"limit": settings.AGENTSITE_FILES_BYTES},
             hint=_("Delete some first."),
         )

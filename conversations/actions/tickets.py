@@ -11,12 +11,11 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts.models import User
 from accounts.tokens import hash_token, new_token
+from conversations.actions.own import require_visible
 from conversations.models import Conversation, SocketTicket
-from harness.errors import NotFound
 
 LIFETIME = timedelta(seconds=30)
 """Enough to open the socket right after asking."""
@@ -41,8 +40,7 @@ def issue_ticket(
     *, actor: User, conversation: Conversation, token_uid: str = "", session_key: str = ""
 ) -> IssuedTicket:
     """A ticket for this conversation's socket. Raises NotFound."""
-    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
-        raise NotFound(_("There is no such conversation."))
+    require_visible(actor, conversation)
     secret = new_token()
     now = timezone.now()
     with transaction.atomic():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.staff import require_staff
 from conversations.models import Wake
-from conversations.permissions import require_staff
 from harness.errors import Conflict
 
 

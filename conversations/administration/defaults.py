@@ -7,10 +7,10 @@ from typing import Any
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
+from accounts.administration.requests import actor_of
 from accounts.adminwrites import DeletesEach
 from accounts.formwords import OurModelForm
 from conversations.actions.preferences import clear_shared_defaults, set_shared_defaults
-from conversations.administration.requests import actor_of
 from conversations.models import Defaults
 
 

@@ -18,10 +18,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from conversations.administration.readonly import ReadOnlyAdmin, pretty_json
-from conversations.administration.requests import actor_of
+from accounts.administration.readonly import ReadOnlyAdmin, pretty_json
+from accounts.administration.requests import actor_of
+from accounts.staff import has_staff_permission
 from conversations.models import Conversation, Event
-from conversations.permissions import has_staff_permission
 
 VIEW_EVENTS = "conversations.view_event"
 OF_CONVERSATION = "conversation__id__exact"
@@ -130,15 +130,12 @@ class ConversationAdmin(ReadOnlyAdmin):
     def more(self, obj: Conversation) -> SafeString:
         only = urlencode({OF_CONVERSATION: obj.pk})
         pages = [
-            ("event", _("Events")),
-            ("run", _("Runs")),
-            ("usage", _("Model calls")),
-            ("modeltrace", _("Traces")),
+            ("conversations_event", _("Events")),
+            ("conversations_run", _("Runs")),
+            ("spending_usage", _("Model calls")),
+            ("conversations_modeltrace", _("Traces")),
         ]
-        address = {
-            name: reverse(f"admin:conversations_{name}_changelist") + f"?{only}"
-            for name, _label in pages
-        }
+        address = {name: reverse(f"admin:{name}_changelist") + f"?{only}" for name, _label in pages}
         return format_html(
             '<span class="agentsite-links">'
             + " ".join(['<a class="text-link" href="{}">{}</a>'] * len(pages))

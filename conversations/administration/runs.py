@@ -1,4 +1,5 @@
-"""Runs and traces, for reading only: who worked on a conversation, and what exactly a model was sent."""
+"""Runs, the journal of claims and traces, for reading only: who worked on a conversation, and what exactly
+a model was sent."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from accounts.administration.readonly import ReadOnlyAdmin, pretty_json
 from conversations.administration.log import conversation_link, may_read
-from conversations.administration.readonly import ReadOnlyAdmin, pretty_json
-from conversations.models import ModelTrace, Run
+from conversations.models import Activation, ModelTrace, Run
 
 
 class RunAdmin(ReadOnlyAdmin):
@@ -91,3 +92,25 @@ class ModelTraceAdmin(ReadOnlyAdmin):
         if obj.response is None:
             return str(_("Nothing: it is under way, or failed before the first piece."))
         return pretty_json(obj.response)
+
+
+class ActivationAdmin(ReadOnlyAdmin):
+    list_display = ["created_at", "conversation_uid", "run_id", "step", "cause", "detail", "worker"]
+    list_filter = ["step", "cause"]
+    list_select_related = ["conversation"]
+    search_fields = ["=conversation__uid", "worker"]
+    search_help_text = _("The id of a conversation, or a worker")
+    ordering = ["-id"]
+    fields = readonly_fields = [
+        "created_at",
+        "conversation_uid",
+        "run",
+        "step",
+        "cause",
+        "detail",
+        "worker",
+    ]
+
+    @admin.display(description=_("conversation"))
+    def conversation_uid(self, obj: Activation) -> SafeString | str:
+        return conversation_link(obj.conversation)

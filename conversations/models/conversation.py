@@ -16,18 +16,30 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
+from agents.models.agent import AgentVersion, read_config
+from agents.models.environment import Environment
 from harness.agentconfig import AgentConfig, Features
 from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_conversation_id
-
-from .agent import AgentVersion, read_config
-from .environment import Environment
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def visible_to(self, user: User) -> Self:
         """The person's own, in organisations she still belongs to."""
         return self.filter(owner=user, organisation__memberships__user=user)
+
+    def of_members(self) -> Self:
+        """Those for whose owner an agent may work: her account is open and she belongs here still."""
+        return self.filter(owner__is_active=True, organisation__memberships__user=F("owner"))
+
+    def interruptible(self) -> Self:
+        """Those that `may_be_interrupted`."""
+        status = Conversation.Status
+        at_work = Q(status__in=[status.RUNNING, status.RESCHEDULING])
+        waits = Q(status=status.IDLE, stop_reason__in=["requires_action", WAITS_FOR_WORKER])
+        return self.filter(at_work | waits | Q(queued_count__gt=0)).exclude(
+            status=status.TERMINATED
+        )
 
     def listed_in(self, organisation: Organisation, *, archived: bool = False) -> Self:
         """What the organisation's list shows: not the conversations that agents started."""

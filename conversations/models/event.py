@@ -73,11 +73,6 @@ class Event(models.Model):
         indexes = [
             models.Index(fields=["conversation", "subject"], name="event_subject"),
             models.Index(fields=["conversation", "type", "seq"], name="event_type"),
-            models.Index(
-                fields=["actor", "created_at"],
-                condition=models.Q(type="user.message"),
-                name="event_posted",
-            ),
         ]
 
     def __str__(self) -> str:

@@ -21,13 +21,14 @@ class ForeignMark(models.Model):
     inode = models.BigIntegerField(default=0)
     """The file's number, by which it is known under another name; 0: not known."""
     source = models.CharField(max_length=300, blank=True)
-    """Where it comes from, in words."""
+    """Where it comes from, in words; empty: of a command that runs, or left programs running, while
+    nothing within its reach is foreign yet."""
     call_uid = models.CharField(max_length=40, blank=True)
-    """The call that ran the command."""
+    """The call that ran the command; empty: of whatever commands left running."""
     since = models.DateTimeField(null=True)
     """When the command began."""
     settled = models.BooleanField(default=True)
-    """False: the command has not ended yet, and may turn out to have brought nothing."""
+    """False: the command may turn out to have brought nothing."""
 
     class Meta:
         ordering = ["id"]

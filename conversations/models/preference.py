@@ -7,9 +7,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation
-
-from .agent import Agent
-from .environment import Environment
+from agents.models.agent import Agent
+from agents.models.environment import Environment
 
 DEFAULT_MAIL_MINUTES = 5
 

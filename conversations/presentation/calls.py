@@ -15,8 +15,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from conversations.models import Event
-from conversations.rendering.diff import diff_table
-from conversations.rendering.markdown import to_html
 from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolUse,
@@ -39,11 +37,14 @@ from harness.events import (
 from harness.frontends import documents_of
 from harness.patterns import input_hash
 from harness.tools import Effect
+from rendering.diff import diff_table
+from rendering.markdown import to_html
 from tools_app.catalogue import find
 from tools_app.questions import OWN_WORDS, Question, questions_of
 from tools_app.questions import TOOL as QUESTIONS
 
 from .content import Argument, Moment, Piece, arguments_of, duration, pieces_of, visible
+from .dangers import danger_words
 from .network import Network, network_of
 
 PLAN_TOOL = "present_plan"
@@ -184,6 +185,8 @@ class Card:
     """Counts how often it was asked about, as its approval does."""
     shown: str = ""
     """The hash of the input that the question is about; what allowing it is bound to."""
+    dangers: tuple[str, ...] = ()
+    """What makes it dangerous, in words, while it asks."""
     asked_for: tuple[Argument, ...] = ()
     """What the agent asked for, where the question is about what a person put in its place."""
 
@@ -296,6 +299,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
         if proposed is not None:
             card.asked_for = tuple(arguments_of(given, in_full=False))
             given = proposed
+        card.dangers = tuple(danger_words(use.name, given))
     card.arguments = arguments_of(given, in_full=card.asks)
     _describe(card, use.name, given)
     if use.name == PLAN_TOOL and isinstance(given.get("plan"), str):

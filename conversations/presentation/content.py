@@ -19,7 +19,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from conversations.rendering.links import host_of
 from harness.content import (
     Base64Source,
     Block,
@@ -31,6 +30,7 @@ from harness.content import (
     Text,
     UrlSource,
 )
+from rendering.links import host_of
 
 SHOWN_LINES = 20
 SHOWN_CHARACTERS = 2_000

@@ -20,7 +20,7 @@ from harness.events import InputTaken
 from jobs.prepared import Prepared
 
 from .panels import Drawn, affected_panels, every_panel, panels_of
-from .units import FIRST_TYPES, Unit, units_of
+from .units import Unit, may_begin, units_of
 
 PAGE_EVENTS = 100
 """Some screens full: what is above is fetched while one scrolls up."""
@@ -127,7 +127,7 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
     subjects.update(
         row.subject
         for row in here
-        if row.type in FIRST_TYPES and row.type != "user.message" and row.uid == row.subject
+        if may_begin(row.type) and row.type != "user.message" and row.uid == row.subject
     )
     if before is None:
         subjects.update(uid for (uid,) in _QUEUED.all(conversation=conversation.pk))

@@ -1,6 +1,6 @@
 """What a command asked its way out for, as people read it: one line, and each kind of request below it.
 
-What was decided is the sandbox's part (`tools_app.sandbox.traffic`).
+What was decided is the sandbox's part (`sandbox.traffic`).
 """
 
 from __future__ import annotations

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
-from django.db.models import Count, Sum
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from conversations.amounts import money, number
-from conversations.budgets import standing
-from conversations.models import BackgroundCommand, Conversation, Event, Usage
+from conversations.models import BackgroundCommand, Conversation, Event
 from harness.events import (
     SessionError,
     SessionStatusIdle,
@@ -28,7 +24,7 @@ from jobs.prepared import Prepared
 
 from .content import Moment, visible
 
-Panel = Literal["status", "todos", "background", "meter", "title", "features"]
+Panel = Literal["status", "todos", "background", "meter", "waiting", "title", "features"]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` plain text; of `features` how each switch stands, by its name."""
 
@@ -46,7 +42,17 @@ _STATUS_TYPES = (
 
 _AFFECTS: dict[str, frozenset[Panel]] = {
     **dict.fromkeys(_STATUS_TYPES, frozenset({"status"})),
-    "session.status_idle": frozenset({"status", "meter"}),
+    "session.status_idle": frozenset({"status", "meter", "waiting"}),
+    "session.status_terminated": frozenset({"status", "waiting"}),
+    **dict.fromkeys(
+        (
+            "x.approval_requested",
+            "x.approval_voted",
+            "x.outcome_unknown",
+            "user.tool_confirmation",
+        ),
+        frozenset({"waiting"}),
+    ),
     "user.message": frozenset({"status"}),
     "x.message_withdrawn": frozenset({"status"}),
     "x.input_taken": frozenset({"status"}),
@@ -71,26 +77,10 @@ _TODOS = Prepared(
 _BACKGROUND = Prepared(
     lambda given: BackgroundCommand.objects.running().filter(conversation=given.conversation)
 )
-_SPENT = Prepared(
-    lambda given: (
-        Usage.objects.filter(conversation=given.conversation)
-        .order_by()
-        .values_list("conversation")
-        .annotate(
-            calls=Count("id"),
-            priced=Count("cost"),
-            cost=Sum("cost"),
-            fresh=Sum("input_tokens"),
-            written=Sum("cache_creation_input_tokens"),
-            cached=Sum("cache_read_input_tokens"),
-            output=Sum("output_tokens"),
-        )
-    )
-)
 
 
 def every_panel() -> set[Panel]:
-    return {"status", "todos", "background", "meter", "title", "features"}
+    return {"status", "todos", "background", "meter", "waiting", "title", "features"}
 
 
 def affected_panels(rows: Iterable[Event]) -> set[Panel]:
@@ -98,6 +88,8 @@ def affected_panels(rows: Iterable[Event]) -> set[Panel]:
     affected: set[Panel] = set()
     for row in rows:
         affected |= _AFFECTS.get(row.type, frozenset())
+        if row.payload.get("evaluated_permission") == "ask":
+            affected.add("waiting")
         if row.type == "session.updated":
             value = row.value
             if not isinstance(value, SessionUpdated):
@@ -110,9 +102,14 @@ def affected_panels(rows: Iterable[Event]) -> set[Panel]:
 
 
 def panels_of(conversation: Conversation, wanted: Iterable[Panel]) -> dict[str, Drawn]:
-    """What each wanted panel shows. At most one query a panel, and three for the meter, which shows
-    the budgets."""
-    return {name: _MAKERS[name](conversation) for name in sorted(wanted)}
+    """What each wanted panel shows; nothing of one that nobody makes. At most one query a panel, and
+    three for the meter, which shows the budgets."""
+    return {name: _MAKERS[name](conversation) for name in sorted(wanted) if name in _MAKERS}
+
+
+def make_with(panel: Panel, maker: Callable[[Conversation], Drawn]) -> None:
+    """Have an app make this panel from now on."""
+    _MAKERS[panel] = maker
 
 
 # --- status ---------------------------------------------------------------------------------------
@@ -219,29 +216,7 @@ def _background(conversation: Conversation) -> str:
     return render_to_string("conversations/panels/background.html", {"rows": rows}).strip()
 
 
-# --- meter ----------------------------------------------------------------------------------------
-
-
-def _meter(conversation: Conversation) -> str:
-    found = _SPENT.first(conversation=conversation.pk)
-    _pk, calls, priced, cost, fresh, written, cached, output = found or (0,) * 8
-    window = conversation.config.limits.context_window
-    fill = min(100, round(100 * conversation.context_tokens / window))
-    context: dict[str, Any] = {
-        "calls": calls,
-        "fresh": number(fresh + written),
-        "cached": number(cached),
-        "output": number(output),
-        "cost_known": priced == calls,
-        "cost": money(cost or Decimal(0)),
-        "some_cost": bool(cost),
-        "fill": fill,
-        "is_filling": fill >= 80,
-        "context_tokens": number(conversation.context_tokens),
-        "window": number(window),
-        "budgets": standing(conversation),
-    }
-    return render_to_string("conversations/panels/meter.html", context).strip()
+# --- from the conversation's row ------------------------------------------------------------------
 
 
 def _title(conversation: Conversation) -> str:
@@ -256,7 +231,6 @@ _MAKERS: dict[Panel, Callable[[Conversation], Drawn]] = {
     "status": _status,
     "todos": _todos,
     "background": _background,
-    "meter": _meter,
     "title": _title,
     "features": _features,
 }

@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from conversations.models import Event
-from conversations.rendering.markdown import to_html
-from harness.content import Block, Text
+from harness.content import Block, Text, UploadedFile
 from harness.events import (
+    TYPES,
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AppEvent,
     BackgroundFinished,
     BudgetReached,
     ContentSetAside,
@@ -42,10 +45,27 @@ from harness.events import (
     WakeRequested,
 )
 from harness.frontends import documents_of
+from rendering.markdown import to_html
 
 from .calls import Card, card_of
 from .content import Moment, duration, pieces_of, visible
 from .network import network_of
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """A file that came with a message, and where its page is."""
+
+    name: str
+    size: int
+    address: str
+
+    @classmethod
+    def of(cls, file: UploadedFile, row: Event) -> Uploaded:
+        address = reverse("conversations:file", args=[row.conversation.uid])
+        name = visible(file.path.rpartition("/")[2])
+        return cls(name, file.size, f"{address}?{urlencode({'path': file.path})}")
+
 
 Kind = Literal[
     "message", "text", "thinking", "tool", "plan", "questions", "error", "rest", "notice"
@@ -95,7 +115,11 @@ FIRST_TYPES = frozenset(
         "x.background_finished",
     }
 )
-"""Events that may begin a unit; all others only add to one, or to none."""
+"""Events that may begin a unit; all others but those of apps only add to one, or to none."""
+
+
+def may_begin(event_type: str) -> bool:
+    return event_type in FIRST_TYPES or event_type not in TYPES
 
 
 def units_of(rows: Iterable[Event], *, taken: Mapping[str, int]) -> list[Unit]:
@@ -174,6 +198,7 @@ def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]
         {
             "author": _("Another agent") if value.by_agent else _name(first),
             "pieces": pieces_of(content, in_full=True),
+            "files": [Uploaded.of(file, first) for file in value.files],
             "queued": queued,
             "edited": edited,
             "steered": steered,
@@ -223,6 +248,9 @@ def _call(value: ToolUse, rows: Sequence[Event]) -> Unit:
 
 
 def _remark(value: object, rows: Sequence[Event]) -> Unit | None:
+    if isinstance(value, AppEvent):
+        words = value.remark()
+        return _notice(rows, words) if words else None
     maker = _REMARKS.get(type(value))
     return maker(value, rows) if maker else None
 
@@ -297,23 +325,23 @@ def _updated(value: SessionUpdated, rows: Sequence[Event]) -> Unit | None:
         "approval": _("Approvals"),
         "plan_mode": _("Plan mode"),
     }
-    told = [
+    sentences = [
         (_("%(feature)s: on.") if on else _("%(feature)s: off."))
         % {"feature": names.get(feature, feature)}
         for feature, on in value.features.items()
     ]
     if value.overrides:
-        told.append(_("The agent's tools in this conversation were changed."))
-    return _notice(rows, " ".join(told), by=_name(rows[0]) if rows[0].actor else "")
+        sentences.append(_("The agent's tools in this conversation were changed."))
+    return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
 
 
 def _retry(value: RetryRequested, rows: Sequence[Event]) -> Unit:
-    told = [_("Trying again from the start.") if value.from_start else _("Trying again.")]
+    sentences = [_("Trying again from the start.") if value.from_start else _("Trying again.")]
     if value.model:
-        told.append(_("Model: %(model)s.") % {"model": value.model})
+        sentences.append(_("Model: %(model)s.") % {"model": value.model})
     if value.token_budget:
-        told.append(_("Token budget: %(tokens)d.") % {"tokens": value.token_budget})
-    return _notice(rows, " ".join(told), by=_name(rows[0]) if rows[0].actor else "")
+        sentences.append(_("Token budget: %(tokens)d.") % {"tokens": value.token_budget})
+    return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
 
 
 def _thread(value: SessionThreadCreated, rows: Sequence[Event]) -> Unit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -11,14 +13,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
+from agents.switches import help_text, offered
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation
 from conversations.notices import mark_seen
 from conversations.presentation.frames import page
-from conversations.switches import LABELS, help_text
 from harness.errors import Declined, Invalid
+from harness.modelcards import card_for
 from harness.providers.table import KINDS
 
+from .attachments import attaching
 from .lookup import find_conversation
 
 
@@ -69,6 +73,7 @@ def render_conversation(
     shown = page(conversation, before=before)
     conversation = shown.conversation
     mark_seen(request.user, conversation)
+    service = _service(conversation)
     context = {
         "conversation": conversation,
         "page": shown,
@@ -76,7 +81,10 @@ def render_conversation(
         "draft": draft,
         "refusal": refusal,
         "message_characters": settings.AGENTSITE_MESSAGE_CHARACTERS,
-        "service": _service(conversation),
+        "service": service,
+        "attach": attaching(
+            (), conversation.environment.upload_limit, sees=card_for(service["model"]).sees
+        ),
         "switches": [
             {
                 "name": name,
@@ -84,7 +92,7 @@ def render_conversation(
                 "help": help_text(name),
                 "enabled": getattr(conversation.features, name),
             }
-            for name, label in LABELS.items()
+            for name, label in offered().items()
         ],
     }
     return render(
@@ -92,7 +100,7 @@ def render_conversation(
     )
 
 
-def _service(conversation: Conversation) -> dict[str, str | bool]:
+def _service(conversation: Conversation) -> dict[str, Any]:
     """Which model service the next answer comes from, or why none can be asked."""
     choice = choose_provider(conversation.config, conversation.owner, conversation.organisation)
     problem = choice.problem

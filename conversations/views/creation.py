@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -13,15 +12,17 @@ from django.views.decorators.http import require_http_methods
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.requests import SignedInRequest
-from conversations.actions.conversations import create_conversation
-from conversations.actions.messages import post_message
-from conversations.actions.vaults import lend_vaults
+from agents.models import Agent, Environment
+from agents.namesakes import told_apart
+from conversations.actions.attachments import attachments_of
+from conversations.actions.beginning import begin_conversation
 from conversations.defaults import default_agent, default_environment
 from conversations.forms import NewConversationForm
-from conversations.models import Agent, Conversation, Environment
-from conversations.namesakes import told_apart
+from conversations.models import Conversation
 from harness.agentconfig import Features
-from harness.errors import Conflict, Invalid, TooMany
+from harness.errors import Conflict, Declined, Invalid, LimitReached, NotFound, TooMany
+
+from .attachments import FILES, attaching
 
 
 @login_required
@@ -40,10 +41,10 @@ def new(request: SignedInRequest) -> HttpResponse:
             if form.is_valid():
                 return redirect(_begin(request, form))
             status = 422
-        except Conflict as problem:
+        except (Conflict, LimitReached) as problem:
             add_error(form, problem)
             status = 409
-        except Invalid as problem:
+        except (Invalid, NotFound) as problem:
             add_error(form, _named(problem))
             status = 422
         except TooMany as problem:
@@ -60,6 +61,14 @@ def new(request: SignedInRequest) -> HttpResponse:
         "environments": fields["environment"].queryset,
         "vaults": fields["vaults"].queryset,
         "chosen_vaults": form["vaults"].value() or [],
+        "attach": attaching(
+            attachments_of(
+                actor=request.user,
+                organisation=request.organisation,
+                uids=request.POST.getlist(FILES),
+            ),
+            max((each.upload_limit for each in fields["environment"].queryset), default=0),
+        ),
     }
     response = render(request, "conversations/new.html", context, status=status)
     if too_many:
@@ -68,21 +77,16 @@ def new(request: SignedInRequest) -> HttpResponse:
 
 
 def _begin(request: SignedInRequest, form: NewConversationForm) -> Conversation:
-    # Both or neither: a refused first message leaves no empty conversation behind.
-    with transaction.atomic():
-        conversation = create_conversation(
-            actor=request.user,
-            organisation=request.organisation,
-            agent=form.cleaned_data["agent"],
-            environment=form.cleaned_data["environment"],
-            features=form.features(),
-        )
-        if uids := form.vault_uids():
-            lend_vaults(actor=request.user, conversation=conversation, vault_uids=uids)
-        text = form.cleaned_data["message"]
-        if text.strip():
-            post_message(actor=request.user, conversation=conversation, text=text)
-    return conversation
+    return begin_conversation(
+        actor=request.user,
+        organisation=request.organisation,
+        agent=form.cleaned_data["agent"],
+        environment=form.cleaned_data["environment"],
+        features=form.features(),
+        vault_uids=form.vault_uids(),
+        text=form.cleaned_data["message"],
+        files=request.POST.getlist(FILES),
+    )
 
 
 def _form(request: SignedInRequest) -> NewConversationForm:
@@ -123,8 +127,11 @@ def _grouped(agents: list[Agent]) -> list[tuple[str, list[Agent]]]:
     return [(name, group) for name, group in (("own", own), ("shared", shared)) if group]
 
 
-def _named(problem: Invalid) -> Invalid:
-    """The message's refusal under the name its field has here."""
-    if problem.field == "content":
+def _named(problem: Declined) -> Declined:
+    """The message's refusal under the name its field has here; what is wrong with its files, too."""
+    if isinstance(problem, Invalid) and (problem.field or "").partition("[")[0] in {
+        "content",
+        FILES,
+    }:
         problem.field = "message"
     return problem

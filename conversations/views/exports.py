@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Literal
 
-from asgiref.sync import sync_to_async
 from django.contrib.auth.decorators import login_required
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
@@ -17,6 +15,7 @@ from django.views.decorators.http import require_safe
 from accounts.requests import SignedInRequest
 from conversations.export import as_json, as_markdown
 from conversations.models import Conversation
+from wire.streaming import in_thread
 
 from .lookup import find_conversation
 
@@ -53,10 +52,3 @@ def export_of(
             "X-Content-Type-Options": "nosniff",
         },
     )
-
-
-async def in_thread(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """The pieces of a plain iterator, each made in a thread where tables may be read."""
-    advance = sync_to_async(lambda: next(pieces, None))
-    while (piece := await advance()) is not None:
-        yield piece

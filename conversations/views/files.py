@@ -16,8 +16,8 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.requests import SignedInRequest
 from conversations.actions.files import add_files, megabytes
 from conversations.models import Conversation
-from conversations.rendering.code import highlighted, language_of
 from conversations.uploads import LimitedUploadHandler, received
+from rendering.code import highlighted, language_of
 from tools_app.workspace import Workspace, workspace_for
 
 from .answers import FILES_CHANGED, done

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.requests import SignedInRequest
 from conversations.actions import messages as actions
+from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
 from harness.errors import Conflict, Invalid, TooMany
 
@@ -107,7 +108,7 @@ def decide(request: SignedInRequest, uid: str, call_uid: str) -> HttpResponse:
         raise Invalid(
             _("A call is allowed or denied."), field="decision", hint=_("Choose one of the two.")
         )
-    actions.decide_call(
+    decide_call(
         actor=request.user,
         conversation=conversation,
         call_uid=call_uid,

@@ -29,7 +29,7 @@ FOLDER = {
 }
 
 
-def told_to_the_model(handler: PlainHandler) -> PlainHandler:
+def refusals_for_model(handler: PlainHandler) -> PlainHandler:
     """The handler with refusals meant for an asker raised as `ToolError`: here the model asks. A path
     may be given as commands see it."""
 

@@ -46,8 +46,11 @@ class BackgroundInfo:
 class BackgroundAccess(Protocol):
     """The background commands of one conversation."""
 
-    async def start(self, call_id: str, command: str, seconds: int) -> BackgroundInfo:
-        """The same call starts one command only. Raises `ToolError` and `Declined`."""
+    async def start(
+        self, call_id: str, command: str, seconds: int, tainted_by: str
+    ) -> BackgroundInfo:
+        """The same call starts one command only. `tainted_by`: of its context. Raises `ToolError` and
+        `Declined`."""
 
     async def overview(self) -> Sequence[BackgroundInfo]:
         """Newest first, the running ones before all others."""
@@ -62,7 +65,9 @@ async def background_run(context: ToolContext, arguments: dict[str, Any]) -> Too
     access = _access(context)
     seconds = int(arguments.get("timeout", DEFAULT_SECONDS))
     try:
-        started = await access.start(context.call_id, arguments["command"], seconds)
+        started = await access.start(
+            context.call_id, arguments["command"], seconds, context.tainted_by
+        )
     except Declined as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
     return ToolOutput(

@@ -1,4 +1,4 @@
-"""Reading, writing, editing and listing files of the workspace (S-57, S-59).
+"""Reading, writing, editing and listing files of the workspace.
 
 Commands and searches have files of their own.
 """
@@ -10,10 +10,11 @@ from typing import Any
 
 from harness.errors import NotFound, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
-from tools_app.builtin.access import FOLDER, PATH, path_of, told_to_the_model, workspace_of
+from tools_app.builtin.access import FOLDER, PATH, path_of, refusals_for_model, workspace_of
 from tools_app.builtin.search import VENDORED
 from tools_app.confinement import shown
 from tools_app.diffs import diff_of
+from tools_app.documents import NAMES, DocumentText, Unreadable, kind_of, text_of_document
 from tools_app.provenance import answered, named, write
 from tools_app.textfiles import TextFile, decode, find_all, lines_of, replace_at
 from tools_app.workspace import Entry, Workspace
@@ -29,7 +30,10 @@ LISTED = 500
 
 
 def _text_file(workspace: Workspace, path: str) -> TextFile:
-    data = workspace.read_bytes(path)
+    return _text_in(path, workspace.read_bytes(path))
+
+
+def _text_in(path: str, data: bytes) -> TextFile:
     found = decode(data)
     if found is None:
         kind = mimetypes.guess_type(path)[0] or "unknown type"
@@ -40,14 +44,30 @@ def _text_file(workspace: Workspace, path: str) -> TextFile:
     return found
 
 
+def _document(path: str, data: bytes) -> DocumentText | None:
+    """What stands in a PDF or an Office document; None for any other file."""
+    kind = kind_of(path, data)
+    if not kind:
+        return None
+    try:
+        return text_of_document(data, kind)
+    except Unreadable as problem:
+        raise ToolError(
+            f"The {NAMES[kind]} “{shown(path)}” cannot be read: {problem.message}.",
+            hint="A command may read it in another way, or the person can say what stands in it.",
+        ) from problem
+
+
 # --- read_file ------------------------------------------------------------------------------------
 
 
-@told_to_the_model
+@refusals_for_model
 def read_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
     workspace, path = workspace_of(context), arguments["path"]
     entry = workspace.stat(path)
-    lines = lines_of(_text_file(workspace, path).text)
+    data = workspace.read_bytes(path)
+    document = _document(path, data)
+    lines = lines_of(document.text if document else _text_in(path, data).text)
     total = len(lines)
     if not total:
         return f"{shown(path)} is empty."
@@ -67,13 +87,16 @@ def read_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | s
             break
         numbered.append(line)
     end = first + len(numbered) - 1
-    text = f"{shown(path)}: lines {first}–{end} of {total}\n" + "\n".join(numbered)
+    what = f" (the text of the {NAMES[document.kind]})" if document else ""
+    text = f"{shown(path)}{what}: lines {first}–{end} of {total}\n" + "\n".join(numbered)
     if end < last:
         text += (
             f"\n[Stopped after {READ_CHARACTERS:,} characters. Go on with start_line={end + 1}.]"
         )
     elif end < total:
         text += f"\n[{total - end:,} more lines. Go on with start_line={end + 1}.]"
+    elif document and document.cut:
+        text += "\n[The document goes on; only its beginning was read.]"
     return answered(context, text, [entry])
 
 
@@ -85,7 +108,7 @@ def _shortened(line: str) -> str:
 # --- write_file, edit_file ------------------------------------------------------------------------
 
 
-@told_to_the_model
+@refusals_for_model
 def write_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     workspace, path, content = workspace_of(context), arguments["path"], arguments["content"]
     try:
@@ -113,7 +136,7 @@ def _content_before(workspace: Workspace, path: str) -> str | None:
     return found.text if found else ""
 
 
-@told_to_the_model
+@refusals_for_model
 def edit_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     workspace, path = workspace_of(context), arguments["path"]
     old, new = arguments["old_text"], arguments["new_text"]
@@ -154,7 +177,7 @@ def edit_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
 # --- list_files -----------------------------------------------------------------------------------
 
 
-@told_to_the_model
+@refusals_for_model
 def list_files(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     path, depth = arguments.get("path", ""), arguments.get("depth", 2)
     lines: list[str] = []
@@ -187,8 +210,9 @@ TOOLS = (
         description=(
             "Read a text file of the workspace. Every line is shown as its number, a tab and the "
             "line; number and tab are not part of the file. At most "
-            f"{READ_CHARACTERS:,} characters at once: the answer says where to go on. Files over "
-            "10 MiB and binary files cannot be read."
+            f"{READ_CHARACTERS:,} characters at once: the answer says where to go on. Of PDF, Word, "
+            "Excel and PowerPoint files (.docx, .xlsx, .pptx) the text is shown. Files over 10 MiB and "
+            "other binary files cannot be read."
         ),
         input_schema={
             "type": "object",

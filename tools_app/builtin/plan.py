@@ -1,4 +1,4 @@
-"""Leaving plan mode: a plan is shown to a person, whose consent lets this call run (S-83).
+"""Leaving plan mode: a plan is shown to a person, whose consent lets this call run.
 
 That it always asks is declared here and judged in `harness.policy`, as for every call.
 """

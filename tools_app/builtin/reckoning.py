@@ -1,4 +1,4 @@
-"""Tools that need no model: `calculator` and `workspace_metrics` (S-124).
+"""Tools that need no model: `calculator` and `workspace_metrics`.
 
 People and programs may call them directly; how, is in `conversations.actions.direct`.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from harness.errors import Declined
 from harness.events import TableDisplay
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
-from tools_app.builtin.access import FOLDER, told_to_the_model, workspace_of
+from tools_app.builtin.access import FOLDER, refusals_for_model, workspace_of
 from tools_app.calculator import MOST_CHARACTERS, calculate
 from tools_app.textfiles import decode, lines_of
 from tools_app.workspace import Workspace
@@ -42,7 +42,7 @@ class Tally:
         self.size += size
 
 
-@told_to_the_model
+@refusals_for_model
 def workspace_metrics(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     workspace = workspace_of(context)
     kinds: dict[str, Tally] = {}

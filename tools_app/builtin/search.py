@@ -1,4 +1,4 @@
-"""Finding files by content and by name (S-59).
+"""Finding files by content and by name.
 
 Expressions are matched in a process of their own, so that one that never ends is ended.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import Declined, ToolError, ToolTimedOut
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
-from tools_app.builtin.access import FOLDER, pattern_of, told_to_the_model, workspace_of
+from tools_app.builtin.access import FOLDER, pattern_of, refusals_for_model, workspace_of
 from tools_app.confinement import parse_path
 from tools_app.globs import Glob
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
@@ -139,7 +139,7 @@ def _text(workspace: Workspace, entry: Entry, found: Found) -> str | None:
 # --- grep -----------------------------------------------------------------------------------------
 
 
-@told_to_the_model
+@refusals_for_model
 def grep(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     pattern = arguments["pattern"]
     found = search(
@@ -195,7 +195,7 @@ def _trailer(found: Found) -> str:
 # --- glob -----------------------------------------------------------------------------------------
 
 
-@told_to_the_model
+@refusals_for_model
 def glob(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     folder = arguments.get("path", "")
     files = list(_fitting(workspace_of(context), folder, arguments["pattern"]))

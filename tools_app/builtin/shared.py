@@ -48,7 +48,7 @@ def _handler(
 ) -> Callable[[ToolContext, dict[str, Any]], str]:
     def handler(context: ToolContext, arguments: dict[str, Any]) -> str:
         access = _access(context)
-        with _told():
+        with _refusals_for_model():
             return act(access, arguments)
 
     return handler
@@ -62,7 +62,7 @@ def _access(context: ToolContext) -> SharedAccess:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _refusals_for_model() -> Iterator[None]:
     """Refusals meant for an asker as `ToolError`: here the model asks."""
     try:
         yield
@@ -72,7 +72,7 @@ def _told() -> Iterator[None]:
 
 def compare(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     access = _access(context)
-    with _told():
+    with _refusals_for_model():
         text = access.compare(arguments["path"])
         draft = access.draft_of(arguments["path"])
         shown = [] if draft is None else [Workspace(context.workspace).stat(draft)]

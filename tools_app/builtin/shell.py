@@ -16,10 +16,8 @@ from typing import Any, Protocol
 from harness.errors import AgentError, Declined, ToolError
 from harness.events import CommandDisplay
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
-from tools_app.builtin.commandmarks import CommandMarks
-from tools_app.provenance import provenance_of
-from tools_app.sandbox.choice import choose
-from tools_app.sandbox.contract import (
+from sandbox.choice import choose
+from sandbox.contract import (
     KilledBy,
     Mounts,
     OnOutput,
@@ -29,15 +27,17 @@ from tools_app.sandbox.contract import (
     ShellBusy,
     Stream,
 )
-from tools_app.sandbox.policy import Policy
-from tools_app.sandbox.shells import ShellRegistry
+from sandbox.policy import Policy
+from sandbox.shells import ShellRegistry
+from tools_app.builtin.commandmarks import CommandMarks
+from tools_app.provenance import provenance_of
 
 DEFAULT_SECONDS, MOST_SECONDS = 120, 600
 OUTPUT_LIMIT = 30_000
 """Characters of an answer; longer ones are kept in a file and previewed (`harness.overflow`)."""
 SHOWN = 10_000
 """Characters of each stream that people see on the card; the middle of longer ones is left out."""
-REFUSED_TOLD = 5
+REFUSALS_SHOWN = 5
 """Refused connections that the model is told of."""
 LISTED, MOST_LISTED = 20, 100
 """Commands that the history lists."""
@@ -149,6 +149,7 @@ async def _run_marked(
         context.call_id,
         access.policy,
         may_be_unconfined=access.unconfined is not None,
+        tainted_by=context.tainted_by,
     )
     await context.offload(marks.begin)
     try:
@@ -227,10 +228,10 @@ def refusals_in(result: Result) -> Iterator[str]:
     """Why its way out was closed, for the model; each reason once."""
     decisions = result.network.decisions if result.network is not None else ()
     refused = [one for one in decisions if not one.allowed]
-    for one in refused[:REFUSED_TOLD]:
+    for one in refused[:REFUSALS_SHOWN]:
         yield f"{one.method} {one.host}:{one.port} was refused: {one.reason}"
-    if len(refused) > REFUSED_TOLD:
-        yield f"{len(refused) - REFUSED_TOLD} more were refused"
+    if len(refused) > REFUSALS_SHOWN:
+        yield f"{len(refused) - REFUSALS_SHOWN} more were refused"
 
 
 def displayed(result: Result) -> CommandDisplay:
@@ -289,7 +290,7 @@ def _ending(result: Result, seconds: float) -> str:
 
 
 def command_history(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
-    """What was run here, or one earlier command with all it answered (S-65)."""
+    """What was run here, or one earlier command with all it answered."""
     access = access_of(context)
     if access.log is None:
         raise ToolError("There is no history of commands here.")

@@ -1,4 +1,4 @@
-"""What a file declares, and where a name is used (S-59).
+"""What a file declares, and where a name is used.
 
 Both read text, not meaning: they help to find one's way and prove nothing about a program.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
-from tools_app.builtin.access import PATH, path_of, told_to_the_model, workspace_of
+from tools_app.builtin.access import PATH, path_of, refusals_for_model, workspace_of
 from tools_app.builtin.search import (
     DEFAULT_RESULTS,
     FILE_OR_FOLDER,
@@ -47,7 +47,7 @@ _LANGUAGES = {
 _LANGUAGE_OF = {ending: name for name, endings in _LANGUAGES.items() for ending in endings.split()}
 
 
-@told_to_the_model
+@refusals_for_model
 def outline(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
     workspace, path = workspace_of(context), arguments["path"]
     entry = workspace.stat(path)
@@ -74,7 +74,7 @@ def outline(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str
     return answered(context, f"{shown(path)}:\n" + "\n".join(lines), [entry])
 
 
-@told_to_the_model
+@refusals_for_model
 def find_references(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     symbol = arguments["symbol"]
     found = search(

@@ -1,4 +1,4 @@
-"""The agent's list of what it means to do in this conversation (S-85).
+"""The agent's list of what it means to do in this conversation.
 
 The list lives in the log: each change returns it whole as an event. Work that several agents share
 is on the task board instead.

@@ -10,10 +10,10 @@ from harness.events import WakeRequested
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
 MAX_IN_ROW = 3
-"""Turns an agent may begin by itself before a person has to speak again (S-32)."""
+"""Turns an agent may begin by itself before a person has to speak again."""
 MAX_PER_TURN = 3
 MAX_DELAY = 24 * 60 * 60
-"""Seconds (S-97)."""
+"""Seconds."""
 
 
 def continue_later(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:

@@ -13,8 +13,8 @@ from typing import Any
 from harness.errors import ToolError
 from harness.events import TableDisplay
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
+from sandbox.traffic import log_decision
 from tools_app.builtin import shell
-from tools_app.sandbox.traffic import log_decision
 from tools_app.web import client, search
 from tools_app.web.client import Egress, Fetched, fetch
 from tools_app.web.credentials import EXTRA as CREDENTIALS

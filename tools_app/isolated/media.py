@@ -96,10 +96,10 @@ def main() -> None:
         asked = json.loads(line)
         body = base64.b64decode(asked["body"])
         if asked["kind"] == "image":
-            told = picture(body, asked["media_type"], asked["side"], asked["pixels"])
+            answer = picture(body, asked["media_type"], asked["side"], asked["pixels"])
         else:
-            told = paper(body, asked["pages"])
-        sys.stdout.write(json.dumps(told) + "\n")
+            answer = paper(body, asked["pages"])
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 

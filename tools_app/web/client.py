@@ -13,14 +13,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlunsplit
 
 import h11
 
 from harness.errors import ToolError
+from harness.hostnames import ascii_name, joined_address, split_address
 from harness.tools import Objection
 from net.lookups import Resolve, resolve_by_system
-from tools_app.sandbox.egress import (
+from sandbox.egress import (
     Connect,
     OnDecision,
     Refused,
@@ -29,7 +30,7 @@ from tools_app.sandbox.egress import (
     connect_directly,
     open_listed,
 )
-from tools_app.sandbox.policy import Endpoint
+from sandbox.policy import Endpoint
 from tools_app.web.credentials import HIDDEN, Credentials
 
 EXTRA = "egress"
@@ -94,10 +95,10 @@ class Address:
         if any(ord(character) <= 32 or ord(character) == 127 for character in text):
             raise ToolError("The address holds a space or a control character; encode it.")
         try:
-            parts = urlsplit(text)
+            parts = split_address(text)
             host, port = parts.hostname or "", parts.port
-            host = host.encode("idna").decode() if not host.isascii() else host
-        except (ValueError, UnicodeError) as problem:
+            host = ascii_name(host)
+        except ValueError as problem:
             raise ToolError(f"“{text[:200]}” is not an address: {problem}.") from problem
         if parts.scheme not in {"http", "https"}:
             raise ToolError(
@@ -161,7 +162,7 @@ async def _follow(
         if location is None:
             return fetched
         try:
-            there = urljoin(str(address), location)
+            there = joined_address(str(address), location)
         except ValueError as problem:
             raise ToolError(f"{address} redirects to something that is no address.") from problem
         onward = Address.parse(there)

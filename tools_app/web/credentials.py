@@ -7,7 +7,9 @@ context's extras. The token goes into the request and comes back in no answer.
 from __future__ import annotations
 
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+from harness.hostnames import ascii_name, split_address
 
 EXTRA = "credentials"
 """The name of the `Credentials` among a context's extras."""
@@ -29,13 +31,13 @@ def one_spelling(url: str) -> str:
 
     Raises ValueError for what is no plain http or https address.
     """
-    parts = urlsplit(url)
+    parts = split_address(url)
     host, port = (parts.hostname or "").rstrip("."), parts.port
     if parts.scheme not in _PORTS or not host or "@" in parts.netloc or parts.fragment:
         raise ValueError("no plain http or https address")
     if any(ord(character) <= 32 or ord(character) == 127 for character in url) or "\\" in url:
         raise ValueError("a space or a control character")
-    host = host.encode("idna").decode() if not host.isascii() else host
+    host = ascii_name(host)
     shown = f"[{host}]" if ":" in host else host
     place = shown if port in (None, _PORTS[parts.scheme]) else f"{shown}:{port}"
     query = f"?{parts.query}" if parts.query else ""
@@ -47,9 +49,9 @@ def covers(service: str, address: str) -> bool:
     begins with the service's. A path that a server could read as another one is not below any."""
     try:
         whole, asked = one_spelling(service), one_spelling(address)
-    except (ValueError, UnicodeError):
+    except ValueError:
         return False
-    ours, theirs = urlsplit(whole), urlsplit(asked)
+    ours, theirs = split_address(whole), split_address(asked)
     if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
         return False
     if not _is_plain(theirs.path):

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from bs4.dammit import UnicodeDammit
 
 from harness.errors import ToolError
-from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
+from tools_app.documents import Unreadable, clean, taken_apart, text_of_pdf
 from tools_app.web.client import Fetched
 
 HTML_SECONDS = 20.0
@@ -25,10 +23,6 @@ HTML = frozenset({"text/html", "application/xhtml+xml"})
 PDF = "application/pdf"
 UNNAMED = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """What servers call a file of which they know nothing."""
-PDF_PAGES = 200
-PDF_CHARACTERS = 1_000_000
-PDF_SECONDS = 20.0
-"""Of a PDF that are read; what is beyond is left out."""
 _TEXT = re.compile(
     r"text/[\w.+-]+"
     r"|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-ndjson|sql|graphql)"
@@ -75,9 +69,9 @@ def _markdown(fetched: Fetched) -> PageText:
         "charset": fetched.charset,
         "address": fetched.address,
     }
-    found = _taken_apart("webpage", asked, HTML_SECONDS, "page")
+    found = taken_apart("webpage", asked, HTML_SECONDS, "page")
     return PageText(
-        found["title"], _clean(found["text"]), fetched.cut or len(fetched.body) > HTML_BYTES
+        found["title"], clean(found["text"]), fetched.cut or len(fetched.body) > HTML_BYTES
     )
 
 
@@ -88,46 +82,14 @@ def _words_of_pdf(fetched: Fetched) -> PageText:
             "to be read.",
             hint="Look for a web page or a smaller file with the same content.",
         )
-    asked = {
-        "body": base64.b64encode(fetched.body).decode(),
-        "pages": PDF_PAGES,
-        "characters": PDF_CHARACTERS,
-        "seconds": PDF_SECONDS / 2,
-    }
-    found = _taken_apart("pdf", asked, PDF_SECONDS, "PDF")
-    if problem := found.get("problem"):
-        raise ToolError(f"The PDF at {fetched.address} cannot be read: {problem}.")
-    text = _clean(found["text"])
-    total, read = int(found["total"]), int(found["read"])
-    if not text:
-        raise ToolError(
-            f"The PDF at {fetched.address} has {total} pages and no text in the first {read}; it may "
-            "be scanned.",
-            hint="Look for a web page with the same content.",
-        )
-    cut = read < total or len(text) >= PDF_CHARACTERS
-    return PageText(_clean(found["title"]), text, cut)
-
-
-def _taken_apart(script: str, asked: Mapping[str, Any], seconds: float, what: str) -> Any:
-    """What the isolated `script` answers. Raises `ToolError` where it does not come to an end."""
     try:
-        with IsolatedProcess(script, seconds=seconds, libraries=True) as process:
-            return process.ask(asked)
-    except IsolationTimedOut as problem:
+        found = text_of_pdf(fetched.body)
+    except Unreadable as problem:
         raise ToolError(
-            f"The {what} takes too long to read; it may be built to do so."
+            f"The PDF at {fetched.address} cannot be read: {problem.message}.",
+            hint="Look for a web page with the same content.",
         ) from problem
-    except IsolationFailed as problem:
-        raise ToolError(
-            f"The {what} cannot be read: it is too large or too deeply nested."
-        ) from problem
-
-
-def _clean(text: str) -> str:
-    """Without what no database and no wire takes: NUL, and halves of surrogate pairs."""
-    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text.encode(errors="replace").decode()
+    return PageText(found.title, found.text, found.cut)
 
 
 def _not_text(fetched: Fetched) -> ToolError:

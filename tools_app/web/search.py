@@ -18,7 +18,7 @@ from django.conf import settings
 
 from harness.errors import ToolError
 from harness.foreignjson import read_json
-from tools_app.sandbox.egress import EgressProxy, Refused, Request, entry_for
+from sandbox.egress import EgressProxy, Refused, Request, entry_for
 from tools_app.web.client import MOST_BYTES, Address, Egress, fetch
 
 SECONDS = 20

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from agentsite import startup
-from conversations.seeding import seed
+from agentsite.seeding import seed
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentsite import server, startup
-from conversations.seeding import seed
+from agentsite.seeding import seed
 from harness.arguments import whole_number
 
 port_number = whole_number(1, 65_535)

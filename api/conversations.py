@@ -1,0 +1,138 @@
+"""`/api/conversations`: list, read, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Sum
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+
+from accounts.models import TokenScope
+from conversations.actions.background import cancel_all_background
+from conversations.actions.conversations import delete_conversation
+from conversations.models import Conversation
+from spending.models import Usage
+
+from .base import ApiView
+from .facts import wire_effort
+from .pages import cursor_of, encode_cursor, limit_of, page
+from .schema import CURSOR, LIMIT, answers, listed
+from .serializers import BackgroundEnded, ConversationDetail, ConversationRow, Deleted
+from .transcript import messages_after, waiting
+
+MOST_GENERATIONS = 10
+"""Of conversations that agents began; what is spent further down is not looked for."""
+
+
+class ConversationListView(ApiView):
+    scopes = {"GET": TokenScope.CONVERSATIONS_READ}
+
+    @extend_schema(
+        operation_id="conversations_list",
+        summary="List one's conversations, newest first",
+        tags=["Conversations"],
+        parameters=[LIMIT, CURSOR],
+        responses=listed(ConversationRow, 401, 403, 422),
+    )
+    def get(self, request: Any) -> Response:
+        limit, cursor = limit_of(request), cursor_of(request, int)
+        rows = self.conversations().listed_in(self.organisation).order_by("-id")
+        if cursor:
+            rows = rows.filter(pk__lt=cursor[0])
+        found = list(rows[: limit + 1])
+        items = [
+            {
+                "id": each.uid,
+                "title": each.title or None,
+                "created_at": each.created_at,
+                "message_count": each.message_count,
+                "status": each.status,
+            }
+            for each in found[:limit]
+        ]
+        more = encode_cursor(found[limit - 1].pk) if len(found) > limit else ""
+        return page(request, items, more)
+
+
+class ConversationView(ApiView):
+    scopes = {"GET": TokenScope.CONVERSATIONS_READ, "DELETE": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_retrieve",
+        summary="Read a conversation with its messages, oldest first",
+        tags=["Conversations"],
+        parameters=[LIMIT, CURSOR],
+        responses=answers(ConversationDetail, 401, 403, 404, 422),
+    )
+    def get(self, request: Any, uid: str) -> Response:
+        limit, cursor = limit_of(request), cursor_of(request, int)
+        conversation = self.find_conversation(uid)
+        spoken, more = messages_after(conversation, cursor[0] if cursor else 0, limit)
+        config, features = conversation.config, conversation.features
+        agent = conversation.agent_version.agent
+        spent = Usage.objects.filter(conversation__in=family(conversation)).aggregate(
+            **{name: Sum(name, default=0) for name in Usage.TOKENS}
+        )
+        return Response(
+            {
+                "id": conversation.uid,
+                "title": conversation.title or None,
+                "system_prompt": conversation.overrides.get("instructions"),
+                "preset": conversation.preset or agent.name,
+                "preset_id": agent.uid,
+                "enable_teams": features.teams,
+                "enable_tracing": features.tracing,
+                "enable_approval": features.approval,
+                "enable_plan_mode": features.plan_mode,
+                "enable_thinking": config.thinking,
+                "thinking_effort": wire_effort(config.effort),
+                "created_at": conversation.created_at,
+                "status": conversation.status,
+                "last_seq": conversation.last_seq,
+                "messages": [message.payload() for message in spoken],
+                "messages_cursor": encode_cursor(spoken[-1].seq) if more else None,
+                "waiting_messages": waiting(conversation),
+                "total_input_tokens": spent["input_tokens"]
+                + spent["cache_creation_input_tokens"]
+                + spent["cache_read_input_tokens"],
+                "total_output_tokens": spent["output_tokens"],
+            }
+        )
+
+    @extend_schema(
+        operation_id="conversations_destroy",
+        summary="Delete a conversation with its log and its files",
+        description="Not while it is at work: cancel the turn first.",
+        tags=["Conversations"],
+        responses=answers(Deleted, 401, 403, 404, 409),
+    )
+    def delete(self, request: Any, uid: str) -> Response:
+        delete_conversation(actor=self.actor, conversation=self.find_conversation(uid))
+        return Response({"status": "deleted"})
+
+
+class BackgroundView(ApiView):
+    scopes = {"DELETE": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_background_destroy",
+        summary="End all background commands of a conversation",
+        tags=["Conversations"],
+        responses=answers(BackgroundEnded, 401, 403, 404),
+    )
+    def delete(self, request: Any, uid: str) -> Response:
+        ended = cancel_all_background(actor=self.actor, conversation=self.find_conversation(uid))
+        return Response({"ended": ended})
+
+
+def family(conversation: Conversation) -> list[int]:
+    """The conversation and those that its agents began: what they spent, it spent."""
+    found = generation = [conversation.pk]
+    for _number in range(MOST_GENERATIONS):
+        children = Conversation.objects.filter(parent__in=generation)
+        generation = list(children.values_list("pk", flat=True))
+        if not generation:
+            break
+        found = [*found, *generation]
+    return found

@@ -1,0 +1,284 @@
+"""What frames need beside the event they tell of, read from the tables. Synchronous; asks no rights.
+
+One `TableFacts` serves one read of one conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+
+from accounts.provider_keys import resolve
+from conversations.models import Conversation, Event, ModelTrace
+from conversations.redaction import redacted
+from harness.content import text_of
+from harness.errors import NotConfigured, NotFound
+from harness.events import (
+    CALLS,
+    AgentCustomToolUse,
+    AgentMessage,
+    ApprovalRequested,
+    ApprovalVoted,
+    InputTaken,
+    ModelUsage,
+    OutcomeUnknown,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    UserToolConfirmation,
+)
+from jobs.prepared import Prepared
+from tools_app.workspace import Workspace, workspace_for
+
+from .incoming import Frame
+from .projection import CallFacts, LoggedEvent
+from .reserved import is_shown
+
+ABOUT_QUESTIONS = (
+    "user.tool_confirmation",
+    "x.approval_requested",
+    "x.approval_voted",
+    "x.call_handed_out",
+    "x.outcome_unknown",
+)
+FILES_IN_FRAME = 200
+"""Files that a terminal frame lists; `GET /api/workspace/files` pages through all of them."""
+
+_REQUESTS = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation,
+        type__in=("span.model_request_start", "span.model_request_end"),
+        seq__gt=given.after,
+        seq__lt=given.before,
+    ).order_by("seq")
+)
+_BEGINNINGS = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation,
+        type__in=("x.input_taken", "x.retry_requested"),
+        seq__lt=given.before,
+    ).order_by("-seq")[:20]
+)
+_TRACE = Prepared(
+    lambda given: ModelTrace.objects.filter(
+        conversation=given.conversation, model_request_id=given.request
+    )
+)
+
+
+def effort_of(conversation: Conversation) -> str:
+    """What frames of thinking call the effort: the chat protocol knows `high` and `max`."""
+    return wire_effort(conversation.config.effort)
+
+
+def wire_effort(effort: str) -> str:
+    return "max" if effort in {"max", "xhigh"} else "high"
+
+
+class TableFacts:
+    """The `projection.Facts` of one conversation."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._calls: dict[str, CallFacts] = {}
+        self._files: Frame | None = None
+
+    def calls(self, uids: Sequence[str]) -> Sequence[CallFacts]:
+        missing = [uid for uid in uids if uid not in self._calls]
+        if missing:
+            rows = Event.objects.filter(conversation=self._conversation, uid__in=missing)
+            for row in rows.filter(type__in=CALLS):
+                self._calls[row.uid] = _call(row)
+        return [self._calls[uid] for uid in uids if uid in self._calls]
+
+    def asked(self, uids: Sequence[str], at: int) -> Sequence[CallFacts]:
+        made: dict[str, CallFacts] = {}
+        found: dict[str, CallFacts] = {}
+        handed: set[str] = set()
+        """With a worker of the environment: nobody is asked about them."""
+        rows = self._before(at).filter(subject__in=uids, type__in=(*CALLS, *ABOUT_QUESTIONS))
+        for row in rows.order_by("seq"):
+            if row.type in CALLS:
+                found[row.uid] = made[row.uid] = _call(row)
+            elif row.subject in found:
+                found[row.subject] = _asked_further(found[row.subject], row, made[row.subject])
+                if row.type == "x.call_handed_out":
+                    handed.add(row.subject)
+                elif row.type == "x.outcome_unknown":
+                    handed.discard(row.subject)
+        return [found[uid] for uid in uids if uid in found and uid not in handed]
+
+    def usage(self, rest: LoggedEvent) -> Frame:
+        began = self._turn_began(rest.seq)
+        spans = _REQUESTS.all(conversation=self._conversation.pk, after=began, before=rest.seq)
+        purposes: dict[str, str] = {}
+        prompt = output = last = 0
+        for row in spans:
+            value = row.value
+            if isinstance(value, SpanModelRequestStart):
+                purposes[row.uid] = value.purpose
+            elif isinstance(value, SpanModelRequestEnd):
+                used = value.model_usage
+                prompt += prompt_tokens(used)
+                output += used.output_tokens
+                if purposes.get(value.model_request_start_id) == "main":
+                    last = prompt_tokens(used)
+        return {
+            "input_tokens": prompt,
+            "output_tokens": output,
+            "last_input_tokens": last,
+            "plan_mode": self._conversation.features.plan_mode,
+        }
+
+    def files(self) -> Frame:
+        if self._files is None:
+            workspace = Workspace(workspace_for(self._conversation.uid))
+            try:
+                listing = workspace.entries(limit=FILES_IN_FRAME)
+            except NotFound:
+                return {"files": [], "files_complete": True}
+            shown = [entry for entry in listing.entries if is_shown(entry.path)]
+            self._files = {
+                "files": [
+                    {"name": entry.name, "path": entry.path, "size": entry.size} for entry in shown
+                ],
+                "files_complete": listing.complete,
+            }
+        return self._files
+
+    def redirected(self, rest: LoggedEvent) -> bool:
+        interrupt = (
+            self._before(rest.seq).filter(type="user.interrupt").order_by("-seq").values("seq")[:1]
+        )
+        return (
+            Event.objects.filter(conversation=self._conversation, type="user.message")
+            .filter(seq__in=[row["seq"] + 1 for row in interrupt])
+            .exists()
+        )
+
+    def plan(self, rest: LoggedEvent) -> str:
+        if not self._conversation.features.plan_mode:
+            return ""
+        began = self._turn_began(rest.seq)
+        rows = Event.objects.filter(
+            conversation=self._conversation,
+            type="agent.message",
+            seq__gt=began,
+            seq__lt=rest.seq,
+        ).order_by("seq")
+        said = [
+            text_of(v.content) for v in (row.value for row in rows) if isinstance(v, AgentMessage)
+        ]
+        return "\n\n".join(text for text in said if text.strip())
+
+    def request(self, request_id: str) -> Frame | None:
+        trace = self._trace(request_id)
+        if trace is None:
+            return None
+        sent = redacted(trace.request, self._known_secrets())
+        chosen = sent.get("settings", {})
+        return {
+            "type": "llm_request",
+            "seq": self._seq_of(request_id),
+            "model": sent.get("model", ""),
+            "purpose": sent.get("purpose", ""),
+            "system": sent.get("system", ""),
+            "messages": sent.get("messages", []),
+            "tools": sent.get("tools", []),
+            "max_tokens": sent.get("max_output_tokens"),
+            "temperature": chosen.get("temperature"),
+            "message_count": len(sent.get("messages", [])),
+            "tool_count": len(sent.get("tools", [])),
+            "thinking_enabled": bool(chosen.get("thinking")),
+            "thinking_effort": wire_effort(str(chosen.get("effort") or "")),
+        }
+
+    def response(self, request_id: str, end: SpanModelRequestEnd) -> Frame | None:
+        trace = self._trace(request_id)
+        if trace is None:
+            return None
+        came = redacted(trace.response or {}, self._known_secrets())
+        parts = came.get("content", [])
+        used = end.model_usage
+        return {
+            "type": "llm_response",
+            "seq": self._seq_of(request_id),
+            "content": "".join(part["text"] for part in parts if part.get("type") == "text"),
+            "tool_calls": [
+                {"id": part["id"], "name": part["name"], "input": part["input"]}
+                for part in parts
+                if part.get("type") == "tool_use"
+            ],
+            "done": not any(part.get("type") == "tool_use" for part in parts),
+            "end": end.end,
+            "is_error": end.is_error,
+            "usage": {"input_tokens": prompt_tokens(used), "output_tokens": used.output_tokens},
+        }
+
+    # --- the tables -------------------------------------------------------------------------------
+
+    def _before(self, seq: int) -> Any:
+        return Event.objects.filter(conversation=self._conversation, seq__lt=seq)
+
+    def _turn_began(self, seq: int) -> int:
+        """The number of the event that began the turn which was under way at `seq`."""
+        while rows := _BEGINNINGS.all(conversation=self._conversation.pk, before=seq):
+            for row in rows:
+                value, seq = row.value, row.seq
+                if not (isinstance(value, InputTaken) and value.steered):
+                    return int(seq)
+        return 0
+
+    def _seq_of(self, request_id: str) -> int:
+        found = Event.objects.filter(uid=request_id).values_list("seq", flat=True).first()
+        return int(found or 0)
+
+    def _trace(self, request_id: str) -> ModelTrace | None:
+        return _TRACE.first(conversation=self._conversation.pk, request=request_id)
+
+    def _known_secrets(self) -> list[str]:
+        owner, organisation = self._conversation.owner, self._conversation.organisation
+        found = [held.get("key", "") for held in settings.AGENTSITE_PROVIDER_KEYS.values()]
+        for name in settings.AGENTSITE_PROVIDER_KEYS:
+            try:
+                key = resolve(owner, organisation, name)
+            except NotConfigured:
+                continue
+            if key is not None:
+                found.append(key.key)
+        return [secret for secret in found if secret]
+
+
+def _call(row: Event) -> CallFacts:
+    use: Any = row.value
+    asks = getattr(use, "evaluated_permission", "") == "ask"
+    return CallFacts(
+        row.uid,
+        use.name,
+        use.input,
+        custom=isinstance(use, AgentCustomToolUse),
+        reason=getattr(use, "reason", ""),
+        round=int(asks),
+    )
+
+
+def _asked_further(call: CallFacts, row: Event, made: CallFacts) -> CallFacts:
+    """The call after one more event about the question that was put; `made`: as the model made it."""
+    match row.value:
+        case OutcomeUnknown():
+            return replace(call, unknown=True, reason="", round=call.round + 1)
+        case ApprovalRequested(reason=reason):
+            return replace(call, reason=reason, round=call.round + 1)
+        case UserToolConfirmation(result="allow", edited_input=dict(edited)):
+            return replace(call, input=edited)
+        case ApprovalVoted(edited_input=edited):
+            return replace(call, input=made.input if edited is None else edited)
+        case _:
+            return call
+
+
+def prompt_tokens(usage: ModelUsage) -> int:
+    """All that was sent, whether a cache helped or not."""
+    return usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens

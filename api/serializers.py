@@ -1,0 +1,326 @@
+"""The bodies of `/api`: what is sent is checked here, what is answered is described here.
+
+Rules that are not about form (which presets there are, whose conversation it is) are the actions'.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+EFFORTS = ("high", "max")
+
+
+class FaultBody(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField()
+    field = serializers.CharField()
+
+
+class ErrorBody(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="Stable; see the table of codes.")
+    message = serializers.CharField(help_text="What is wrong, for a person.")
+    hint = serializers.CharField(help_text="What to do about it; may be empty.")
+    field = serializers.CharField(help_text="Which input it is about; may be empty.")
+    faults = FaultBody(
+        many=True,
+        required=False,
+        help_text="Of a body: all that is wrong with it, up to ten; the first is the one above.",
+    )
+
+
+class ErrorAnswer(serializers.Serializer[Any]):
+    error = ErrorBody()
+
+
+class StrictText(serializers.CharField):
+    """Text and nothing that could be made into one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
+class StrictSwitch(serializers.BooleanField):
+    """true or false: a number or a word that means one is more often a mistake than a wish."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class BeginChat(serializers.Serializer[Any]):
+    """All optional. Fields that are not known here are passed over and named in `ignored`."""
+
+    system_prompt = StrictText(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        trim_whitespace=False,
+        max_length=100_000,
+        help_text="Stands in the place of the preset's instructions.",
+    )
+    preset = StrictText(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        max_length=200,
+        help_text="Id or name of an agent (`GET /api/presets`); empty: the caller's default.",
+    )
+    enable_teams = StrictSwitch(required=False)
+    enable_tracing = StrictSwitch(required=False)
+    enable_approval = StrictSwitch(required=False)
+    enable_plan_mode = StrictSwitch(required=False)
+    enable_thinking = StrictSwitch(
+        required=False, allow_null=True, help_text="null: as the preset has it."
+    )
+    thinking_effort = StrictText(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        max_length=40,
+        help_text="`max` or `xhigh` mean max; anything else means high.",
+    )
+
+
+class ChatBegun(serializers.Serializer[Any]):
+    conversation_id = serializers.CharField()
+    ignored = serializers.ListField(child=serializers.CharField(), help_text="Unknown fields.")
+
+
+class Ticket(serializers.Serializer[Any]):
+    ticket = serializers.CharField(help_text="For `?ticket=` of the socket; works once.")
+    expires_at = serializers.DateTimeField()
+
+
+class ConversationRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    title = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    message_count = serializers.IntegerField()
+    status = serializers.ChoiceField(choices=["idle", "running", "rescheduling", "terminated"])
+
+
+class MessageRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    seq = serializers.IntegerField()
+    role = serializers.ChoiceField(choices=["user", "assistant"])
+    content = serializers.JSONField(help_text="A person's text, or a list of content blocks.")
+    created_at = serializers.DateTimeField()
+
+
+class WaitingMessage(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    seq = serializers.IntegerField()
+    content = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class ConversationDetail(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    title = serializers.CharField(allow_null=True)
+    system_prompt = serializers.CharField(allow_null=True)
+    preset = serializers.CharField(help_text="As it was sent; else the agent's name.")
+    preset_id = serializers.CharField()
+    enable_teams = serializers.BooleanField()
+    enable_tracing = serializers.BooleanField()
+    enable_approval = serializers.BooleanField()
+    enable_plan_mode = serializers.BooleanField()
+    enable_thinking = serializers.BooleanField()
+    thinking_effort = serializers.ChoiceField(choices=EFFORTS)
+    created_at = serializers.DateTimeField()
+    status = serializers.ChoiceField(choices=["idle", "running", "rescheduling", "terminated"])
+    last_seq = serializers.IntegerField(help_text="Give it as `?after=` to the socket.")
+    messages = MessageRow(many=True)
+    messages_cursor = serializers.CharField(
+        allow_null=True, help_text="Give it as `?cursor=` for the messages behind these."
+    )
+    waiting_messages = WaitingMessage(many=True)
+    total_input_tokens = serializers.IntegerField()
+    total_output_tokens = serializers.IntegerField()
+
+
+class Deleted(serializers.Serializer[Any]):
+    status = serializers.ChoiceField(choices=["deleted"])
+
+
+class ToolRow(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    description = serializers.CharField()
+    effect = serializers.ChoiceField(choices=["read", "workspace", "outside"])
+    asks = serializers.BooleanField(help_text="Whether a call waits for a person.")
+    owner = serializers.CharField(allow_blank=True, help_text="Which part of the software it is.")
+    read_only = serializers.BooleanField()  # type: ignore[assignment]  # of the class it is gone
+    destructive = serializers.BooleanField()
+    idempotent = serializers.BooleanField(help_text="Twice is the same as once.")
+    untrusted = serializers.BooleanField(help_text="What it answers was written by strangers.")
+    always_asks = serializers.BooleanField(help_text="Every call waits for a person.")
+    general = serializers.BooleanField(help_text="It does whatever it is told.")
+    external = serializers.BooleanField(help_text="A program or a person answers it.")
+    direct = serializers.BooleanField(help_text="People may use it without a model.")
+    feature = serializers.CharField(allow_blank=True, help_text="The switch that offers it.")
+    timeout_seconds = serializers.FloatField()
+    input_schema = serializers.DictField(help_text="JSON Schema of its input.")
+
+
+class NamedRow(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    description = serializers.CharField()
+
+
+class PresetRow(NamedRow):
+    id = serializers.CharField()
+
+
+class NewSkill(serializers.Serializer[Any]):
+    name = StrictText(max_length=64)
+    description = StrictText(max_length=1_024)
+    body = StrictText(max_length=100_000)
+
+
+class FileRow(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    path = serializers.CharField()
+    size = serializers.IntegerField()
+
+
+class FileContent(FileRow):
+    content = serializers.CharField(allow_null=True, help_text="null for a binary file.")
+    binary = serializers.BooleanField()
+    language = serializers.CharField(allow_null=True)
+    truncated = serializers.BooleanField(help_text="Only the first 102,400 characters are here.")
+
+
+class UploadForm(serializers.Serializer[Any]):
+    """For the schema; the form is read piece by piece."""
+
+    files = serializers.ListField(child=serializers.FileField())
+
+
+class Uploaded(serializers.Serializer[Any]):
+    uploaded = serializers.ListField(child=serializers.CharField(), help_text="Relative paths.")
+
+
+class BackgroundEnded(serializers.Serializer[Any]):
+    ended = serializers.IntegerField(help_text="How many ran; their end is told in the log.")
+
+
+class ApprovalRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    conversation_id = serializers.CharField()
+    tool_use_id = serializers.CharField()
+    tool = serializers.CharField()
+    input = serializers.DictField(help_text="What it would run with, or ran with.")
+    reason = serializers.CharField(help_text="Why it waits.")
+    risk = serializers.ChoiceField(choices=["low", "medium", "high"])
+    state = serializers.ChoiceField(
+        choices=["pending", "approved", "denied", "expired", "cancelled"]
+    )
+    needed = serializers.IntegerField(help_text="How many people must allow it.")
+    allowed = serializers.IntegerField(
+        help_text="How many of them have and may still; 0 for what does not wait."
+    )
+    assignee = serializers.CharField(
+        allow_blank=True,
+        help_text="Who is asked first: `person:` and an id, or `role:` and a name.",
+    )
+    asked_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Denied by itself then.")
+
+
+class Assignee(serializers.Serializer[Any]):
+    assignee = StrictText(
+        allow_blank=True,
+        max_length=80,
+        help_text=(
+            "`person:` and an id, `role:reviewer`, `role:admin` or `role:owner`; empty: nobody in "
+            "particular."
+        ),
+    )
+
+
+class BudgetRow(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="Whom it caps, in words.")
+    scope = serializers.ChoiceField(
+        choices=["deployment", "organisation", "user", "conversation", "person"]
+    )
+    unit = serializers.ChoiceField(choices=["tokens", "money"])
+    period = serializers.ChoiceField(choices=["day", "month", "total", "run"])
+    limit = serializers.IntegerField(help_text="Tokens, or millionths of a US dollar.")
+    spent = serializers.IntegerField(help_text="In this period, or in the latest run.")
+    reserved = serializers.IntegerField(help_text="For calls under way.")
+    ends_on = serializers.DateField(allow_null=True, help_text="When its next period begins.")
+
+
+class NewBudget(serializers.Serializer[Any]):
+    unit = serializers.ChoiceField(choices=["tokens", "money"])
+    period = serializers.ChoiceField(choices=["day", "month", "total", "run"])
+    limit = serializers.IntegerField(
+        min_value=0,
+        max_value=10**15,
+        allow_null=True,
+        help_text="Tokens, or millionths of a US dollar; null lifts it.",
+    )
+
+
+class UseTool(serializers.Serializer[Any]):
+    name = StrictText(max_length=64, help_text="One of GET /api/tools with `direct`.")
+    arguments = serializers.DictField(required=False, help_text="By the tool's input schema.")
+    conversation_id = StrictText(
+        required=False, max_length=64, help_text="Whose workspace it reads; an empty one without."
+    )
+
+
+class ToolUsed(serializers.Serializer[Any]):
+    content = serializers.ListField(child=serializers.DictField(), help_text="Content blocks.")
+    is_error = serializers.BooleanField(help_text="The tool itself refused, in words.")
+    untrusted = serializers.BooleanField(help_text="It shows what strangers wrote.")
+
+
+class AuthConfig(serializers.Serializer[Any]):
+    enabled = serializers.BooleanField()
+    google_client_id = serializers.CharField(allow_blank=True)
+    methods = serializers.ListField(child=serializers.CharField())
+
+
+class Me(serializers.Serializer[Any]):
+    authenticated = serializers.BooleanField()
+    id = serializers.CharField()
+    email = serializers.CharField(allow_blank=True)
+    name = serializers.CharField()
+    picture = serializers.CharField(allow_null=True)
+    organisation = serializers.CharField()
+    scopes = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="null for a browser's session."
+    )
+
+
+class Health(serializers.Serializer[Any]):
+    status = serializers.ChoiceField(choices=["ok", "unavailable"])
+    model = serializers.CharField()
+
+
+class NamedThing(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+
+
+class DefaultsShape(serializers.Serializer[Any]):
+    preset = NamedThing()
+    environment = NamedThing()
+
+
+class NewDefaults(serializers.Serializer[Any]):
+    preset = StrictText(required=False, allow_null=True, max_length=200, help_text="Id or name.")
+    environment = StrictText(
+        required=False, allow_null=True, max_length=200, help_text="Id or name."
+    )
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        fields["for"] = serializers.ChoiceField(choices=["me", "organisation"], required=False)
+        return fields

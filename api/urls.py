@@ -1,0 +1,63 @@
+"""The addresses of the REST protocol of `/api`. None ends in a slash."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from wire import converters  # noqa: F401 - registers `id` and `anything`
+
+from . import approvals, budgets, catalogue, chat, conversations, files, missing, webhooks, who
+
+app_name = "api"
+
+ONE_WEBHOOK = "api/webhooks/<id:uid>"
+ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
+
+urlpatterns = [
+    path("health", who.HealthView.as_view(), name="health"),
+    path("api/chat", chat.ChatView.as_view(), name="chat"),
+    path("api/chat/<id:uid>/ticket", chat.TicketView.as_view(), name="ticket"),
+    path("api/conversations", conversations.ConversationListView.as_view(), name="conversations"),
+    path(
+        "api/conversations/<id:uid>", conversations.ConversationView.as_view(), name="conversation"
+    ),
+    path(
+        "api/conversations/<id:uid>/background",
+        conversations.BackgroundView.as_view(),
+        name="background",
+    ),
+    path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
+    path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
+    path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
+    path("api/tools", catalogue.ToolsView.as_view(), name="tools"),
+    path("api/skills", catalogue.SkillsView.as_view(), name="skills"),
+    path("api/presets", catalogue.PresetsView.as_view(), name="presets"),
+    path("api/defaults", catalogue.DefaultsView.as_view(), name="defaults"),
+    path("api/files/<id:uid>/<anything:path>", files.DownloadView.as_view(), name="file"),
+    path("api/workspace/upload", files.UploadView.as_view(), name="upload"),
+    path("api/workspace/files", files.WorkspaceFilesView.as_view(), name="workspace-files"),
+    path(
+        "api/workspace/file/<anything:path>",
+        files.WorkspaceFileView.as_view(),
+        name="workspace-file",
+    ),
+    path("api/webhooks", webhooks.WebhooksView.as_view(), name="webhooks"),
+    path(ONE_WEBHOOK, webhooks.OneWebhookView.as_view(), name="webhook"),
+    path(f"{ONE_WEBHOOK}/rotate", webhooks.RotateView.as_view(), name="webhook-rotate"),
+    path(f"{ONE_WEBHOOK}/test", webhooks.TestView.as_view(), name="webhook-test"),
+    path(
+        f"{ONE_WEBHOOK}/redeliver",
+        webhooks.RedeliverDeadView.as_view(),
+        name="webhook-redeliver-dead",
+    ),
+    path(
+        f"{ONE_WEBHOOK}/deliveries",
+        webhooks.DeliveriesView.as_view(),
+        name="webhook-deliveries",
+    ),
+    path(ONE_DELIVERY, webhooks.OneDeliveryView.as_view(), name="webhook-delivery"),
+    path(f"{ONE_DELIVERY}/redeliver", webhooks.RedeliverView.as_view(), name="webhook-redeliver"),
+    path("api/auth/config", who.AuthConfigView.as_view(), name="auth-config"),
+    path("api/auth/me", who.MeView.as_view(), name="auth-me"),
+    path("api/<anything:rest>", missing.MissingView.as_view(), name="missing"),
+]

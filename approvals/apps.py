@@ -1,0 +1,27 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class ApprovalsConfig(AppConfig):
+    name = "approvals"
+    verbose_name = _("Approvals and rules")
+
+    def ready(self) -> None:
+        # Only now are there models to import.
+        from conversations.actions.deciding import decide_with  # noqa: PLC0415
+        from conversations.kitparts import add_rules  # noqa: PLC0415
+        from conversations.notices import notify_of  # noqa: PLC0415
+        from conversations.presentation.panels import make_with  # noqa: PLC0415
+        from conversations.projections import Turn, follow  # noqa: PLC0415
+
+        from . import projection  # noqa: PLC0415
+        from .actions.calls import decide_call  # noqa: PLC0415
+        from .notices import waiting  # noqa: PLC0415
+        from .policyrules import rules_for  # noqa: PLC0415
+        from .waiting import draw_waiting  # noqa: PLC0415
+
+        add_rules(rules_for)
+        follow(projection.project, *projection.FOLLOWED, turn=Turn.BEFORE)
+        decide_with(decide_call)
+        notify_of(waiting)
+        make_with("waiting", draw_waiting)

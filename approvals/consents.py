@@ -1,0 +1,72 @@
+"""Whose consent to a waiting call counts, and how many persons have agreed by it.
+
+The one place that counts them: for letting the call run, and for what the log, the pages and the audit
+log say. Who may answer is `deciders`' to say; answers are stored by `actions.approvals`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accounts.models import User
+from accounts.persons import persons_among, persons_behind
+from harness.rules import Condition
+
+from .deciders import may_answer_now, reviews
+from .models import Approval, ApprovalDecision
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """One that counts."""
+
+    decision: ApprovalDecision
+    by: User
+    behind: frozenset[int]
+    """Whoever could have spoken through the account when it answered, or could by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """All consents to one input that count."""
+
+    consents: tuple[Consent, ...]
+
+    @property
+    def persons(self) -> int:
+        """How many different persons have at least agreed."""
+        people = [one.by.pk for one in self.consents if not one.by.is_service]
+        return persons_among(people, [one.behind for one in self.consents if one.by.is_service])
+
+
+def agreement(approval: Approval, on: str = "") -> Agreement:
+    """Who agrees to the question as it is put now; `on`: to the input of this hash instead.
+
+    What an account said counts as long as it could still say it: it is there, active, and may answer.
+    """
+    given = ApprovalDecision.objects.filter(
+        approval=approval,
+        round=approval.round,
+        verdict=ApprovalDecision.Verdict.APPROVE,
+        input_sha256=on or approval.effective_sha256,
+    ).select_related("by")
+    return Agreement(
+        tuple(
+            Consent(one, one.by, frozenset(one.persons) | persons_behind(one.by))
+            for one in given
+            if one.by is not None and may_answer_now(one.by, approval)
+        )
+    )
+
+
+def conditions_met(approval: Approval, agreed: Agreement) -> tuple[Condition, ...]:
+    """Those that hold for an approval which was allowed so, asked for or not."""
+    requester = {approval.requested_by_id, *persons_behind(approval.requested_by)}
+    held: dict[Condition, bool] = {
+        "two_people": agreed.persons > 1,
+        "reviewers_only": all(reviews(one.by, approval) for one in agreed.consents),
+        "requester_may_not_decide": all(
+            requester.isdisjoint({one.by.pk, *one.behind}) for one in agreed.consents
+        ),
+    }
+    return tuple(name for name, holds in held.items() if holds)

@@ -1,0 +1,73 @@
+"""Who may answer an approval.
+
+Which approvals a person sees is `Approval.objects.visible_to`; answering is `actions.approvals`, and
+whose consent counts `consents`.
+"""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from accounts.models import Membership, Role, User
+from accounts.persons import persons_behind
+from accounts.reviewing import REVIEWING
+from accounts.staff import has_staff_permission
+
+from .models import Approval
+from .models.approval import CHANGE
+
+
+def may_not_decide(actor: User, approval: Approval) -> str:
+    """Why this person may not answer it, in words; empty when she may."""
+    for_others = reviews(actor, approval)
+    own = approval.conversation.owner_id == actor.pk
+    if not (own or for_others):
+        return _("You may see this call, but not decide on it.")
+    if actor.is_service and approval.wants_people and actor.uid not in approval.service_accounts:
+        return _("The rule that asks wants people, and names no such service account.")
+    if approval.requester_may_not_decide and (why := _is_requester(actor, approval)):
+        return why
+    if approval.reviewers_only and not for_others:
+        return _("The rule that asks wants a reviewer of the organisation.")
+    return ""
+
+
+def may_be_asked(user: User, approval: Approval) -> bool:
+    """Whether it may be handed to her: she still belongs here, and could answer it."""
+    belongs = Membership.objects.filter(organisation_id=approval.organisation_id, user=user)
+    return (
+        user.is_active
+        and not user.is_service
+        and not may_not_decide(user, approval)
+        and (belongs.exists() or has_staff_permission(user, CHANGE))
+    )
+
+
+def reviews(actor: User, approval: Approval) -> bool:
+    """Whether she decides for others where it was asked."""
+    if has_staff_permission(actor, CHANGE):
+        return True
+    role = Membership.objects.filter(
+        organisation_id=approval.organisation_id, user=actor
+    ).values_list("role", flat=True)
+    return any(Role(one) in REVIEWING for one in role)
+
+
+def may_answer_now(account: User, approval: Approval) -> bool:
+    """Whether this account, as it is now, could still give the answer that it gave before."""
+    seen = Approval.objects.visible_to(account).filter(pk=approval.pk)
+    return seen.exists() and not may_not_decide(account, approval)
+
+
+def _is_requester(actor: User, approval: Approval) -> str:
+    """In what way she is the person the agent works for; empty when she is not."""
+    if actor.pk == approval.requested_by_id:
+        return _("The rule that asks wants somebody else than the person the agent works for.")
+    if not (actor.is_service or approval.requested_by.is_service):
+        return ""
+    if persons_behind(actor) & persons_behind(approval.requested_by):
+        return _(
+            "The rule that asks wants somebody else than who the agent works for, and a service"
+            " account counts as everybody who manages it or made a token for it."
+        )
+    return ""

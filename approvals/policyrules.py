@@ -1,0 +1,84 @@
+"""The rules that hold in a conversation, from settings and the table, ready for `harness.policy`.
+
+Those of the agent itself come with its version. Who may make which rule is `actions.rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import Q
+
+from conversations.ancestry import ancestors
+from conversations.models import Conversation
+from harness.agentconfig import ToolRule
+from harness.rules import Level, LevelledRule, rules_from
+from jobs.prepared import Prepared
+
+from .models import PolicyRule
+from .models.policyrule import PolicyRuleQuerySet
+
+_TOP_LEVEL = Prepared(
+    lambda given: _at(given.organisation, given.agent, given.owner, [given.conversation]).order_by(
+        "id"
+    )
+)
+"""Those about a conversation that descends from none."""
+
+
+def deployment_rules() -> tuple[ToolRule, ...]:
+    """Those of AGENTSITE_TOOL_RULES. Raises `ImproperlyConfigured` naming what is wrong there."""
+    try:
+        return rules_from(settings.AGENTSITE_TOOL_RULES)
+    except ValueError as problem:
+        raise ImproperlyConfigured(f"AGENTSITE_TOOL_RULES, {problem}") from problem
+
+
+def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
+    """Every rule but the agent's own that may bear on calls of this conversation, as of now.
+
+    What asks or denies in the conversations it descends from holds here too; what was allowed there
+    does not.
+    """
+    above = ancestors(conversation)
+    rows = _about(conversation, above)
+    held = [
+        row.levelled()
+        for row in rows
+        if row.conversation_id in {None, conversation.pk}
+        or row.permission != PolicyRule.Permission.ALLOW
+    ]
+    configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
+    return (*configured, *held)
+
+
+def rules_of_new(organisation: int, agent: int, owner: int) -> tuple[LevelledRule, ...]:
+    """Those that would hold in a conversation of this person with this agent, begun now."""
+    configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
+    rows = _at(organisation, agent, owner, []).order_by("id")
+    return (*configured, *(row.levelled() for row in rows))
+
+
+def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:
+    organisation, owner = conversation.organisation_id, conversation.owner_id
+    agent = conversation.agent_version.agent_id
+    if above:
+        return _at(organisation, agent, owner, [conversation.pk, *above]).order_by("id")
+    return _TOP_LEVEL.all(
+        organisation=organisation, agent=agent, owner=owner, conversation=conversation.pk
+    )
+
+
+def _at(organisation: int, agent: int, owner: int, conversations: list[int]) -> PolicyRuleQuerySet:
+    here = Q(organisation=organisation) | Q(organisation=None)
+    place = (
+        Q(scope=PolicyRule.Scope.DEPLOYMENT)
+        | Q(scope=PolicyRule.Scope.ORGANISATION, organisation=organisation)
+        | Q(scope=PolicyRule.Scope.AGENT, agent=agent) & here
+    )
+    for conversation in conversations:
+        place |= Q(conversation=conversation)
+    person = Q(for_user=None) | Q(for_user=owner)
+    return PolicyRule.objects.active().filter(place & person)

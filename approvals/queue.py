@@ -1,0 +1,342 @@
+"""What the review queue shows: pages of approvals by keyset, their filters, counts and look-alikes.
+
+Which ones a person sees is `Approval.objects.visible_to`; deciding is `actions.approvals`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from accounts.reviewing import REVIEWING
+from accounts.staff import has_staff_permission
+from conversations.presentation.dangers import danger_words
+from harness.errors import Invalid, NotFound
+from jobs.prepared import Prepared
+from rendering.diff import diff_table
+
+from .consents import agreement
+from .deciders import may_not_decide
+from .models import Approval, ApprovalDecision
+from .models.approval import CHANGE, VIEW, ApprovalQuerySet
+from .surroundings import Around, around
+
+PAGE_SIZE = 25
+COUNTED = 1_000
+"""Counts end here; more is shown as “1000+”."""
+WAITING, MINE, DECIDED = "waiting", "mine", "decided"
+VIEWS = (WAITING, MINE, DECIDED)
+FILTERS = ("organisation", "tool", "risk", "assigned")
+FOR_ME, FOR_NOBODY = "me", "nobody"
+
+_ASKED = Prepared(
+    lambda given: Approval.objects.filter(state=Approval.State.PENDING).values_list("pk")[:1]
+)
+_ASKED_THERE = Prepared(
+    lambda given: Approval.objects.filter(
+        state=Approval.State.PENDING, organisation__memberships__user=given.user
+    ).values_list("pk")[:1]
+)
+"""Whether anything waits at all where a person belongs: mostly nothing does, and that is cheaper to
+ask than whether it waits for her."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument of a call as a form shows it: text as it is, anything else as JSON."""
+
+    name: str
+    value: str
+    is_text: bool
+    rows: int
+
+    @classmethod
+    def of(cls, name: str, value: Any) -> Field:
+        is_text = isinstance(value, str)
+        text = value if is_text else json.dumps(value, ensure_ascii=False, indent=2)
+        return cls(name, text, is_text, min(16, max(1, text.count("\n") + 1 + len(text) // 90)))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One approval with what its card needs."""
+
+    approval: Approval
+    fields: tuple[Field, ...]
+    diff: SafeString
+    """Empty where the call is no change of a file."""
+    may_not: str
+    """Why the viewer may not decide on it; empty when she may."""
+    alike: int
+    """How many others that the viewer may decide on ask for exactly the same."""
+    is_own: bool
+    allowed: int
+    """How many people have allowed it, of several whom it takes, while it waits."""
+    lapsed: frozenset[int]
+    """The keys of the consents that count no more, though the question is still the same."""
+    dangers: tuple[str, ...]
+    """What makes a command dangerous, in words."""
+    around: Around
+    repeats: bool = False
+    """It asks for exactly the same as the one before it in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    items: Sequence[Item]
+    after: str
+    """Continues the list; empty on the last page."""
+
+
+def queue(
+    user: User, view: str = WAITING, after: str = "", filters: Mapping[str, str] | None = None
+) -> Queue:
+    """One page. Raises Invalid for an unknown view, filter value or place."""
+    found = chosen(user, view, filters or {})
+    # Waiting: the oldest first. Decided: the latest first.
+    forward = view != DECIDED
+    found = found.order_by("pk" if forward else "-pk")
+    if after:
+        if not (after.isascii() and after.isdigit() and len(after) <= 18):
+            raise Invalid(
+                _("This is not a place in the list."),
+                field="after",
+                hint=_("Begin again with the first page."),
+            )
+        found = found.filter(**{"pk__gt" if forward else "pk__lt": int(after)})
+    rows = list(with_facts(found)[: PAGE_SIZE + 1])
+    page = rows[:PAGE_SIZE]
+    shown = items(user, page)
+    behind = str(page[-1].pk) if len(rows) > PAGE_SIZE else ""
+    return Queue(_alike_together(shown) if forward else shown, behind)
+
+
+def chosen(user: User, view: str, filters: Mapping[str, str]) -> ApprovalQuerySet:
+    """Those of a list that pass the filters, in no order yet; an empty filter lets all pass."""
+    found = of_view(user, view)
+    for name, value in filters.items():
+        if value:
+            found = _filtered(user, found, name, value)
+    return found
+
+
+def of_view(user: User, view: str) -> ApprovalQuerySet:
+    match view:
+        case "waiting":
+            return Approval.objects.visible_to(user).waiting()
+        case "mine":
+            return Approval.objects.decidable_by(user)
+        case "decided":
+            return Approval.objects.visible_to(user).exclude(state=Approval.State.PENDING)
+    raise Invalid(
+        _("There is no such list."),
+        field="view",
+        hint=_("Choose from: %(views)s.") % {"views": ", ".join(VIEWS)},
+    )
+
+
+def with_facts(found: ApprovalQuerySet) -> ApprovalQuerySet:
+    return found.select_related(
+        "organisation",
+        "conversation__agent_version__agent",
+        "root",
+        "requested_by",
+        "assignee",
+        "closed_by",
+    ).prefetch_related("decisions__by")
+
+
+def items(user: User, approvals: Sequence[Approval]) -> list[Item]:
+    waiting = {approval.input_sha256 for approval in approvals if approval.is_waiting}
+    alike = {
+        (row["tool"], row["input_sha256"]): row["number"]
+        for row in Approval.objects.decidable_by(user)
+        .filter(input_sha256__in=waiting)
+        .order_by()
+        .values("tool", "input_sha256")
+        .annotate(number=Count("pk"))
+    }
+    surroundings = around(user, approvals)
+    return [
+        _item(
+            user,
+            approval,
+            alike.get((approval.tool, approval.input_sha256), 0),
+            surroundings[approval.pk],
+        )
+        for approval in approvals
+    ]
+
+
+def _alike_together(shown: Sequence[Item]) -> list[Item]:
+    """Identical calls one behind the other, where the first of them stands."""
+    groups: dict[tuple[str, str], list[Item]] = {}
+    for item in shown:
+        groups.setdefault((item.approval.tool, item.approval.effective_sha256), []).append(item)
+    return [
+        replace(item, repeats=place > 0)
+        for group in groups.values()
+        for place, item in enumerate(group)
+    ]
+
+
+def find(user: User, uid: str) -> Approval:
+    """Raises NotFound; somebody else's looks the same."""
+    found = with_facts(Approval.objects.visible_to(user)).filter(uid=uid.replace("\0", "")).first()
+    if found is None:
+        raise NotFound(
+            _("There is no such approval."), hint=_("The review queue lists those you may see.")
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Which question a page showed: what an answer from it is bound to."""
+
+    input_hash: str = ""
+    round: int | None = None
+
+    @classmethod
+    def of(cls, input_hash: str, number: str) -> Seen:
+        """`number` as a form has it; what is none says nothing of the question."""
+        known = number.isascii() and number.isdigit() and len(number) < 9
+        return cls(input_hash, int(number) if known else None)
+
+
+def seen_by_uid(shown: Iterable[str]) -> dict[str, Seen]:
+    """Of `uid:hash:round` for each call that a page with several of them showed."""
+    parts = [(*item.split(":", 2), "", "")[:3] for item in shown]
+    return {uid: Seen.of(input_hash, number) for uid, input_hash, number in parts}
+
+
+def number_to_decide(user: User) -> str:
+    """How many calls wait for this person, as the header's badge shows it; empty for none."""
+    staff = has_staff_permission(user, VIEW) or has_staff_permission(user, CHANGE)
+    asked = _ASKED.exists() if staff else _ASKED_THERE.exists(user=user.pk)
+    if not asked:
+        return ""
+    number = Approval.objects.decidable_by(user).order_by()[: COUNTED + 1].count()
+    return "" if not number else _capped(number)
+
+
+def counts(user: User) -> dict[str, str]:
+    """By view, for those that can be counted cheaply."""
+    return {
+        view: _capped(of_view(user, view).order_by()[: COUNTED + 1].count())
+        for view in (WAITING, MINE)
+    }
+
+
+def tools_in(user: User, view: str) -> list[str]:
+    """The tools a filter can choose from."""
+    found: QuerySet[Any] = of_view(user, view).order_by()[:COUNTED]
+    return sorted(set(found.values_list("tool", flat=True)))
+
+
+def _capped(number: int) -> str:
+    return str(number) if number <= COUNTED else f"{COUNTED}+"
+
+
+def _item(user: User, approval: Approval, alike: int, surroundings: Around) -> Item:
+    touches = approval.touches
+    diff = SafeString("")
+    if touches.get("kind") == "diff":
+        caption = _("Change of %(path)s") % {"path": touches.get("path", "")}
+        diff = diff_table(str(touches.get("diff", "")), caption=caption)
+    may_not = may_not_decide(user, approval) if approval.is_waiting else ""
+    allowed, lapsed = _consents(approval)
+    return Item(
+        approval=approval,
+        fields=tuple(Field.of(name, value) for name, value in approval.effective_input.items()),
+        diff=diff,
+        may_not=may_not,
+        alike=max(0, alike - 1) if not may_not else 0,
+        is_own=approval.conversation.owner_id == user.pk,
+        allowed=allowed,
+        lapsed=lapsed,
+        dangers=tuple(danger_words(approval.tool, approval.effective_input)),
+        around=surroundings,
+    )
+
+
+def people_who_allowed(approval: Approval) -> int:
+    """Of those whom it takes; 0 where one is enough, and for what does not wait."""
+    return _consents(approval)[0]
+
+
+def _consents(approval: Approval) -> tuple[int, frozenset[int]]:
+    given = [
+        one.pk
+        for one in approval.decisions.all()
+        if one.verdict == ApprovalDecision.Verdict.APPROVE
+        and (one.round, one.input_sha256) == (approval.round, approval.effective_sha256)
+    ]
+    if not given or not approval.is_waiting:
+        return 0, frozenset()
+    agreed = agreement(approval)
+    return agreed.persons, frozenset(given) - {one.decision.pk for one in agreed.consents}
+
+
+def _handed_to(user: User) -> Q:
+    """To her, or to a role that she has where it was asked."""
+    mine = Q(assignee=user)
+    for place, role in user.memberships.values_list("organisation", "role"):
+        mine |= Q(organisation=place, assignee=None, assignee_role=role)
+    return mine
+
+
+def assignees(approval: Approval) -> list[User]:
+    """The people it may be handed to, those who could answer it."""
+    reviewing = Q(memberships__organisation=approval.organisation_id)
+    reviewing &= Q(memberships__role__in=list(REVIEWING))
+    people = User.objects.filter(kind=User.Kind.PERSON, is_active=True)
+    found = people.filter(reviewing | Q(pk=approval.conversation.owner_id)).distinct()
+    return [
+        one for one in found.order_by("username")[:COUNTED] if not may_not_decide(one, approval)
+    ]
+
+
+def assignee_named(approval: Approval, name: str) -> tuple[User | None, str]:
+    """The person and the role of `person:` and an id or `role:` and a name; neither for nobody.
+
+    Raises NotFound for somebody it could not be handed to, and Invalid for another spelling.
+    """
+    if not name:
+        return None, ""
+    kind, _colon, meant = name.partition(":")
+    match kind:
+        case "role" if meant:
+            return None, meant
+        case "person":
+            for one in assignees(approval):
+                if one.uid == meant:
+                    return one, ""
+            raise NotFound(_("There is no such person to ask."))
+    raise Invalid(
+        _("assignee: Neither a person nor a role is named."),
+        field="assignee",
+        hint=_("Give “person:” and an id, “role:reviewer”, “role:admin” or “role:owner”."),
+    )
+
+
+def _filtered(user: User, found: ApprovalQuerySet, name: str, value: str) -> ApprovalQuerySet:
+    if name == "tool":
+        return found.filter(tool=value.replace("\0", ""))
+    if name == "risk" and value in Approval.Risk.values:
+        return found.filter(risk=value)
+    if name == "assigned" and value == FOR_ME:
+        return found.filter(_handed_to(user))
+    if name == "assigned" and value == FOR_NOBODY:
+        return found.filter(assignee=None, assignee_role="")
+    if name == "organisation":
+        organisation = Organisation.objects.filter(uid=value.replace("\0", "")).first()
+        return found.filter(organisation=organisation) if organisation else found.none()
+    raise Invalid(_("There is no such choice."), field=name, hint=_("Choose one of the list."))

@@ -1,0 +1,153 @@
+"""The audit log: who asked, saw and decided what, and why. Rows are added and never changed.
+
+`audit.record` adds them, in the transaction of what they tell. They name things by id and
+people by name as well, so that they outlive what they tell of.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, User
+from accounts.reviewing import reviewed_organisations
+from accounts.staff import has_staff_permission
+
+VIEW_AUDIT = "audit.view_auditentry"
+
+
+class AppendOnly(TypeError):
+    """Somebody tried to change or delete what is only ever added to."""
+
+
+class AuditQuerySet(models.QuerySet["AuditEntry"]):
+    def visible_to(self, user: User) -> Self:
+        """All for staff with the permission; else of organisations the person reviews, and what
+        she did herself."""
+        if not user.is_active:
+            return self.none()
+        if has_staff_permission(user, VIEW_AUDIT):
+            return self
+        return self.filter(Q(organisation__in=reviewed_organisations(user)) | Q(actor=user))
+
+    def update(self, **_values: Any) -> NoReturn:
+        raise AppendOnly("The audit log is only ever added to.")
+
+    def delete(self) -> NoReturn:
+        raise AppendOnly("The audit log is only ever added to.")
+
+    def bulk_update(self, *_args: Any, **_values: Any) -> NoReturn:
+        raise AppendOnly("The audit log is only ever added to.")
+
+
+class AuditEntry(models.Model):
+    class Action(models.TextChoices):
+        ASKED = "asked", _("asked")
+        SEEN = "seen", _("seen")
+        ASSIGNED = "assigned", _("assigned")
+        ALLOWED = "allowed", _("allowed")
+        DENIED = "denied", _("denied")
+        PUT_ASIDE = "put_aside", _("put aside")
+        EXPIRED = "expired", _("expired")
+        CANCELLED = "cancelled", _("no longer needed")
+        REFUSED = "refused", _("answer refused")
+        RULE_SAVED = "rule_saved", _("rule saved")
+        RULE_REVOKED = "rule_revoked", _("rule revoked")
+        KEY_MADE = "key_made", _("environment key made")
+        KEY_REVOKED = "key_revoked", _("environment key revoked")
+        VAULT_MADE = "vault_made", _("vault made")
+        VAULT_ARCHIVED = "vault_archived", _("vault archived")
+        VAULT_DELETED = "vault_deleted", _("vault deleted")
+        SECRET_STORED = "secret_stored", _("secret stored")
+        SECRET_REPLACED = "secret_replaced", _("secret replaced")
+        SECRET_ARCHIVED = "secret_archived", _("secret archived")
+        SECRET_DELETED = "secret_deleted", _("secret deleted")
+        SHARED_RESTORED = "shared_restored", _("shared file restored")
+        SHARED_REMOVED = "shared_removed", _("shared file taken away")
+        ORGANISATION_MADE = "organisation_made", _("organisation made")
+        ORGANISATION_RENAMED = "organisation_renamed", _("organisation renamed")
+        ORGANISATION_DELETED = "organisation_deleted", _("organisation deleted")
+        REVIEWERS_SEE_SET = "reviewers_see_set", _("what reviewers see changed")
+        MEMBER_JOINED = "member_joined", _("member joined")
+        ROLE_CHANGED = "role_changed", _("role changed")
+        MEMBER_REMOVED = "member_removed", _("member removed")
+        INVITED = "invited", _("invited")
+        INVITATION_WITHDRAWN = "invitation_withdrawn", _("invitation withdrawn")
+        SERVICE_MADE = "service_made", _("service account made")
+        SERVICE_REMOVED = "service_removed", _("service account removed")
+        TOKEN_MADE = "token_made", _("token made")
+        TOKEN_REPLACED = "token_replaced", _("token replaced")
+        TOKEN_REVOKED = "token_revoked", _("token revoked")
+        PROVIDER_KEY_STORED = "provider_key_stored", _("provider key stored")
+        PROVIDER_KEY_REMOVED = "provider_key_removed", _("provider key removed")
+        PASSWORD_CHANGED = "password_changed", _("password changed")
+        PASSWORD_RESET = "password_reset", _("password reset")
+        FACTOR_ADDED = "factor_added", _("second factor added")
+        FACTOR_REMOVED = "factor_removed", _("second factor removed")
+        ADDRESS_CHANGED = "address_changed", _("mail address changed")
+        ACCOUNT_CHANGED = "account_changed", _("account changed")
+        ACCOUNT_DELETED = "account_deleted", _("account deleted")
+        AGENT_MADE = "agent_made", _("agent made")
+        AGENT_CHANGED = "agent_changed", _("agent changed")
+        AGENT_ARCHIVED = "agent_archived", _("agent archived")
+        AGENT_DELETED = "agent_deleted", _("agent deleted")
+        ENVIRONMENT_MADE = "environment_made", _("environment made")
+        ENVIRONMENT_CHANGED = "environment_changed", _("environment changed")
+        ENVIRONMENT_ARCHIVED = "environment_archived", _("environment archived")
+        ENVIRONMENT_DELETED = "environment_deleted", _("environment deleted")
+        SANDBOX_RULES_SET = "sandbox_rules_set", _("rules for sandboxes changed")
+        BUDGET_SET = "budget_set", _("budget set")
+        BUDGET_LIFTED = "budget_lifted", _("budget lifted")
+        WEBHOOK_MADE = "webhook_made", _("webhook made")
+        WEBHOOK_CHANGED = "webhook_changed", _("webhook changed")
+        WEBHOOK_REMOVED = "webhook_removed", _("webhook removed")
+        DEFAULTS_SET = "defaults_set", _("shared defaults changed")
+        PRICE_SET = "price_set", _("price set")
+        PRICE_REMOVED = "price_removed", _("price removed")
+        PROMPT_CHANGED = "prompt_changed", _("prompt changed")
+
+    at = models.DateTimeField(_("at"), default=timezone.now, editable=False)
+    action = models.CharField(_("what happened"), max_length=20, choices=Action)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    """Empty for what nobody did: an agent asking, time running out."""
+    actor_name = models.CharField(_("who"), max_length=300, blank=True)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    conversation_uid = models.CharField(_("conversation"), max_length=40, blank=True)
+    approval_uid = models.CharField(_("approval"), max_length=40, blank=True)
+    call_uid = models.CharField(_("call"), max_length=40, blank=True)
+    rule_uid = models.CharField(_("rule"), max_length=40, blank=True)
+    tool = models.CharField(_("tool"), max_length=128, blank=True)
+    input_sha256 = models.CharField(max_length=64, blank=True)
+    reason = models.TextField(_("why"), blank=True)
+    details = models.JSONField(_("details"), default=dict)
+
+    objects = AuditQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit log")
+        indexes = [
+            models.Index(fields=["organisation", "-at"], name="audit_organisation"),
+            models.Index(fields=["approval_uid"], name="audit_approval"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.action} {self.tool}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnly("The audit log is only ever added to.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise AppendOnly("The audit log is only ever added to.")

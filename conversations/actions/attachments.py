@@ -1,0 +1,209 @@
+"""Files that a person attaches to a message, before and when it is sent.
+
+Until then each is a stored file of hers like those of programs, under the same limits, for a day. With the
+message it goes into the conversation's workspace, marked as any upload; a picture that model services take
+goes to the model as well. Posting the message is `messages`'.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from accounts.persons import whose_place
+from agents.models import Environment
+from conversations.actions.files import Upload, add_files, check_size, require_files_in
+from conversations.actions.media import check_media
+from conversations.actions.own import require_visible
+from conversations.actions.stored_files import (
+    UPLOADS,
+    chunks_of,
+    delete_file,
+    open_file,
+    store_file,
+)
+from conversations.models import Conversation, StoredFile
+from harness.content import Base64Source, Image, UploadedFile
+from harness.errors import Invalid, NotFound, TooLarge
+from tools_app.media import PICTURES
+from tools_app.workspace import Workspace, workspace_for
+
+KEPT = timedelta(days=1)
+"""How long a file waits for its message."""
+FIELD = "files"
+_BEGINNINGS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
+
+
+def keep_attachment(
+    *, actor: User, organisation: Organisation, environment: Environment, upload: Upload
+) -> StoredFile:
+    """Keep a file for a message in a conversation with this environment.
+
+    Raises what `store_file` raises, TooLarge above the environment's upload limit, and for a picture
+    Invalid where no model service could open it, and Busy as `check_media`.
+    """
+    check_size(upload, environment.upload_limit)
+    kept = store_file(
+        actor=actor,
+        organisation=organisation,
+        filename=upload.name,
+        mime_type=mimetypes.guess_type(upload.name)[0] or "",
+        chunks=upload.chunks,
+        expires_in=KEPT,
+    )
+    try:
+        kind = _picture_type(actor, kept)
+        if kind:
+            StoredFile.objects.filter(pk=kept.pk).update(mime_type=kind)
+            kept.mime_type = kind
+            check_media([_picture(actor, kept)], who=whose_place(actor), field=FIELD)
+        else:
+            require_files_in(environment)
+    except BaseException:
+        delete_file(actor=actor, file=kept)
+        raise
+    return kept
+
+
+def remove_attachment(*, actor: User, uid: str) -> None:
+    """Forget a file that was not sent. Raises NotFound."""
+    file = StoredFile.objects.visible_to(actor).filter(uid=uid).first()
+    if file is None:
+        raise NotFound(_("There is no such file."))
+    delete_file(actor=actor, file=file)
+
+
+def attachments_of(
+    *, actor: User, organisation: Organisation, uids: Sequence[str]
+) -> list[StoredFile]:
+    """Those of `uids` that still wait for their message, in this order; pages show them again."""
+    kept = StoredFile.objects.visible_to(actor).filter(organisation=organisation, uid__in=uids)
+    known = {file.uid: file for file in kept}
+    return [known[uid] for uid in dict.fromkeys(uids) if uid in known]
+
+
+def is_picture(file: StoredFile) -> bool:
+    return file.mime_type in PICTURES
+
+
+@dataclass(slots=True)
+class Attached:
+    """The files of one message. Until they are `taken`, they stay where they were."""
+
+    pictures: tuple[Image, ...] = ()
+    files: tuple[UploadedFile, ...] = ()
+    stored: list[StoredFile] = field(default_factory=list, repr=False)
+    taken: bool = False
+
+    @property
+    def title(self) -> str:
+        """What to call a conversation that begins with nothing else."""
+        return ", ".join(file.filename for file in self.stored)
+
+
+@contextmanager
+def attached(*, actor: User, conversation: Conversation, uids: Sequence[str]) -> Iterator[Attached]:
+    """The files, copied into the workspace; not `taken` at the end, the copies are removed again.
+
+    Raises NotFound for one that is not the actor's or waits no more, Invalid for too many and for
+    pictures that no model service takes together, Busy, and what `add_files` raises.
+    """
+    if not uids:
+        yield Attached()
+        return
+    require_visible(actor, conversation)
+    given = Attached(stored=_waiting(actor, conversation.organisation, uids))
+    given.pictures = _pictures(actor, given.stored)
+    put = [] if conversation.environment.has_workers else given.stored
+    given.files = _put(actor, conversation, put)
+    try:
+        yield given
+    finally:
+        if not given.taken:
+            workspace = Workspace(workspace_for(conversation.uid))
+            for file in given.files:
+                workspace.remove(file.path)
+
+
+def check_attachments(*, actor: User, organisation: Organisation, uids: Sequence[str]) -> None:
+    """What `attached` would refuse of the files themselves, before a transaction: pictures are opened."""
+    if uids:
+        _pictures(actor, _waiting(actor, organisation, uids))
+
+
+def _pictures(actor: User, files: Sequence[StoredFile]) -> tuple[Image, ...]:
+    pictures = tuple(_picture(actor, file) for file in files if is_picture(file))
+    check_media(pictures, who=whose_place(actor), field=FIELD)
+    return pictures
+
+
+def _waiting(actor: User, organisation: Organisation, uids: Sequence[str]) -> list[StoredFile]:
+    """Raises Invalid for too many, and NotFound for one that is not the actor's or waits no more."""
+    most: int = settings.AGENTSITE_ATTACHMENTS
+    wanted = list(dict.fromkeys(uids))
+    if len(wanted) > most:
+        raise Invalid(
+            _("A message takes at most %(limit)d files.") % {"limit": most},
+            field=FIELD,
+            hint=_("Remove some, and send them with the next one."),
+        )
+    found = attachments_of(actor=actor, organisation=organisation, uids=wanted)
+    if len(found) < len(wanted):
+        raise NotFound(
+            _("A file that was attached is no longer kept."),
+            hint=_("Remove it, and attach it again."),
+        )
+    return found
+
+
+def _put(
+    actor: User, conversation: Conversation, files: Sequence[StoredFile]
+) -> tuple[UploadedFile, ...]:
+    if not files:
+        return ()
+    uploads = [Upload(file.filename, file.size, _bytes_of(actor, file)) for file in files]
+    entries = add_files(actor=actor, conversation=conversation, uploads=uploads, folder=UPLOADS)
+    return tuple(
+        UploadedFile(path=entry.path, size=entry.size, media_type=file.mime_type)
+        for file, entry in zip(files, entries, strict=True)
+    )
+
+
+def _bytes_of(actor: User, file: StoredFile) -> Iterator[bytes]:
+    with open_file(actor=actor, file=file) as source:
+        yield from chunks_of(source)
+
+
+def _picture_type(actor: User, file: StoredFile) -> str:
+    """Which picture its first bytes say it is; empty: none that a model service takes."""
+    with open_file(actor=actor, file=file) as source:
+        start = source.read(16)
+    if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for begins, kind in _BEGINNINGS if start.startswith(begins)), "")
+
+
+def _picture(actor: User, file: StoredFile) -> Image:
+    most: int = settings.AGENTSITE_IMAGE_BYTES
+    if file.size > most:
+        raise TooLarge(
+            _("The picture has %(size)d bytes; at most %(limit)d are taken.")
+            % {"size": file.size, "limit": most},
+            field=FIELD,
+            hint=_("Make it smaller, or upload it among the conversation's files."),
+        )
+    with open_file(actor=actor, file=file) as source:
+        body = base64.b64encode(source.read()).decode()
+    return Image(source=Base64Source(media_type=file.mime_type, data=body))

@@ -1,0 +1,54 @@
+"""Beginning a conversation as a person's form does: with vaults, a first message and its files, or not at
+all. Programs begin theirs in `programs.actions.sessions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.db import transaction
+
+from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from conversations.actions.attachments import check_attachments
+from conversations.actions.conversations import create_conversation
+from conversations.actions.lending import lend_vaults
+from conversations.actions.messages import post_message
+from conversations.models import Conversation
+from harness.ids import new_conversation_id
+from tools_app.workspace import remove_workspace
+
+
+def begin_conversation(
+    *,
+    actor: User,
+    organisation: Organisation,
+    agent: Agent,
+    environment: Environment,
+    features: Mapping[str, bool],
+    vault_uids: Sequence[str] = (),
+    text: str = "",
+    files: Sequence[str] = (),
+) -> Conversation:
+    """Raises what `create_conversation`, `lend_vaults` and `post_message` raise. A refused first message
+    leaves no empty conversation behind, and its files where they were."""
+    check_attachments(actor=actor, organisation=organisation, uids=files)
+    uid = new_conversation_id()
+    try:
+        with transaction.atomic():
+            conversation = create_conversation(
+                actor=actor,
+                organisation=organisation,
+                agent=agent,
+                environment=environment,
+                features=features,
+                uid=uid,
+            )
+            if vault_uids:
+                lend_vaults(actor=actor, conversation=conversation, vault_uids=vault_uids)
+            if text.strip() or files:
+                post_message(actor=actor, conversation=conversation, text=text, files=files)
+    except BaseException:
+        if files:
+            remove_workspace(uid)
+        raise
+    return conversation

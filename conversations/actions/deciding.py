@@ -1,0 +1,63 @@
+"""Answering a call that asks, as every door of a conversation does it.
+
+How a call is decided belongs to `approvals`, which says so at start-up (`decide_with`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from accounts.models import User
+from conversations.models import Conversation, Event
+
+
+class Decide(Protocol):
+    def __call__(
+        self,
+        *,
+        actor: User,
+        conversation: Conversation,
+        call_uid: str,
+        allow: bool,
+        reason: str = "",
+        shown: str = "",
+        seen_round: int | None = None,
+        edited_input: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Event: ...
+
+
+_decide: list[Decide] = []
+
+
+def decide_with(decide: Decide) -> None:
+    _decide[:] = [decide]
+
+
+def decide_call(
+    *,
+    actor: User,
+    conversation: Conversation,
+    call_uid: str,
+    allow: bool,
+    reason: str = "",
+    shown: str = "",
+    seen_round: int | None = None,
+    edited_input: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> Event:
+    """Allow or deny a call that asks in one's own conversation, or one below it; only the first answer
+    counts. `shown`, `seen_round`: what was on the card, so that nothing else is allowed. Raises
+    NotFound, AlreadyDecided, NotWaiting and Invalid."""
+    return _decide[0](
+        actor=actor,
+        conversation=conversation,
+        call_uid=call_uid,
+        allow=allow,
+        reason=reason,
+        shown=shown,
+        seen_round=seen_round,
+        edited_input=edited_input,
+        key=key,
+    )

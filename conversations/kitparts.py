@@ -1,0 +1,108 @@
+"""What apps add to one run: the seam by which a subject joins a conversation's work with its agent.
+
+An app registers at start-up; `kits`, `sandboxing` and `judging` ask here and know no app's name. Every
+function is called in a database thread, for one conversation, so that what it answers may differ from
+agent to agent and from person to person. What becomes of the answers is the callers' part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.agentconfig import AgentConfig
+from harness.rules import LevelledRule
+from harness.tools import Tool
+from sandbox.contract import Mount
+
+from .models import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the system prompt. It must stay the same for as long as what it tells does: the beginning
+    of every prompt is cached."""
+
+    place: int
+    """Sections follow the instructions in this order; those of the conversation itself stand at 100."""
+    text: str
+    most: int = 8_000
+    """Characters; what is longer is cut there, and says so."""
+
+    def within(self) -> str:
+        if len(self.text) <= self.most:
+            return self.text
+        return f"{self.text[: self.most]}\n[{len(self.text) - self.most:,} characters are left out here.]"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one app adds to the kit of a run."""
+
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """By name, beside those of the catalogue. A name that is taken raises `NameTaken`: no tool stands
+    in another's place."""
+    sections: Sequence[Section] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What tools are handed, by the key under which they ask for it."""
+
+
+class NameTaken(ValueError):
+    """Two apps offer a tool or an extra of one name."""
+
+
+AddPart = Callable[[Conversation, AgentConfig, Path], Part]
+"""With the folder of the conversation's workspace."""
+Rules = Callable[[Conversation], Sequence[LevelledRule]]
+Mounts = Callable[[Conversation], Sequence[Mount]]
+
+_parts: list[AddPart] = []
+_rules: list[Rules] = []
+_mounts: list[Mounts] = []
+
+
+def add_part(part: AddPart) -> None:
+    """Have it asked for every run from now on; once, however often it is said. So for the others."""
+    if part not in _parts:
+        _parts.append(part)
+
+
+def add_rules(rules: Rules) -> None:
+    """Rules of levels beside the agent's own. They are asked for again while a run goes on."""
+    if rules not in _rules:
+        _rules.append(rules)
+
+
+def add_mounts(mounts: Mounts) -> None:
+    """Folders that commands of a conversation see beside its workspace."""
+    if mounts not in _mounts:
+        _mounts.append(mounts)
+
+
+def part_of(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
+    """Everything that apps add, as one part. Raises `NameTaken`."""
+    tools: dict[str, Tool] = {}
+    extras: dict[str, Any] = {}
+    sections: list[Section] = []
+    for add in _parts:
+        part = add(conversation, config, workspace)
+        _merge(tools, part.tools, "tool")
+        _merge(extras, part.extras, "extra")
+        sections += part.sections
+    return Part(tools, tuple(sections), extras)
+
+
+def rules_of(conversation: Conversation) -> tuple[LevelledRule, ...]:
+    return tuple(rule for rules in _rules for rule in rules(conversation))
+
+
+def mounts_of(conversation: Conversation) -> tuple[Mount, ...]:
+    return tuple(mount for mounts in _mounts for mount in mounts(conversation))
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any], what: str) -> None:
+    if taken := into.keys() & more.keys():
+        raise NameTaken(f"two apps offer the {what} {sorted(taken)[0]}")
+    into.update(more)

@@ -1,0 +1,115 @@
+"""A conversation as a program begins and changes it: everything it is to be, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.api.authentication import Caller
+from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from approvals.decisions import holds_back_less, require_decider
+from conversations.actions.conversations import create_conversation
+from conversations.actions.lending import lend_vaults
+from conversations.actions.metadata import note_conversation
+from conversations.actions.own import require_visible
+from conversations.actions.sending import check_inputs, send_events
+from conversations.actions.stored_files import add_resource
+from conversations.models import Conversation
+from conversations.wakes import wake
+from harness.errors import Conflict
+from harness.events import UserMessage
+from spending.actions.budgets import remove_budget, set_budget
+from spending.models import Budget
+
+
+def begin_session(
+    *,
+    caller: Caller | None,
+    actor: User,
+    organisation: Organisation,
+    agent: Agent,
+    environment: Environment,
+    version: int | None = None,
+    title: str = "",
+    metadata: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    features: Mapping[str, bool] | None = None,
+    cap: int | None = None,
+    files: Sequence[tuple[str, str]] = (),
+    vaults: Sequence[str] = (),
+    messages: Sequence[UserMessage] = (),
+) -> Conversation:
+    """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
+    vaults it may draw on (ids) and its first messages, or none of it. Raises what the actions for each
+    of them raise, and Forbidden where `caller`, the token that asks, would have its agent ask less than
+    staff want it to by now and may not decide. None: a person herself."""
+    check_inputs(messages, actor=actor, field="initial_events")
+    with transaction.atomic():
+        conversation = create_conversation(
+            actor=actor,
+            organisation=organisation,
+            agent=agent,
+            environment=environment,
+            version=version,
+            title=title,
+            overrides=overrides,
+            features=features,
+        )
+        if (version is not None or features) and holds_back_less(conversation):
+            require_decider(caller)
+        if metadata:
+            note_conversation(actor=actor, conversation=conversation, metadata=metadata)
+        if cap is not None:
+            cap_session(actor=actor, conversation=conversation, limit=cap)
+        for file_uid, path in files:
+            add_resource(actor=actor, conversation=conversation, file_uid=file_uid, path=path)
+        if vaults:
+            lend_vaults(actor=actor, conversation=conversation, vault_uids=vaults)
+        if messages:
+            send_events(actor=actor, conversation=conversation, events=messages)
+    return conversation
+
+
+def cap_session(*, actor: User, conversation: Conversation, limit: int | None) -> None:
+    """Cap what the conversation may spend in all, in hundred-millionths of a US dollar; None lifts it.
+
+    Raises as `set_budget` and `remove_budget`.
+    """
+    with transaction.atomic():
+        require_visible(actor, conversation)
+        if limit is not None:
+            set_budget(
+                actor=actor,
+                scope=Budget.Scope.CONVERSATION,
+                unit=Budget.Unit.MONEY,
+                period=Budget.Period.TOTAL,
+                limit=limit,
+                organisation=conversation.organisation,
+                conversation=conversation,
+            )
+            return
+        held = Budget.objects.in_force().filter(
+            conversation=conversation, unit=Budget.Unit.MONEY, period=Budget.Period.TOTAL
+        )
+        for budget in held:
+            remove_budget(actor=actor, budget=budget)
+
+
+def wake_session(*, actor: User, conversation: Conversation) -> None:
+    """A hint, without content: somebody looks whether the conversation owes anything. Nothing is
+    stored, and one too many is harmless. NotFound unless it is the actor's."""
+    require_visible(actor, conversation)
+    wake(conversation.pk)
+
+
+def require_at_rest(conversation: Conversation) -> None:
+    """Conflict while it works: a program stops it and waits before it puts it away."""
+    if conversation.is_running or conversation.is_about_to_start:
+        raise Conflict(
+            _("This session is running."),
+            hint=_("Send user.interrupt and wait until it is idle."),
+        )

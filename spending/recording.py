@@ -1,0 +1,68 @@
+"""Turns the end of a model request into a usage row, with money by the price table.
+
+Reports read these rows, budgets are settled with them; nothing else counts tokens.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.persons import charged_person
+from conversations import logsql
+from conversations.counting import count_call
+from conversations.models import Conversation, Run
+from harness.events import SpanModelRequestEnd, SpanModelRequestStart
+from harness.messages import Usage as Tokens
+from jobs.prepared import Prepared
+
+from . import budgets
+from .models import Usage
+from .prices import cost_of, find_price
+
+_OWNER = Prepared(lambda given: User.objects.filter(pk=given.pk))
+
+
+def record_request_end(
+    conversation: Conversation,
+    begun: SpanModelRequestStart,
+    ended: SpanModelRequestEnd,
+    *,
+    run: Run | None,
+) -> None:
+    """Write the one usage row of this request, settle the budgets it counts against and note how
+    full the context was."""
+    tokens = Tokens(**ended.model_usage.model_dump())
+    price = find_price(begun.provider, begun.model, tokens.prompt_tokens)
+    usage = Usage(
+        model_request_id=ended.model_request_start_id,
+        organisation_id=conversation.organisation_id,
+        user_id=conversation.owner_id,
+        charged_to_id=charged_person(_owner(conversation), conversation.organisation_id),
+        server_keys=begun.server_keys,
+        conversation=conversation,
+        run=run,
+        purpose=begun.purpose,
+        provider=begun.provider,
+        model=begun.model,
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cache_creation_input_tokens=tokens.cache_creation_input_tokens,
+        cache_read_input_tokens=tokens.cache_read_input_tokens,
+        cost=cost_of(price, tokens),
+        milliseconds=ended.milliseconds,
+        first_delta_milliseconds=ended.first_delta_milliseconds,
+    )
+    if logsql.insert([usage], unless_known="model_request_id"):
+        # After the row: a budget that comes into force meanwhile counts the row or is settled here.
+        budgets.settle(conversation, usage, now=timezone.now())
+    transaction.on_commit(partial(count_call, begun, ended))
+    if begun.purpose == "main" and not ended.is_error:
+        conversation.context_tokens = tokens.total_tokens
+
+
+def _owner(conversation: Conversation) -> User:
+    return _OWNER.first(pk=conversation.owner_id) or conversation.owner

@@ -1,0 +1,103 @@
+"""Remembers which conversations a budget stopped, and marks those that may go on.
+
+A mark is a row, so a process that dies forgets nobody; the job that resumes them is
+`actions.budgets.resume_stopped`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.models import User
+from conversations.models import Conversation
+from jobs.dispatch import dispatch
+
+from .models import Budget, BudgetPeriod, BudgetStop
+
+RESUME = "spending.resume_stopped"
+
+AT_A_TIME = 20
+"""Conversations that one settled call lets go on; the next call sees to more."""
+
+
+def note(conversation_id: int, refused_in: BudgetPeriod, *, needed: int | None) -> None:
+    """The budget of this period refused a call. For a transaction of its own: the refusal rolled
+    back the one it came from, and with it the period, if that had begun there.
+
+    If there is room by now, the conversation is marked at once: whoever made the room could not
+    know of it.
+    """
+    with transaction.atomic():
+        # As whoever raises the limit does: so one of us sees what the other did.
+        budgets = Budget.objects.select_for_update(of=("self",), no_key=True)
+        budget = budgets.filter(pk=refused_in.budget_id).first()
+        if budget is None:
+            return
+        period, _begun = BudgetPeriod.objects.select_for_update(no_key=True).get_or_create(
+            budget=budget,
+            starts_on=refused_in.starts_on,
+            user=refused_in.user,
+            conversation=refused_in.conversation,
+            defaults={"limit": budget.limit},
+        )
+        # Another run would begin: what is left of this one is nothing to go on with by itself.
+        fits = needed is not None and period.room >= needed and budget.period != Budget.Period.RUN
+        free = fits or budget.removed_at is not None
+        BudgetStop.objects.update_or_create(
+            conversation_id=conversation_id,
+            defaults={
+                "period": period,
+                "needed": needed,
+                "released_at": timezone.now() if free else None,
+                "released_by": None,
+            },
+        )
+
+
+def forget(conversation: Conversation) -> None:
+    """It goes on, for whatever reason."""
+    BudgetStop.objects.filter(conversation=conversation).delete()
+
+
+def look_again(conversation: Conversation) -> None:
+    """It came to rest at a budget: if it was marked meanwhile, it may go on at once."""
+    if BudgetStop.objects.released().filter(conversation=conversation).exists():
+        _resume_soon()
+
+
+def release_all(budget: Budget, actor: User) -> None:
+    """The budget was raised or lifted: whoever it stopped may try again."""
+    held = BudgetStop.objects.held().filter(period__budget=budget)
+    if held.update(released_at=timezone.now(), released_by=actor):
+        _resume_soon()
+
+
+def release_for_room(rooms: Mapping[int, int]) -> None:
+    """Calls ended and left this much room in these periods, which the caller has locked: the oldest
+    stops that fit in may go on."""
+    fitting = Q()
+    for period, room in rooms.items():
+        if room > 0:
+            fitting |= Q(period=period, needed__lte=room)
+    if not fitting:
+        return
+    left = dict(rooms)
+    chosen = []
+    stops = BudgetStop.objects.held().filter(fitting).order_by("id")
+    stops = stops.exclude(period__budget__period=Budget.Period.RUN)
+    for pk, period, needed in stops.values_list("pk", "period_id", "needed")[:AT_A_TIME]:
+        if needed is not None and needed <= left[period]:
+            left[period] -= needed
+            chosen.append(pk)
+    if chosen:
+        BudgetStop.objects.held().filter(pk__in=chosen).update(released_at=timezone.now())
+        _resume_soon()
+
+
+def _resume_soon() -> None:
+    transaction.on_commit(partial(dispatch, RESUME))

@@ -1,0 +1,255 @@
+"""The command line on the server's own machine: the same actions as every door, for one person.
+
+Without a broker this process runs what it asks for, and gives it back when it ends.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from accounts.actions.organisations import ensure_personal_organisation
+from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from conversations import export, log
+from conversations.actions.conversations import (
+    create_conversation,
+    find_agent,
+    find_environment,
+)
+from conversations.actions.deciding import decide_call
+from conversations.actions.messages import post_message, stop
+from conversations.actions.setaside import set_aside
+from conversations.defaults import default_agent, default_environment
+from conversations.models import Conversation, Event
+from conversations.models.conversation import ConversationQuerySet
+from conversations.wakes import wake
+from harness.errors import Invalid, NotFound
+from harness.events import dump
+from harness.history import Entry
+from jobs import here
+from jobs.engine import engine
+from live.hub import hub
+
+from .door import Item, Row, Stored, Streaming, Summary
+
+LOOK_SECONDS = 0.1
+"""How often the log and the streaming text are looked at: quicker than a person reads."""
+NAMED = 20
+"""How many names an error lists before it stops."""
+
+
+def find_person(name: str) -> User:
+    """The active person with this username or e-mail address; with none given, the only one there is."""
+    people = User.objects.filter(is_active=True)
+    if name:
+        found = people.filter(username=name).first() or people.filter(email__iexact=name).first()
+        if found is None:
+            raise NotFound(
+                f"There is no active person called {name}.", hint="Give a username with --user."
+            )
+        return found
+    some = list(people.order_by("pk")[: NAMED + 1])
+    if len(some) == 1:
+        return some[0]
+    names = ", ".join(person.username for person in some[:NAMED])
+    hint = f"Give one with --user: {names}" if some else "Start the site and open its set-up link."
+    raise Invalid("It is not clear for whom.", field="user", hint=hint)
+
+
+def find_organisation(person: User, wanted: str) -> Organisation:
+    """The person's organisation of that id or name; with none given, the first she joined."""
+    own = Organisation.objects.visible_to(person)
+    if not wanted:
+        return own.order_by("pk").first() or ensure_personal_organisation(user=person)
+    found = own.filter(uid=wanted).first() or own.filter(name=wanted).first()
+    if found is None:
+        names = ", ".join(own.values_list("name", flat=True)[:NAMED])
+        raise NotFound("There is no such organisation.", hint=f"There is: {names}")
+    return found
+
+
+class LocalDoor:
+    """See `door.Door`."""
+
+    def __init__(self, person: User, organisation: Organisation) -> None:
+        self._person = person
+        self._organisation = organisation
+        if not settings.AGENTSITE_BROKER_URL:
+            here.start_recurring()  # what was put off, or left by another process, goes on as well
+
+    def conversations(self, limit: int) -> list[Summary]:
+        listed = self._visible().listed_in(self._organisation).order_by("-active_at", "-id")
+        return [_summary(conversation) for conversation in listed[:limit]]
+
+    def describe(self, uid: str) -> Summary:
+        return _summary(self._conversation(uid))
+
+    def begin(self, *, agent: str, environment: str, title: str) -> str:
+        conversation = create_conversation(
+            actor=self._person,
+            organisation=self._organisation,
+            agent=self._agent(agent),
+            environment=self._environment(environment),
+            title=title,
+        )
+        return conversation.uid
+
+    def post(self, uid: str, text: str, *, interrupt: bool = False) -> None:
+        post_message(
+            actor=self._person, conversation=self._conversation(uid), text=text, interrupt=interrupt
+        )
+
+    def stop(self, uid: str) -> None:
+        stop(actor=self._person, conversation=self._conversation(uid))
+
+    def decide(
+        self,
+        uid: str,
+        call: str,
+        *,
+        allow: bool,
+        reason: str = "",
+        edited: dict[str, Any] | None = None,
+    ) -> None:
+        decide_call(
+            actor=self._person,
+            conversation=self._conversation(uid),
+            call_uid=call,
+            allow=allow,
+            reason=reason,
+            edited_input=edited,
+        )
+
+    def set_aside(self, uid: str, event: str) -> None:
+        set_aside(actor=self._person, conversation=self._conversation(uid), event_uid=event)
+
+    def wake(self, uid: str) -> None:
+        wake(self._conversation(uid).pk)
+
+    def events(self, uid: str) -> Iterator[Row]:
+        own = self._conversation(uid)
+        return (_row(entry) for entry in log.entries_after(own.pk, 0))
+
+    def last_event(self, uid: str) -> str:
+        last = Event.objects.filter(conversation=self._conversation(uid)).order_by("-seq").first()
+        return last.uid if last else ""
+
+    def follow(self, uid: str, *, after: str = "") -> Iterator[Item]:
+        own = self._conversation(uid)
+        seq = 0
+        if after:
+            event = Event.objects.filter(conversation=own, uid=after).first()
+            if event is None:
+                raise NotFound("There is no such event in this conversation.")
+            seq = event.seq
+        said: dict[str, int] = {}
+        with _interrupted_at_rest() as rest:
+            yield from self._looks(own, uid, seq, said, rest)
+
+    def _looks(
+        self,
+        own: Conversation,
+        uid: str,
+        seq: int,
+        said: dict[str, int],
+        rest: Callable[[float], None],
+    ) -> Iterator[Item]:
+        while True:
+            # The text first: what is stored meanwhile is then printed whole, and nothing twice.
+            arriving = async_to_sync(hub.snapshot)(uid)
+            stored = log.entries_after(own.pk, seq)
+            for entry in stored:
+                seq = entry.seq
+                yield Stored(_row(entry))
+            over = {entry.uid for entry in stored}
+            for block in arriving:
+                offset = said.get(block.block, 0)
+                if block.kind == "text" and block.block not in over and len(block.text) > offset:
+                    said[block.block] = len(block.text)
+                    yield Streaming(block.block, offset, block.text[offset:])
+            rest(LOOK_SECONDS)
+
+    def export(self, uid: str, form: str) -> Iterator[str]:
+        own = self._conversation(uid)
+        return export.as_json(own) if form == "json" else export.as_markdown(own)
+
+    def close(self) -> None:
+        """What runs here stops where another process can take it up."""
+        engine.drain(settings.AGENTSITE_DRAIN_SECONDS)
+        hub.stop()
+
+    # --- finding ----------------------------------------------------------------------------------
+
+    def _visible(self) -> ConversationQuerySet:
+        return Conversation.objects.visible_to(self._person).select_related(
+            "agent_version__agent", "environment", "organisation", "owner", "parent"
+        )
+
+    def _conversation(self, uid: str) -> Conversation:
+        found = self._visible().filter(uid=uid.replace("\0", "")).first()
+        if found is None:
+            raise NotFound("There is no such conversation.", hint="See `agent conversations`.")
+        return found
+
+    def _agent(self, wanted: str) -> Agent:
+        if wanted:
+            return find_agent(actor=self._person, organisation=self._organisation, wanted=wanted)
+        return default_agent(self._person, self._organisation)
+
+    def _environment(self, wanted: str) -> Environment:
+        if wanted:
+            return find_environment(
+                actor=self._person, organisation=self._organisation, wanted=wanted
+            )
+        return default_environment(self._person, self._organisation)
+
+
+@contextmanager
+def _interrupted_at_rest() -> Iterator[Callable[[float], None]]:
+    """Ctrl+C is heeded between two looks alone, where it cuts through no query and holds no lock."""
+    pressed = False
+
+    def press(_number: int, _frame: object) -> None:
+        # Nothing but a flag: an Event's lock may be held by the very thread that is interrupted.
+        nonlocal pressed
+        pressed = True
+
+    def rest(seconds: float) -> None:
+        nonlocal pressed
+        time.sleep(seconds)
+        if pressed:
+            pressed = False
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield rest
+        return
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield rest
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _summary(conversation: Conversation) -> Summary:
+    return Summary(
+        uid=conversation.uid,
+        title=conversation.title,
+        status=conversation.status,
+        stop_reason=conversation.stop_reason,
+        agent=conversation.agent_version.agent.name,
+        active_at=conversation.active_at.isoformat(),
+        busy=conversation.is_running or conversation.owes_run,
+    )
+
+
+def _row(entry: Entry) -> Row:
+    return {"id": entry.uid, "seq": entry.seq, **dump(entry.event)}

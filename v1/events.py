@@ -1,0 +1,159 @@
+"""`/v1/sessions/{id}/events`: read the log, and send into the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from pydantic import BaseModel
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scopes import require_scope
+from accounts.models import TokenScope
+from conversations.actions.sending import Input, send_events
+from conversations.models import Conversation, Event
+from harness.events import AgentToolUse, UserToolConfirmation
+from wire.ids import thread_id
+
+from .door import READ, WRITE, Door, body_of, operation
+from .eventtypes import known
+from .idempotency import HEADER, once
+from .incoming import ConfirmationBody, SendEvents, refuse_unsupported, to_input
+from .outgoing import OURS, STATUS, THREAD_STATUS, Thread, echo, wire_events
+from .paging import (
+    ASC,
+    DESC,
+    Page,
+    choice,
+    describe,
+    flag,
+    page_of,
+    paging,
+    parameter,
+    time_window,
+    times,
+    values,
+    whole_number,
+)
+from .publictools import our_input
+from .resources import session_of
+
+MOST = 1000
+X_EVENTS = "x_events"
+"""`?x_events=true` or the header `x-agentsite-events: all`: our own events as well."""
+X_HEADER = "x-agentsite-events"
+HIDDEN = ("user.define_outcome",)
+
+
+class EventList(Page[dict[str, Any]]):
+    """Events by their `type`; see docs/api.md for their fields."""
+
+
+class SentEvents(BaseModel):
+    data: list[dict[str, Any]]
+
+
+OURS_TOO = (
+    parameter(X_EVENTS, OpenApiTypes.BOOL, "Also this server's own events (x.…)."),
+    parameter("after_seq", OpenApiTypes.INT, "Only events after this number."),
+)
+
+
+def wants_ours(request: Any) -> bool:
+    return flag(request.GET, X_EVENTS) or request.headers.get(X_HEADER, "").lower() == "all"
+
+
+class Events(Door):
+    scopes = {"GET": READ, "POST": WRITE}
+
+    @operation(
+        "sessions_events_list",
+        tag="events",
+        response=EventList,
+        query=(
+            *paging(MOST),
+            parameter("order", enum=[ASC, DESC]),
+            parameter("types[]", many=True),
+            *times("created_at"),
+            *OURS_TOO,
+        ),
+        summary="List a session's events, oldest first",
+    )
+    def get(self, request: Request, uid: str) -> Response:
+        return Response(events_page(session_of(self.caller, uid), request))
+
+    @operation(
+        "sessions_events_send",
+        tag="events",
+        request=SendEvents,
+        response=SentEvents,
+        query=(OpenApiParameter(HEADER, OpenApiTypes.STR, OpenApiParameter.HEADER),),
+        summary="Send events into a session; all are taken, or none",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        conversation = session_of(self.caller, uid)
+        refuse_unsupported(request)
+        body = body_of(request, SendEvents)
+        if any(isinstance(event, ConfirmationBody) for event in body.events):
+            require_scope(self.caller, TokenScope.APPROVALS_DECIDE)
+        return once(request, self.caller, lambda: self._send(conversation, body))
+
+    def _send(self, conversation: Conversation, body: SendEvents) -> dict[str, Any]:
+        sent = send_events(
+            actor=self.caller.user,
+            conversation=conversation,
+            events=[_in_our_words(conversation, to_input(event)) for event in body.events],
+        )
+        echoes = []
+        for each in sent:
+            echoed = echo(each.uid, each.value, each.processed_at, each.seq)
+            if each.thread_uid is not None:
+                echoed["session_thread_id"] = thread_id(each.thread_uid)
+            echoes.append(echoed)
+        return {"data": echoes}
+
+
+def _in_our_words(conversation: Conversation, value: Input) -> Input:
+    """What a person changed a call's input into may speak of it as it was shown, in public words."""
+    if not isinstance(value, UserToolConfirmation) or value.edited_input is None:
+        return value
+    calls = Event.objects.filter(conversation__owner=conversation.owner_id, uid=value.tool_use_id)
+    call = calls.filter(type="agent.tool_use").first()
+    if call is None or not isinstance(call.value, AgentToolUse):
+        return value
+    edited = our_input(call.value.name, value.edited_input)
+    return value.model_copy(update={"edited_input": edited})
+
+
+def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
+    """One page of a log, for the list of a session and for that of a thread."""
+    query = request.GET
+    ours = wants_ours(request)
+    rows = Event.objects.filter(
+        conversation=conversation, **time_window(query, "created_at", "created_at")
+    ).exclude(type__in=HIDDEN)
+    if not ours:
+        for beginning in OURS:
+            rows = rows.exclude(type__startswith=beginning)
+        # What was switched is ours; of the public fields nothing changed. Older rows know no overrides.
+        unchanged = Q(payload__overrides__isnull=True) | Q(payload__overrides={})
+        rows = rows.exclude(unchanged, type="session.updated", payload__title=None)
+    thread = Thread.of(conversation)
+    if types := values(query, "types", known(ours=ours)):
+        if thread is not None:
+            types = [one.replace(THREAD_STATUS, STATUS, 1) for one in types if STATUS not in one]
+        rows = rows.filter(type__in=types)
+    after = whole_number(query, "after_seq", 0, least=0, most=2**62)
+    if after:
+        rows = rows.filter(seq__gt=after)
+
+    def show(found: Sequence[Event]) -> list[dict[str, Any]]:
+        return wire_events(found, ours=ours, thread=thread)
+
+    about = describe(f"events of {conversation.uid}", query)
+    order = choice(query, "order", (ASC, DESC), ASC)
+    return page_of(rows, query, about=about, show=show, most=MOST, key="seq", order=order)

@@ -1,0 +1,26 @@
+"""What this wire calls the parts that the actions know by other names (`wire.fieldnames`)."""
+
+from __future__ import annotations
+
+AGENT = {"instructions": "system", "custom_tools": "tools", "provider": "model"}
+ENVIRONMENT = {"policy": "config.networking", "backend": "config.type"}
+SESSION = {
+    "environment": "environment_id",
+    "features": "x_features",
+    "content": "initial_events",
+    "path": "resources",
+    "file": "resources",
+    **{ours: f"agent.{theirs}" for ours, theirs in AGENT.items()},
+    "tools": "agent.tools",
+    "model": "agent.model",
+}
+CREDENTIAL = {
+    "mcp_server_url": "auth.mcp_server_url",
+    "expires_at": "auth.expires_at",
+    **{
+        name: f"auth.refresh.{name}"
+        for name in ("refresh_token", "client_id", "scope", "resource", "token_endpoint")
+    },
+    "token": "auth.token",
+    "client_secret": "auth.refresh.token_endpoint_auth.client_secret",
+}

@@ -1,0 +1,292 @@
+"""The log as clients of `/v1` read it: one row is one event, or none.
+
+The public vocabulary is a closed union for strict clients, so whatever it lacks (`x.…`, and spans of
+tools) goes only to who asked for it. What we add to an event has the prefix `x_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from conversations.models import Conversation, Event
+from harness.agentconfig import STORED, AgentConfig
+from harness.content import Block
+from harness.events import (
+    AgentCustomToolUse,
+    AgentMcpToolResult,
+    AgentMcpToolUse,
+    AgentMessage,
+    AgentThinking,
+    AgentThreadContextCompacted,
+    AgentToolResult,
+    AgentToolUse,
+    Refusal,
+    SessionError,
+    SessionStatusIdle,
+    SessionStatusRescheduled,
+    SessionStatusRunning,
+    SessionStatusTerminated,
+    SessionThreadCreated,
+    SessionUpdated,
+    SessionUsage,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    UserCustomToolResult,
+    UserInterrupt,
+    UserMessage,
+    UserToolConfirmation,
+    UserToolResult,
+)
+from harness.events import Event as EventValue
+from harness.frontends import FrontEnd
+from wire.ids import thread_id
+
+from .agents import ConfiguredAgent, configured
+from .publictools import public_call
+
+OURS = ("x.", "span.tool_")
+"""How types begin that the public vocabulary does not have."""
+
+STATUS, THREAD_STATUS = "session.status_", "session.thread_status_"
+"""How the types of a status begin: of a session, and of a thread in its own list and stream."""
+
+ERROR_TYPES = frozenset(
+    {
+        "model_overloaded_error",
+        "model_rate_limited_error",
+        "model_request_failed_error",
+        "billing_error",
+    }
+)
+"""Those that have no fields of their own; any other is the documented fallback."""
+
+Wire = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation that an agent started, as its own events name it."""
+
+    id: str
+    agent_name: str
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> Thread | None:
+        """None for a session, whose events are its own."""
+        if conversation.parent_id is None:
+            return None
+        return cls(thread_id(conversation.uid), conversation.agent_version.agent.name)
+
+
+def wire_events(
+    rows: Iterable[Event], *, ours: bool = False, thread: Thread | None = None
+) -> list[Wire]:
+    """Those of `rows` that the client is to see, in their order."""
+    shown = (wire_event(row, ours=ours, thread=thread) for row in rows)
+    return [event for event in shown if event is not None]
+
+
+def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) -> Wire | None:
+    """None for what is not for this client."""
+    body = _body(row.value, ours)
+    if body is None:
+        return None
+    shown: Wire = {"type": row.type, "id": row.uid, **body}
+    if thread is not None and row.type.startswith(STATUS):
+        shown["type"] = row.type.replace(STATUS, THREAD_STATUS, 1)
+        shown |= {"session_thread_id": thread.id, "agent_name": thread.agent_name}
+    if isinstance(row.value, SessionUpdated) and row.value.overrides:
+        shown["agent"] = _agent_after(row, row.value)
+    shown["processed_at"] = timestamp(row.processed_at)
+    shown["x_seq"] = row.seq
+    return shown
+
+
+def _agent_after(row: Event, event: SessionUpdated) -> Wire:
+    """The whole of the session's agent as it was from this event on. What else a session overrides
+    never changes after its beginning."""
+    conversation = row.conversation
+    version = conversation.agent_version
+    fields = {**version.stored_config, **conversation.overrides, **event.overrides}
+    config = AgentConfig.model_validate(fields, context=STORED)
+    return ConfiguredAgent.model_validate(configured(version.agent, version.number, config)).wire()
+
+
+def echo(uid: str, value: EventValue, processed_at: datetime | None, seq: int | None) -> Wire:
+    """An input as its sender reads it back."""
+    body = _body(value, False) or {}
+    shown: Wire = {"type": value.type, "id": uid, **body}
+    shown["processed_at"] = timestamp(processed_at)
+    if seq is not None:
+        shown["x_seq"] = seq
+    return shown
+
+
+def timestamp(moment: datetime | None) -> str | None:
+    """RFC 3339 in UTC."""
+    if moment is None:
+        return None
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _body(event: EventValue, ours: bool) -> Wire | None:
+    if event.type.startswith(OURS):
+        return _plain(event) if ours else None
+    match event:
+        case UserMessage():
+            files = [file.model_dump() for file in event.files]
+            told = {"content": blocks(event.content), **_sent_along(event.front_end)}
+            return {**told, "x_files": files} if files else told
+        case UserInterrupt():
+            thread = event.session_thread_id
+            return {"session_thread_id": thread_id(thread) if thread else None}
+        case UserToolConfirmation():
+            edited = event.edited_input
+            return {
+                "tool_use_id": event.tool_use_id,
+                "result": event.result,
+                "deny_message": event.deny_message,
+                **({"x_edited_input": edited} if edited is not None else {}),
+            }
+        case UserCustomToolResult():
+            return {
+                "custom_tool_use_id": event.custom_tool_use_id,
+                "content": blocks(event.content),
+                "is_error": event.is_error,
+                "x_untrusted": event.untrusted,
+                **_sent_along(event.front_end),
+            }
+        case UserToolResult():
+            return {
+                "tool_use_id": event.tool_use_id,
+                "content": blocks(event.content),
+                "is_error": event.is_error,
+                "session_thread_id": None,
+                "x_untrusted": event.untrusted,
+            }
+        case AgentMessage():
+            return {"content": blocks(event.content), "x_interrupted": event.interrupted}
+        case AgentThinking():
+            return {"x_thinking": event.thinking} if ours else {}
+        case AgentToolUse():
+            name, given = public_call(event.name, event.input)
+            shown = {**_call(event), "name": name, "input": given, "session_thread_id": None}
+            return {**shown, "x_name": event.name}
+        case AgentMcpToolUse():
+            return {**_call(event), "mcp_server_name": event.mcp_server_name}
+        case AgentCustomToolUse():
+            shown = {"name": event.name, "input": event.input, "session_thread_id": None}
+            return {**shown, "x_of_front_end": True} if event.of_front_end else shown
+        case AgentToolResult():
+            return {
+                "tool_use_id": event.tool_use_id,
+                "content": blocks(event.content),
+                "is_error": event.is_error,
+                "x_outcome": event.outcome,
+            }
+        case AgentMcpToolResult():
+            return {
+                "mcp_tool_use_id": event.mcp_tool_use_id,
+                "content": blocks(event.content),
+                "is_error": event.is_error,
+                "x_outcome": event.outcome,
+            }
+        case (
+            AgentThreadContextCompacted()
+            | SessionStatusRunning()
+            | SessionStatusTerminated()
+            | SpanModelRequestStart()
+        ):
+            return {}
+        case SessionStatusRescheduled():
+            return {"x_delay_seconds": event.delay_seconds}
+        case SessionStatusIdle():
+            return _idle(event)
+        case SessionError():
+            return {"error": _error(event)}
+        case SessionUpdated():
+            if event.title is not None:
+                return {"title": event.title}
+            return {} if event.overrides else None
+        case SessionUsage():
+            return {"usage": _usage(event), "budget": None}
+        case SessionThreadCreated():
+            return {
+                "session_thread_id": thread_id(event.session_thread_id),
+                "agent_name": event.agent_name,
+                "workflow_run_id": None,
+            }
+        case SpanModelRequestEnd():
+            return {
+                "model_request_start_id": event.model_request_start_id,
+                "is_error": event.is_error,
+                "model_usage": event.model_usage.model_dump(),
+            }
+        case _:
+            return _plain(event) if ours else None
+
+
+def _plain(event: EventValue) -> Wire:
+    body: Wire = event.model_dump(mode="json", exclude={"type"})
+    return body
+
+
+def _sent_along(front_end: FrontEnd | None) -> Wire:
+    return {"x_front_end": front_end.model_dump(mode="json")} if front_end is not None else {}
+
+
+def _call(event: AgentToolUse | AgentMcpToolUse) -> Wire:
+    asked = event.evaluated_permission
+    policy = "always_ask" if asked == "ask" else "always_allow"
+    return {
+        "name": event.name,
+        "input": event.input,
+        "evaluated_permission": asked,
+        "evaluation": {"type": policy} if asked != "deny" else None,
+        "x_reason": event.reason,
+    }
+
+
+def _idle(event: SessionStatusIdle) -> Wire:
+    shown: Wire = {"stop_reason": event.stop_reason.model_dump(mode="json"), "stop_details": None}
+    details = event.stop_details
+    if details is not None:
+        shown["x_stop_details"] = details.model_dump(mode="json")
+        if isinstance(event.stop_reason, Refusal):
+            shown["stop_details"] = {
+                "type": "refusal",
+                "category": None,
+                "explanation": details.message,
+            }
+    shown["x_interrupted"] = event.interrupted
+    return shown
+
+
+def _error(event: SessionError) -> Wire:
+    error = event.error
+    return {
+        "type": error.type if error.type in ERROR_TYPES else "unknown_error",
+        "message": f"{error.message} {error.hint}".strip(),
+        "retry_status": {"type": error.retry_status},
+        "x_code": error.code,
+        "x_event_ids": list(error.event_ids),
+    }
+
+
+def _usage(event: SessionUsage) -> Wire:
+    return {
+        "input_tokens": event.input_tokens,
+        "output_tokens": event.output_tokens,
+        "cache_read_input_tokens": event.cache_read_input_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": event.cache_creation_input_tokens,
+            "ephemeral_1h_input_tokens": 0,
+        },
+    }
+
+
+def blocks(content: Iterable[Block]) -> list[Wire]:
+    return [block.model_dump(mode="json") for block in content]

@@ -1,0 +1,371 @@
+"""`/v1/sessions`: conversations as the official SDK knows them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from pydantic import Field
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.authentication import Caller
+from approvals.decisions import asks_less, require_decider
+from conversations.actions.conversations import (
+    archive_conversation,
+    change_tools,
+    delete_conversation,
+    rename_conversation,
+)
+from conversations.actions.lending import MOST_LENT
+from conversations.actions.metadata import note_conversation
+from conversations.actions.setaside import set_aside
+from conversations.models import Conversation
+from harness.agentconfig import ToolRule
+from harness.errors import Conflict, Invalid, NotFound
+from harness.events import WAITS_FOR_WORKER
+from programs.actions.sessions import begin_session, cap_session, require_at_rest, wake_session
+from spending.amounts import units_of
+from wire.fieldnames import written
+from wire.ids import session_uid
+
+from . import fieldnames, toolsets
+from .agents import ModelBody, ModelName, config_from, find_agent, find_version
+from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
+from .environments import find_environment
+from .idempotency import once
+from .incoming import MessageBody, refuse_unsupported, to_input
+from .metadata import Metadata, MetadataPatch, merged
+from .paging import (
+    ASC,
+    DESC,
+    PageBothWays,
+    choice,
+    describe,
+    flag,
+    page_of,
+    paging,
+    parameter,
+    time_window,
+    times,
+    values,
+    whole_number,
+)
+from .resources import FileResourceBody
+from .snapshots import SessionShape, session_shape, session_shapes, with_all
+from .toolsets import Tool
+
+STATUSES = ("rescheduling", "running", "idle", "terminated")
+
+
+class AgentReference(Body):
+    type: Literal["agent"]
+    id: str
+    version: int | None = Field(default=None, ge=1)
+
+
+class AgentWithOverrides(Body):
+    type: Literal["agent_with_overrides"]
+    id: str
+    version: int | None = Field(default=None, ge=1)
+    model: ModelName | ModelBody | None = None
+    system: str | None = None
+    tools: tuple[Tool, ...] | None = None
+    mcp_servers: tuple[Any, ...] | None = Field(default=None, max_length=0)
+    skills: tuple[Any, ...] | None = Field(default=None, max_length=0)
+
+
+AgentChoice = str | Annotated[AgentReference | AgentWithOverrides, Field(discriminator="type")]
+
+
+class MoneyBody(Body):
+    amount: str = Field(pattern=r"^[0-9]{1,11}$")
+    currency: Literal["USD"]
+
+
+class BudgetBody(Body):
+    type: Literal["limit"]
+    max_list_cost: MoneyBody
+
+    @property
+    def units(self) -> int:
+        return units_of(Decimal(self.max_list_cost.amount) / 100)
+
+
+class SessionCreate(Body):
+    agent: AgentChoice
+    environment_id: str
+    title: str | None = None
+    metadata: Metadata = {}
+    budget: BudgetBody | None = None
+    initial_events: tuple[MessageBody, ...] = Field(default=(), max_length=50)
+    resources: tuple[FileResourceBody, ...] = Field(default=(), max_length=500)
+    vault_ids: tuple[str, ...] = Field(default=(), max_length=MOST_LENT)
+    x_features: dict[str, bool] = {}
+
+
+class SessionAgentUpdate(Body):
+    tools: tuple[Tool, ...] | None = Field(default=None, max_length=256)
+    mcp_servers: tuple[Any, ...] | None = Field(default=None, max_length=0)
+
+
+class SessionUpdate(Body):
+    title: str | None = None
+    metadata: MetadataPatch | None = None
+    budget: BudgetBody | None = None
+    agent: SessionAgentUpdate | None = None
+
+
+class SessionDeleted(Shape):
+    type: Literal["session_deleted"] = "session_deleted"
+    id: str
+
+
+class SessionPage(PageBothWays[SessionShape]):
+    pass
+
+
+def visible_sessions(caller: Caller) -> Any:
+    rows = Conversation.objects.visible_to(caller.user).filter(organisation=caller.organisation)
+    return with_all(rows)
+
+
+def find_session(caller: Caller, uid: str) -> Conversation:
+    """A conversation of the caller's that no other one started."""
+    rows = visible_sessions(caller).filter(parent=None)
+    found: Conversation | None = rows.filter(uid=session_uid(uid)).first()
+    if found is None:
+        raise NotFound(_("There is no such session."))
+    return found
+
+
+class Sessions(Door):
+    scopes = {"GET": READ, "POST": WRITE}
+
+    @operation(
+        "sessions_list",
+        tag="sessions",
+        response=SessionPage,
+        query=(
+            *paging(),
+            parameter("order", enum=[ASC, DESC]),
+            parameter("agent_id"),
+            parameter("agent_version", OpenApiTypes.INT, "Only with agent_id."),
+            parameter("statuses[]", many=True, enum=list(STATUSES)),
+            parameter("include_archived", OpenApiTypes.BOOL),
+            *times("created_at"),
+        ),
+        summary="List sessions, newest first",
+    )
+    def get(self, request: Request) -> Response:
+        query = request.query_params
+        rows = visible_sessions(self.caller).filter(
+            parent=None, **time_window(query, "created_at", "created_at")
+        )
+        if not flag(query, "include_archived"):
+            rows = rows.filter(archived_at=None)
+        if agent := query.get("agent_id"):
+            rows = rows.filter(agent_version__agent__uid=agent)
+        if version := whole_number(query, "agent_version", 0, least=1, most=2**31 - 1):
+            if not agent:
+                raise Invalid(
+                    _("A version needs its agent."), field="agent_version", hint=_("Give agent_id.")
+                )
+            rows = rows.filter(agent_version__number=version)
+        if statuses := values(query, "statuses", STATUSES):
+            rows = rows.filter(having(statuses))
+        order = choice(query, "order", (ASC, DESC), DESC)
+        about = describe("sessions", query)
+        return Response(
+            page_of(rows, query, about=about, show=session_shapes, order=order, both_ways=True)
+        )
+
+    @operation(
+        "sessions_create",
+        tag="sessions",
+        request=SessionCreate,
+        response=SessionShape,
+        summary="Create a session",
+    )
+    def post(self, request: Request) -> Response:
+        refuse_unsupported(request)
+        body = body_of(request, SessionCreate)
+        return once(request, self.caller, lambda: self._create(body))
+
+    def _create(self, body: SessionCreate) -> dict[str, Any]:
+        caller = self.caller
+        wanted = body.agent
+        agent = find_agent(self.caller, wanted if isinstance(wanted, str) else wanted.id)
+        version = None if isinstance(wanted, str) else wanted.version
+        overrides: dict[str, Any] = {}
+        if isinstance(wanted, AgentWithOverrides):
+            base = find_version(agent, version) if version else agent.current
+            assert base is not None  # noqa: S101 - selected so
+            overrides = overrides_from(wanted, base.config)
+        with written(fieldnames.SESSION):
+            conversation = begin_session(
+                caller=caller,
+                actor=caller.user,
+                organisation=caller.organisation,
+                agent=agent,
+                environment=find_environment(self.caller, body.environment_id),
+                version=version,
+                title=body.title or "",
+                metadata=body.metadata,
+                overrides=overrides,
+                features=body.x_features,
+                cap=body.budget.units if body.budget else None,
+                files=[(one.file_id, one.path) for one in body.resources],
+                vaults=body.vault_ids,
+                messages=[to_input(event) for event in body.initial_events],  # type: ignore[misc]
+            )
+        return session_shape(find_session(self.caller, conversation.uid))
+
+
+def overrides_from(wanted: AgentWithOverrides, config: Any) -> dict[str, Any]:
+    """Of an agent's configuration what differs in one session; null clears, what is left out stays."""
+    given = wanted.given("model", "system", "tools")
+    changed = config_from({k: v for k, v in given.items() if k != "tools"}, before=config)
+    overrides: dict[str, Any] = {}
+    if "model" in given:
+        overrides |= {"provider": changed.provider, "model": changed.model}
+        overrides["effort"] = changed.effort
+    if "system" in given:
+        overrides["instructions"] = changed.instructions
+    if "tools" in given:
+        overrides |= toolsets.narrowed(given["tools"] or (), config)
+    return overrides
+
+
+def having(statuses: list[str]) -> Q:
+    """Rows whose status on this wire is among `statuses` (`snapshots.status_of`)."""
+    about_to_start = Q(status="idle", owes_run=True, queued_count__gt=0) & ~Q(
+        stop_reason__in=["requires_action", WAITS_FOR_WORKER]
+    )
+    each = {
+        "terminated": Q(archived_at__isnull=False) | Q(status="terminated"),
+        "running": Q(archived_at=None) & (Q(status="running") | about_to_start),
+        "idle": Q(archived_at=None, status="idle") & ~about_to_start,
+        "rescheduling": Q(archived_at=None, status="rescheduling"),
+    }
+    wanted = Q(pk__in=[])
+    for status in statuses:
+        wanted |= each[status]
+    return wanted
+
+
+class OneSession(Door):
+    scopes = {"GET": READ, "POST": WRITE, "DELETE": WRITE}
+
+    @operation("sessions_retrieve", tag="sessions", response=SessionShape, summary="Read a session")
+    def get(self, request: Request, uid: str) -> Response:
+        return Response(session_shape(find_session(self.caller, uid)))
+
+    @operation(
+        "sessions_update",
+        tag="sessions",
+        request=SessionUpdate,
+        response=SessionShape,
+        summary="Change a session",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        body = body_of(request, SessionUpdate)
+        row = find_session(self.caller, uid)
+        if row.archived_at is not None:
+            raise Conflict(_("This session is archived and changes no more."))
+        actor = self.caller.user
+        with transaction.atomic():
+            hold(Conversation.objects.filter(pk=row.pk))
+            row = find_session(self.caller, uid)
+            if body.title is not None:
+                rename_conversation(actor=actor, conversation=row, title=body.title)
+            if body.metadata is not None:
+                note_conversation(
+                    actor=actor, conversation=row, metadata=merged(row.metadata, body.metadata)
+                )
+            if body.agent is not None and "tools" in body.agent.model_fields_set:
+                base = row.agent_version.config
+                overrides = toolsets.narrowed(body.agent.tools or (), base)
+                later = map(ToolRule.model_validate, overrides["tools"])
+                if asks_less(row.config.tools, later):
+                    require_decider(self.caller)
+                change_tools(actor=actor, conversation=row, overrides=overrides)
+            if "budget" in body.model_fields_set:
+                cap_session(
+                    actor=actor,
+                    conversation=row,
+                    limit=body.budget.units if body.budget else None,
+                )
+        return Response(session_shape(find_session(self.caller, uid)))
+
+    @operation(
+        "sessions_delete",
+        tag="sessions",
+        response=SessionDeleted,
+        summary="Delete a session that is at rest, with its log and files",
+    )
+    def delete(self, request: Request, uid: str) -> Response:
+        row = find_session(self.caller, uid)
+        require_at_rest(row)
+        delete_conversation(actor=self.caller.user, conversation=row)
+        return Response(SessionDeleted(id=row.uid).wire())
+
+
+class WakeSession(Door):
+    """Ours, not the public API's."""
+
+    scopes = {"POST": WRITE}
+
+    @operation(
+        "sessions_wake",
+        tag="sessions",
+        response=SessionShape,
+        summary="Have somebody look whether a session owes anything",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        row = find_session(self.caller, uid)
+        wake_session(actor=self.caller.user, conversation=row)
+        return Response(session_shape(row))
+
+
+class SetAsideBody(Body):
+    event_id: str = Field(min_length=1, max_length=60)
+
+
+class SetAside(Door):
+    """Ours, not the public API's."""
+
+    scopes = {"POST": WRITE}
+
+    @operation(
+        "sessions_set_aside",
+        tag="sessions",
+        request=SetAsideBody,
+        response=SessionShape,
+        summary="Go on without a message or a result that a model service refuses",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        row = find_session(self.caller, uid)
+        body = body_of(request, SetAsideBody)
+        set_aside(actor=self.caller.user, conversation=row, event_uid=body.event_id)
+        return Response(session_shape(find_session(self.caller, uid)))
+
+
+class ArchiveSession(Door):
+    scopes = {"POST": WRITE}
+
+    @operation(
+        "sessions_archive",
+        tag="sessions",
+        response=SessionShape,
+        summary="Archive a session that is at rest",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        row = find_session(self.caller, uid)
+        require_at_rest(row)
+        archive_conversation(actor=self.caller.user, conversation=row, archived=True)
+        return Response(session_shape(find_session(self.caller, uid)))
