@@ -7,12 +7,12 @@ import os
 from typing import Any
 
 from bench.commands import answer_tasks
-from tools_app.sandbox import overhead
-from tools_app.sandbox.bubblewrap import BubblewrapBackend
-from tools_app.sandbox.contract import SandboxBackend
-from tools_app.sandbox.docker import DockerBackend
-from tools_app.sandbox.openshell import OpenShellBackend
-from tools_app.sandbox.process import ProcessBackend
+from sandbox import overhead
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.contract import SandboxBackend
+from sandbox.docker import DockerBackend
+from sandbox.openshell import OpenShellBackend
+from sandbox.process import ProcessBackend
 
 
 def _backend(name: str) -> SandboxBackend:

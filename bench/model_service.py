@@ -2,7 +2,7 @@
 
 It takes its orders from the prompt (the last `bench …` in it), checks nothing and parses next to
 nothing, so that thousands of deltas a second leave on time. For correctness there is
-`harness.testing.messages_api`; this one is for load.
+`tests.standins.messages_api`; this one is for load.
 
     bench stream COUNT PER_SECOND   COUNT deltas of 16 characters, each the time it was due; 0: at once
     bench loop STEPS                a call of `think` for each of STEPS replies, then a text

@@ -30,16 +30,10 @@ from rest_framework.serializers import ModelSerializer  # noqa: E402
 from accounts.actions.organisations import create_organisation  # noqa: E402
 from accounts.actions.tokens import create_token  # noqa: E402
 from accounts.models import Organisation, TokenScope, User  # noqa: E402
+from agents.models import Agent, AgentVersion, Environment  # noqa: E402
+from agentsite.seeding import seed  # noqa: E402
 from bench.commands import answer_tasks  # noqa: E402
-from conversations.models import (  # noqa: E402
-    Agent,
-    AgentVersion,
-    Conversation,
-    Environment,
-    Event,
-    SearchEntry,
-)
-from conversations.seeding import seed  # noqa: E402
+from conversations.models import Conversation, Event, SearchEntry  # noqa: E402
 from harness.agentconfig import AgentConfig, Limits  # noqa: E402
 from harness.content import Text, as_blocks  # noqa: E402
 from harness.events import (  # noqa: E402

@@ -18,6 +18,12 @@ def _nested(levels: int, step: str) -> dict[str, Any]:
     return value
 
 
+def marks(length: int) -> str:
+    """Text of so many characters that takes the square of its length to normalize: combining marks
+    which have to be put in order."""
+    return "a" + "\u0315" * ((length - 1) // 2) + "\u0327" * (length // 2)
+
+
 UNSOUND_SCHEMAS: dict[str, dict[str, Any]] = {
     "a look-ahead": {**OBJECT, "properties": {"a": {"pattern": "(?=(a+)+$)b"}}},
     "a back-reference": {**OBJECT, "properties": {"a": {"pattern": r"(a+)+\1$"}}},

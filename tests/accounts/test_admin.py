@@ -6,7 +6,11 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
-from accounts.models import User
+from accounts.actions.people import end_after_reset
+from accounts.actions.tokens import create_token
+from accounts.models import ApiToken, User
+from audit.models import AuditEntry
+from harness.errors import Forbidden
 from tests.cast import PASSWORD, make_user
 
 NEW_PASSWORD = "an entirely new phrase"
@@ -78,6 +82,55 @@ def test_staff_who_are_no_superusers_set_nobodys_password(helper, staff, alice, 
     assert client_of(staff).post(password_page(alice), values).status_code == 302
     alice.refresh_from_db()
     assert alice.check_password(NEW_PASSWORD)
+
+
+def test_a_password_that_a_superuser_sets_ends_what_one_reset_by_mail_ends(
+    staff, alice, bob, acme, client_of
+):
+    for person in (alice, bob):
+        create_token(actor=person, organisation=acme, name="ci", scopes=["conversations:read"])
+    hers, his = client_of(alice), client_of(bob)
+    values = {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD, "usable_password": "true"}
+    page = client_of(staff).post(password_page(alice), values, follow=True)
+
+    assert hers.get("/").status_code == 302
+    assert his.get("/").status_code == 200
+    assert {token.user for token in ApiToken.objects.filter(revoked_at=None)} == {bob}
+    assert "1 token was revoked" in page.content.decode()
+    told = AuditEntry.objects.order_by("-pk")
+    assert [(entry.action, entry.actor) for entry in told[:2]] == [
+        ("password_reset", staff),
+        ("token_revoked", staff),
+    ]
+    assert told[0].details == {
+        "member": {"id": alice.uid, "name": "alice"},
+        "tokens_revoked": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"password1": NEW_PASSWORD, "password2": "another", "usable_password": "true"},
+        {"password1": "", "password2": "", "usable_password": "false"},
+    ],
+    ids=["two different ones", "neither set nor taken away"],
+)
+def test_a_password_that_was_not_set_ends_nothing(staff, alice, acme, client_of, values):
+    create_token(actor=alice, organisation=acme, name="ci", scopes=["conversations:read"])
+    before = AuditEntry.objects.count()
+    client_of(staff).post(password_page(alice), values)
+
+    assert ApiToken.objects.get().is_valid
+    assert AuditEntry.objects.count() == before
+
+
+def test_nobody_but_a_superuser_ends_what_anothers_password_opened(helper, alice, bob, acme):
+    create_token(actor=bob, organisation=acme, name="ci", scopes=["conversations:read"])
+    for actor in (helper, alice):
+        with pytest.raises(Forbidden):
+            end_after_reset(actor=actor, user=bob)
+    assert ApiToken.objects.get().is_valid
 
 
 def test_a_superuser_hands_out_powers(staff, alice, client_of):

@@ -32,7 +32,7 @@ from accounts.actions import (
 )
 from accounts.happenings import Happening
 from accounts.models import ApiToken, Invitation, Membership, Role, User
-from conversations.models import AuditEntry
+from audit.models import AuditEntry
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.cast import PASSWORD, make_user
 

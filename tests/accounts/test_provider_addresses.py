@@ -109,6 +109,16 @@ def test_a_host_inside_the_network_is_named_only_if_the_operator_lists_it(
     assert store(staff, host, "deployment").scope is Scope.DEPLOYMENT
 
 
+@pytest.mark.parametrize(
+    ("listed", "host"),
+    [("10.0.0.0/24", "10.0.0.8"), ("10.0.0.8/31", "10.0.0.8"), ("[fd12::/64]", "[fd12::1]")],
+)
+def test_a_network_in_the_list_opens_no_host_to_people(alice, acme, settings, listed, host):
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [f"{listed}:8000"]
+    assert "own network" in refusal_of(alice, host)
+    assert "own network" in refusal_of(alice, host, "organisation", acme)
+
+
 @pytest.mark.parametrize("host", NOBODYS)
 def test_an_address_of_no_single_server_is_refused(alice, settings, host):
     settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [f"{host}:8000"]
@@ -162,6 +172,17 @@ def test_an_entry_without_a_port_or_that_is_none_refuses_the_start(
     assert entry in problems[0].msg
 
 
+def test_a_network_refuses_the_start_where_each_host_is_to_be_spelt(settings):
+    networks = ["10.1.0.0/16:443", "[fd12::]:443", "10.0.0.9/32:443"]
+    settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = networks
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = networks
+    (problem,) = (
+        one for one in check_installation() if one.id in ("agentsite.E020", "agentsite.E026")
+    )
+    assert problem.id == "agentsite.E020"
+    assert "10.1.0.0/16:443" in problem.msg
+
+
 @pytest.mark.parametrize(
     "host", ["１６９.254.169.254", "169%2e254.169.254", "example.org\\@x", "a..b"]
 )
@@ -169,7 +190,7 @@ def test_a_host_that_clients_may_read_differently_is_refused(staff, host):
     refusal_of(staff, host, "deployment")
 
 
-LISTED = ["ollama.internal:11434", "10.0.0.9:11434", "localhost:11434"]
+LISTED = ["ollama.internal:11434", "10.0.0.9:11434", "10.1.0.0/16:11434", "localhost:11434"]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +207,10 @@ LISTED = ["ollama.internal:11434", "10.0.0.9:11434", "localhost:11434"]
         ("ollama.internal", "10.0.0.8", 6379),
         ("localhost", "127.0.0.1", 5432),
         ("models.example.com", "10.0.0.9", 443),
+        ("models.example.com", "10.0.0.9", 11434),
+        ("models.example.com", "10.1.0.9", 11434),
+        ("10.1.0.9", "10.1.0.9", 11434),
+        ("127.0.0.1", "127.0.0.1", 11434),
     ],
 )
 def test_a_name_that_leads_inside_is_refused_when_it_does(settings, host, address, port):
@@ -201,7 +226,8 @@ def test_a_name_that_leads_inside_is_refused_when_it_does(settings, host, addres
         ("api.example.com", "93.184.216.34", 443),
         ("api.example.com", "2606:2800:220:1:248:1893:25c8:1946", 443),
         ("ollama.internal", "10.0.0.8", 11434),
-        ("models.example.com", "10.0.0.9", 11434),
+        ("10.0.0.9", "10.0.0.9", 11434),
+        ("10.9", "10.0.0.9", 11434),
         ("localhost", "127.0.0.1", 11434),
     ],
 )

@@ -88,6 +88,18 @@ def test_a_refusal_keeps_what_was_typed(browser, acme):
     assert not ApiToken.objects.exists()
 
 
+def test_where_there_is_no_room_for_two_secrets_the_page_says_so_and_the_old_one_stays(
+    browser, acme, settings
+):
+    settings.AGENTSITE_TOKENS_PER_PERSON = 1
+    old = secret_in(browser.post(PAGE, asked(acme)))
+    uid = ApiToken.objects.get().uid
+    answer = browser.post(f"{PAGE}{uid}/rotate/", {"hours": "24"}, follow=True)
+    assert "Revoke those that are not needed" in answer.content.decode()
+    assert caller_with(old) is not None
+    assert ApiToken.objects.count() == 1
+
+
 def test_a_token_of_another_organisation_is_not_made_by_a_stale_tab(browser, acme, elsewhere):
     assert browser.post(PAGE, asked(elsewhere)).status_code == 409
     assert not ApiToken.objects.exists()

@@ -12,8 +12,9 @@ from accounts.actions.members import remove_member
 from accounts.actions.service_accounts import create_service_account, remove_service_account
 from accounts.actions.tokens import create_token, revoke_token, rotate_token
 from accounts.api.authentication import caller_with
+from accounts.api.throttling import count_request
 from accounts.models import ApiToken, Membership, Role, TokenScope, User
-from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge, TooMany
 from tests.cast import PASSWORD
 
 READ = TokenScope.CONVERSATIONS_READ
@@ -196,12 +197,88 @@ def test_rotating_with_an_overlap_leaves_the_old_secret_for_so_long(issued, alic
     assert caller_with(issued.secret) is not None
 
 
+def test_a_secret_that_goes_on_working_beside_the_new_one_counts_too(issued, alice, settings):
+    settings.AGENTSITE_TOKENS_PER_PERSON = 2
+    again = rotate_token(actor=alice, token=issued.token, overlap=timedelta(hours=1))
+    for token in (issued.token, again.token):
+        with pytest.raises(LimitReached):
+            rotate_token(actor=alice, token=token, overlap=timedelta(hours=1))
+    rotate_token(actor=alice, token=again.token)
+
+
 def test_a_revoked_token_cannot_be_rotated(issued, alice):
     revoke_token(actor=alice, token=issued.token)
     with pytest.raises(Conflict):
         rotate_token(actor=alice, token=issued.token)
     with pytest.raises(Invalid):
         rotate_token(actor=alice, token=issued.token, overlap=timedelta(days=8))
+
+
+def test_past_a_limit_that_was_lowered_a_secret_can_still_be_replaced(
+    issued, alice, acme, settings
+):
+    create_token(actor=alice, organisation=acme, name="x", scopes=[READ])
+    settings.AGENTSITE_TOKENS_PER_PERSON = 1
+
+    assert caller_with(rotate_token(actor=alice, token=issued.token).secret) is not None
+
+
+TOMORROW = timezone.now().timestamp() + 24 * 3600
+"""When requests are counted here, so that no midnight comes between them."""
+
+
+def used_up(token) -> bool:
+    try:
+        count_request(token, writes=False, now=TOMORROW)
+    except TooMany:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("hours", [0, 1])
+def test_a_new_secret_is_no_new_quota(issued, alice, settings, hours):
+    settings.AGENTSITE_API_REQUESTS_PER_DAY = 2
+    count_request(issued.token, writes=False, now=TOMORROW)
+    again = rotate_token(actor=alice, token=issued.token, overlap=timedelta(hours=hours)).token
+
+    assert not used_up(again)
+    assert used_up(again)
+
+
+def test_a_new_secret_is_no_new_rate(issued, alice, settings):
+    settings.AGENTSITE_API_WRITES_PER_MINUTE = 1
+    count_request(issued.token, writes=True, now=TOMORROW)
+    again = rotate_token(actor=alice, token=issued.token).token
+
+    with pytest.raises(TooMany):
+        count_request(again, writes=True, now=TOMORROW)
+
+
+def test_revoked_and_made_again_tokens_have_no_more_than_the_quotas_of_those_one_may_have(
+    alice, acme, settings
+):
+    settings.AGENTSITE_API_REQUESTS_PER_DAY = 1
+    settings.AGENTSITE_TOKENS_PER_PERSON = 2
+    requests = 0
+    for _ in range(4):
+        one = create_token(actor=alice, organisation=acme, name="x", scopes=[READ]).token
+        other = rotate_token(actor=alice, token=one, overlap=timedelta(hours=1)).token
+        for token in (one, other):
+            requests += not used_up(token)
+            revoke_token(actor=alice, token=token)
+
+    assert requests == 2
+
+
+def test_the_quota_of_one_who_has_room_for_more_tokens_is_not_taken_from_ended_ones(
+    issued, alice, acme, settings
+):
+    settings.AGENTSITE_API_REQUESTS_PER_DAY = 1
+    assert not used_up(issued.token)
+    revoke_token(actor=alice, token=issued.token)
+
+    other = create_token(actor=alice, organisation=acme, name="other", scopes=[READ]).token
+    assert not used_up(other)
 
 
 # --- service accounts -----------------------------------------------------------------------------
@@ -251,6 +328,21 @@ def test_neither_bob_nor_mallory_touches_a_service_account(robot, bob, mallory, 
 def test_a_person_is_not_removed_as_a_service_account(alice, acme, bob):
     with pytest.raises(NotFound):
         remove_service_account(actor=alice, organisation=acme, account=bob)
+
+
+def test_tokens_of_a_persons_service_accounts_count_with_hers(robot, alice, bob, acme, settings):
+    settings.AGENTSITE_TOKENS_PER_PERSON = 2
+    other = create_service_account(actor=alice, organisation=acme, name="Reports")
+    first, _second = (
+        create_token(actor=alice, organisation=acme, name="x", scopes=[READ], user=holder)
+        for holder in (robot, alice)
+    )
+    for holder in (alice, robot, other):
+        with pytest.raises(LimitReached):
+            create_token(actor=alice, organisation=acme, name="x", scopes=[READ], user=holder)
+    create_token(actor=bob, organisation=acme, name="x", scopes=[READ])
+    revoke_token(actor=alice, token=first.token)
+    create_token(actor=alice, organisation=acme, name="x", scopes=[READ], user=other)
 
 
 def test_removing_a_service_account_ends_its_tokens(robot, alice, acme):

@@ -19,6 +19,7 @@ from django.utils import translation
 from django.views.decorators.csrf import csrf_exempt
 
 from agentsite.pages import Pages
+from tests.patience import PATIENCE
 
 left = threading.Event()
 
@@ -95,9 +96,9 @@ def ask(pages: Pages, path: str, body: bytes = b"") -> ApplicationCommunicator:
 async def answer(pages: Pages, path: str, body: bytes = b"") -> tuple[int, bytes]:
     asked = ask(pages, path, body)
     await asked.send_input({"type": "http.request", "body": body})
-    start = await asked.receive_output(10)
-    content = await asked.receive_output(10)
-    await asked.wait(10)
+    start = await asked.receive_output(PATIENCE)
+    content = await asked.receive_output(PATIENCE)
+    await asked.wait(PATIENCE)
     return start["status"], content["body"]
 
 
@@ -172,8 +173,8 @@ async def test_a_stream_ends_when_its_reader_leaves(pages: Pages):
     left.clear()
     asked = ask(pages, "/stream/")
     await asked.send_input({"type": "http.request", "body": b""})
-    assert (await asked.receive_output(10))["status"] == 200
-    assert (await asked.receive_output(10))["body"] == b"one "
+    assert (await asked.receive_output(PATIENCE))["status"] == 200
+    assert (await asked.receive_output(PATIENCE))["body"] == b"one "
     await asked.send_input({"type": "http.disconnect"})
-    await asked.wait(10)
+    await asked.wait(PATIENCE)
     assert left.is_set()

@@ -38,6 +38,7 @@ def test_only_the_routes_that_take_files_take_long_bodies_of_anybody():
 
 def test_a_route_is_found_by_an_address():
     assert limit_of("/v1/files").signed_in > LONG
+    assert limit_of("/attachments/").signed_in > LONG
     assert limit_of("/c/abc/files/upload/").signed_in > LONG or limit_of("/c/abc/").signed_in < LONG
     assert limit_of("/nowhere/").signed_in <= SHORT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from tests.agentsite.processes import run_script
+from tests.patience import PATIENCE
 
 STUCK = """
     import threading, time
@@ -25,8 +26,8 @@ STUCK = """
     async def work():
         await engine.{where}(forever)
 
-    engine.begin("stuck", work).result(10)
-    begun.wait(10)
+    engine.begin("stuck", work).result(60)
+    begun.wait(60)
     stopping.promise_end()
     stopping.stop_working()
     print("stopped", flush=True)
@@ -35,7 +36,7 @@ STUCK = """
 
 def ends(where: str) -> subprocess.CompletedProcess[str]:
     """Raises TimeoutExpired if it does not."""
-    return run_script(STUCK.replace("{where}", where), patience=60)
+    return run_script(STUCK.replace("{where}", where), patience=PATIENCE)
 
 
 def test_a_tool_that_never_returns_does_not_keep_a_process_that_is_told_to_stop():

@@ -18,14 +18,10 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from agentsite import environment, startup
+from agentsite.local_services import free_port
+from tests.patience import PATIENCE
 
 MANAGE = environment.BASE_DIR / "manage.py"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Installation:
@@ -65,12 +61,12 @@ class Installation:
     def stop(self, process: subprocess.Popen[str], by: signal.Signals) -> None:
         """It ends by itself, and in order; where it had to end itself by force, it said why."""
         process.send_signal(by)
-        said, _ = process.communicate(timeout=90)
+        said, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
 
     def status_of(self, address: str) -> int:
         try:
-            with urllib.request.urlopen(address, timeout=20) as answer:
+            with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -106,7 +102,7 @@ def test_an_unsafe_production_start_is_refused_with_its_numbers(tmp_path):
     installation.environment |= {"AGENTSITE_ENV": "production", "AGENTSITE_DEBUG": "true"}
 
     with installation.start() as process:
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=PATIENCE)
 
     assert process.returncode != 0
     for number in ("E002", "E003", "E004", "E005", "E009"):

@@ -10,33 +10,28 @@ import pytest
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, User
-from conversations.actions.agents import create_agent
-from conversations.actions.budgets import set_budget
-from conversations.actions.credentials import create_credential
-from conversations.actions.rules import save_rule
+from agents.actions.agents import create_agent
+from agents.models import Agent, AgentVersion, Environment
+from approvals.actions.rules import save_rule
+from approvals.models import Approval
 from conversations.actions.stored_files import add_resource, store_file
-from conversations.actions.vaults import create_vault
-from conversations.actions.webhooks import create_endpoint
 from conversations.log import append
-from conversations.models import (
-    Agent,
-    AgentVersion,
-    Approval,
-    Budget,
-    Conversation,
-    Environment,
-    EnvironmentKey,
-    VaultCredential,
-    WorkItem,
-)
-from conversations.models.webhook import WebhookDelivery
-from conversations.v1.ids import thread_id
-from conversations.vaults.auth import NewAuth, Secrets
+from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.events import AgentToolUse, UserMessage
 from harness.history import Entry
+from spending.actions.budgets import set_budget
+from spending.models import Budget
 from tools_app.workspace import workspace_for
+from vaults.actions.credentials import create_credential
+from vaults.actions.vaults import create_vault
+from vaults.auth import NewAuth, Secrets
+from vaults.models import VaultCredential
+from webhooks.actions.endpoints import create_endpoint
+from webhooks.models import WebhookDelivery
+from wire.ids import thread_id
+from workers.models import EnvironmentKey, WorkItem
 
 FILE = "secret.txt"
 """In the workspace of alice's conversation."""
@@ -86,6 +81,7 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
     )
     session = {"uid": conversation.uid}
     return {
+        "attachments/": {"file_uid": file.uid},
         "v1/vaults/": {"uid": vault.uid, "credential": credential.uid},
         "settings/vaults/<id:uid>/": {"uid": vault.uid, "credential_uid": credential.uid},
         "v1/agents/": {"uid": agent.uid},

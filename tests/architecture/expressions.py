@@ -26,6 +26,8 @@ CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "fin
 
 SIZES = (8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 50, 64, 90, 128, 250, 500, 900, 1_600, 3_000, 6_000)
 """Repetitions. An exponential expression shows itself below thirty, a quadratic one at the end."""
+TRIES = 5
+"""How often a suspicion must come true: a busy machine makes one slow measurement, not six."""
 QUADRATIC, OF_SIGNS = re.compile("[^x]*y"), 6_000
 """What runs away on any machine: a search may take a third of it for as long a text. A linear one needs
 a hundredth."""
@@ -126,7 +128,9 @@ def fault_of(pattern: str | bytes, flags: int = 0) -> str:
                     given = given.encode("latin-1", "replace")
                 most = _too_long() * max(1, len(given) / OF_SIGNS)
                 seconds = _seconds(compiled, given)
-                if seconds > most and _seconds(compiled, given) > most:
+                if seconds > most and all(
+                    _seconds(compiled, given) > most for _try in range(TRIES)
+                ):
                     return f"{pump!r} × {size} behind {lead!r}, ended by {end!r}"
                 if size >= ENOUGH and seconds < most / 20:
                     break
@@ -148,7 +152,7 @@ def fault_of_linear(pattern: str) -> str:
         for find in ("", *whole)
         for between in ("", "-", " ", "/", "\n", "!")
     ):
-        if one and _looks_far(compiled, one) and _looks_far(compiled, one):
+        if one and all(_looks_far(compiled, one) for _try in range(TRIES)):
             return f"{one!r} again and again"
     return ""
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import anthropic
 
-from conversations.parameters import taken_by
-from conversations.v1 import (
+from v1 import (
     agents,
     environments,
     events,
@@ -25,6 +24,7 @@ from conversations.v1 import (
     vaults,
     work,
 )
+from wire.parameters import taken_by
 
 ROOT = Path(anthropic.__file__).parent
 TOLD = (Path(__file__).parents[2] / "docs" / "api-divergences.md").read_text(encoding="utf-8")

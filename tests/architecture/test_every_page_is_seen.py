@@ -21,13 +21,13 @@ DJANGOS_OWN = "admin/"
 """Django's pages, not ours to mend; a journey opens three of them."""
 
 UNSEEN: Mapping[str, str] = {
-    "conversations:webhook": "a journey of its own makes an endpoint and looks at it",
-    "conversations:vault": "a journey of its own makes a vault and looks at it",
-    "conversations:webhook-delivery": "the same journey looks at a delivery",
+    "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",
+    "vaults:vault": "a journey of its own makes a vault and looks at it",
+    "webhooks:webhook-delivery": "the same journey looks at a delivery",
     "api-docs": "a library's page; a journey looks whether it keeps our policy and shows the schema",
     "accounts:setup": "works once for a whole site; a journey walks through it",
-    "conversations:call-approval": "leads from a card to its approval",
-    "conversations:approval": "exists once a call was asked for; a journey of its own looks at it",
+    "approvals:call-approval": "leads from a card to its approval",
+    "approvals:approval": "exists once a call was asked for; a journey of its own looks at it",
     "accounts:invitation": "a journey of its own looks at it: the link exists only then",
     "account_set_password": "leads to the change of the password, which everybody here has",
     "account_confirm_login_code": "signing in by a mailed code is off; it leads to the sign-in page",

@@ -14,11 +14,12 @@ from django.urls import resolve
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from accounts.tokens import hash_token
-from conversations.actions.environment_keys import SECRET_PREFIX
-from conversations.models import Environment, EnvironmentKey
-from conversations.parameters import plain, taken_by
+from agents.models import Environment
 from tests.architecture.routes import Route, page_routes
 from tests.architecture.test_every_door_is_guarded import values_for
+from wire.parameters import plain, taken_by
+from workers.actions.keys import SECRET_PREFIX
+from workers.models import EnvironmentKey
 
 DOORS = ("v1/", "api/", "health", "agui")
 EXCUSED = {

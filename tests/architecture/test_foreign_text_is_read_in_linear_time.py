@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from tests.architecture.expressions import Use, fault_of, fault_of_linear, uses
 from tests.architecture.sources import MODULES, ROOT, parsed
 from tests.hostile import EXPRESSIONS
 
-IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "tools_app/sandbox/inside/")
+IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "sandbox/inside/")
 """What runs there is ended by a deadline, or is a sandbox's own."""
 
 PUT_TOGETHER = {
@@ -23,38 +24,80 @@ PUT_TOGETHER = {
 """Expressions that are not constants, and why no text makes them run away."""
 
 AT_ONE_PLACE = {
-    "conversations/rendering/math.py:_WORDS_AFTER_AN_AMOUNT": "in a formula of 2,000 characters",
+    "rendering/math.py:_WORDS_AFTER_AN_AMOUNT": "in a formula of 2,000 characters",
     "harness/patterns.py:_SCHEME": "at the beginning of an address",
     "net/hostlists.py:_without_port": "on the whole of one entry of an operator's list",
-    "tools_app/sandbox/egress.py:_HEADER": "on the whole of one header",
+    "sandbox/egress.py:_HEADER": "on the whole of one header",
 }
 """Expressions that would be quadratic if they were searched for, and where alone they are matched."""
 
 DEAR_LIBRARIES = {
     "difflib": {
-        "conversations/parameters.py": "a shortened name among a few",
+        "wire/parameters.py": "a shortened name among a few",
         "harness/faults.py": "a name among a few",
         "tools_app/diffs.py": "past a number of lines one block is shown",
-        "conversations/versiondiff.py": "past the same number all lines are shown",
+        "agents/versiondiff.py": "past the same number all lines are shown",
     },
     "pygments": {"tools_app/textfiles.py": "asks for a lexer by a file's name and runs none"},
     "jsonschema": {"harness/schemas.py": "", "harness/schemachecks.py": "pays for every step"},
     "markdown_it": {
-        "conversations/rendering/markdownpieces.py": "steps are counted; long texts in a process",
-        "conversations/rendering/effort.py": "",
-        "conversations/rendering/links.py": "",
-        "conversations/rendering/math.py": "",
+        "rendering/markdownpieces.py": "steps are counted; long texts in a process",
+        "rendering/effort.py": "",
+        "rendering/links.py": "",
+        "rendering/math.py": "",
     },
-    "latex2mathml": {"conversations/rendering/math.py": "formulas of bounded length and number"},
+    "latex2mathml": {"rendering/math.py": "formulas of bounded length and number"},
     "bs4": {"tools_app/web/pages.py": "its reading of encodings alone"},
     "re2": {"harness/linear.py": ""},
-    "yaml": {"tools_app/sandbox/policy.py": "texts of bounded length, few brackets, no aliases"},
+    "yaml": {"sandbox/policy.py": "texts of bounded length, few brackets, no aliases"},
     "PIL": {},
     "markdownify": {},
     "pypdf": {},
+    "docx": {},
+    "openpyxl": {},
+    "pptx": {},
     "lxml": {},
 }
 """Libraries whose time may grow faster than the text, and the modules that use them within bounds."""
+
+DEAR_CALLS = {
+    "normalize": {
+        "harness/normalizing.py": "past a few marks in a row it is refused",
+        "accounts/lockout.py": "320 characters",
+        "conversations/search.py": "200 characters",
+        "wire/spreadsheets.py": "one character",
+    },
+    "idna": {"harness/hostnames.py": "past 253 characters it is refused"},
+    "urlsplit": {
+        "harness/hostnames.py": "its host is bounded before",
+        "agentsite/settings.py": "the operator's",
+        "agentsite/cors.py": "the operator's",
+        "agentsite/checks.py": "the operator's",
+        "tools_app/mountroots.py": "the operator's",
+    },
+    "urljoin": {"harness/hostnames.py": "its host is bounded before"},
+    "slugify": {
+        "accounts/actions/organisations.py": "120 characters",
+        "conversations/views/exports.py": "200 characters",
+    },
+    "url_has_allowed_host_and_scheme": {
+        "conversations/views/answers.py": "refuses more than 2,048 characters itself"
+    },
+}
+"""What normalizes the text it is given, which takes the square of its length, and where it is bounded.
+Elsewhere `harness.hostnames` and `harness.normalizing` do it."""
+
+_NORMALIZING = {
+    "unicodedata": {"normalize": "normalize"},
+    "urllib.parse": dict.fromkeys(("urlsplit", "urlparse"), "urlsplit")
+    | dict.fromkeys(("urljoin", "urldefrag"), "urljoin"),
+    "django.utils.text": {"slugify": "slugify", "Truncator": "Truncator"},
+    "django.utils.html": dict.fromkeys(("urlize", "Urlizer", "smart_urlquote"), "urlsplit"),
+    "django.utils.http": {"url_has_allowed_host_and_scheme": "url_has_allowed_host_and_scheme"},
+    "django.utils.encoding": {"punycode": "idna"},
+    "idna": dict.fromkeys(("encode", "decode", "alabel", "ulabel", "uts46_remap"), "idna"),
+}
+_CODECS = frozenset({"idna", "punycode"})
 
 
 def ours() -> list[Use]:
@@ -150,3 +193,64 @@ def test_libraries_whose_time_may_run_away_are_used_where_it_is_bounded():
         (library, name) for library, places in DEAR_LIBRARIES.items() for name in places
     }
     assert (ROOT / "tools_app/isolated/webpage.py").exists()
+
+
+def _normalizing_calls(tree: ast.Module) -> Iterator[str]:
+    """By whatever name a module reaches them; codecs wherever their name stands as a text."""
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {one.asname or one.name: one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            known = _NORMALIZING.get(node.module, {})
+            yield from (known[one.name] for one in node.names if one.name in known)
+            modules |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.Constant) and node.value in _CODECS:
+            yield "idna"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            called = _NORMALIZING.get(modules.get(ast.unparse(node.value), ""), {}).get(node.attr)
+            if called:
+                yield called
+
+
+def test_what_normalizes_a_text_is_called_where_the_text_is_bounded():
+    found = {
+        (call, path.as_posix())
+        for path in MODULES
+        if not path.as_posix().startswith(IN_A_PROCESS_OF_ITS_OWN)
+        for call in _normalizing_calls(parsed(path))
+    }
+    assert found == {(call, name) for call, places in DEAR_CALLS.items() for name in places}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import unicodedata\nunicodedata.normalize('NFC', text)",
+        "from unicodedata import normalize as plain",
+        "import urllib.parse\nurllib.parse.urlparse(text)",
+        "from urllib import parse as p\np.urljoin(a, b)",
+        "from urllib.parse import quote, urldefrag",
+        "host.encode('idna')",
+        "host.encode(encoding='idna')",
+        "import idna as names\nnames.encode(host)",
+        "from django.utils.text import Truncator",
+    ],
+)
+def test_the_judge_finds_what_normalizes(source):
+    assert list(_normalizing_calls(ast.parse(source)))
+
+
+def test_templates_cut_a_text_before_it_is_normalized():
+    """Django's filter normalizes the whole of it."""
+    bounded = {"admin/agents/tool_rules.html": "500 characters"}
+    found = {
+        path.relative_to(ROOT / "templates").as_posix()
+        for path in (ROOT / "templates").rglob("*.*")
+        if re.search(
+            r"(?<!\|slice:\":240\")\|\s*(?:truncatechars|truncatechars_html|slugify|urlize)",
+            path.read_text(encoding="utf-8"),
+        )
+    }
+    assert found == set(bounded)

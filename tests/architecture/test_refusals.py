@@ -19,12 +19,12 @@ from drf_spectacular.generators import SchemaGenerator
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
+from api import incoming
 from conversations import protocol
-from conversations.api import incoming
-from conversations.socketframes import Refused
 from tests.architecture.sources import MODULES, ROOT
 from tests.mistakes import SECRET, Description, Mistake
 from tests.phrases import phrase_in
+from wire.socketframes import Refused
 
 PATH_PARAMETER = re.compile(r"{(\w+)}")
 PARTS = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')

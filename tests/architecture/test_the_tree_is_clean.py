@@ -30,6 +30,8 @@ _MACHINE_PATH = re.compile(
     rf"(?<![\w.\-{_SLASH}]){_SLASH}(?:work|home(?!{_SLASH}agent\")|Users|tmp{_SLASH}brief){_SLASH}[\w.\-]"
     rf"|(?<![\w.\-{_SLASH}]){_SLASH}root{_SLASH}\.?\w"
 )
+# A row of a list that readers do not have, in prose or behind a test's name.
+_ROW = re.compile(r"(?<![\w\-])S-\d|\bdef test\w*_s\d+\(")
 
 BINARY = {".png", ".jpg", ".ico", ".woff2", ".gz", ".mo"}
 
@@ -85,6 +87,23 @@ def test_no_file_names_a_package_registry():
 
 def test_no_file_names_a_path_of_somebodys_machine():
     assert not lines_with(_MACHINE_PATH)
+
+
+@pytest.mark.parametrize("row", ["(S-{})", "S-{}, of old", "async def test_it_runs_s{}("])
+def test_a_row_of_a_list_nobody_has_would_be_found(row):
+    assert _ROW.search(row.format(22))
+
+
+@pytest.mark.parametrize(
+    "text", ["AES-256", "claude-opus-S-5", "def test_ends_in_s()", "# noqa: S101"]
+)
+def test_other_numbers_are_let_be(text):
+    assert not _ROW.search(text)
+
+
+def test_no_file_refers_to_a_row_of_a_list_nobody_has():
+    """What matters about it is said in words."""
+    assert not lines_with(_ROW)
 
 
 def test_package_files_are_empty():

@@ -10,13 +10,14 @@ import httpx2
 
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import ProviderKey, Scope
-from conversations.models import VaultCredential, WebhookEndpoint
 from net.addresses import Sort, sort_of
 from net.guarded import guarded_client
 from net.lookups import judged_addresses
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.inside import INNER
 from tests.attack_web.world import World
+from vaults.models import VaultCredential
+from webhooks.models import WebhookEndpoint
 
 SUBJECT = "addresses"
 SPELLINGS = {

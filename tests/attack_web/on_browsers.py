@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 from typing import Any
 
 from accounts.models import Organisation, User
+from agents.models import Agent, Environment
 from conversations.log import append
-from conversations.models import Agent, Conversation, Environment, Vault
+from conversations.models import Conversation
 from harness.content import Text
 from harness.events import AgentMessage, AgentToolResult, AgentToolUse, UserMessage
 from harness.history import Entry
@@ -18,6 +19,7 @@ from tests.architecture.test_every_door_is_guarded import PUBLIC, STRICT, values
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import MARK, World
 from tools_app.workspace import workspace_for
+from vaults.models import Vault
 
 SUBJECT = "browsers"
 

@@ -10,14 +10,15 @@ from functools import partial
 from typing import Any
 
 from accounts.models import Organisation, User
-from conversations.models import AuditEntry, Usage
+from audit.models import AuditEntry
 from harness.content import Text
 from harness.events import AgentMessage
 from harness.providers.scripted import call, reply
+from spending.models import Usage
+from tests.approvals.asking import asks
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import raw
 from tests.attack_web.world import World
-from tests.conversations.asking import asks
 
 SUBJECT = "injection"
 FORMULAS = (

@@ -11,8 +11,10 @@ from typing import Any
 
 from accounts.actions.members import remove_member
 from accounts.models import Membership, Role, User
-from conversations.actions.environments import change_environment
-from conversations.models import Approval, Conversation, Environment
+from agents.actions.environments import change_environment
+from agents.models import Environment
+from approvals.models import Approval
+from conversations.models import Conversation
 from harness.providers.scripted import call, reply
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import World
@@ -56,8 +58,9 @@ class _Scene:
                 round=self.asked.round,
             )
 
-    def over(self) -> str:
-        """What came of it, once nothing more comes: the log as text."""
+    def over(self, seconds: float = 60) -> str:
+        """What came of it, once nothing more comes: the log as text. Where nothing is to come of it,
+        that is looked for no longer than `seconds`."""
         idles = [0]
 
         def rests() -> bool:
@@ -65,7 +68,7 @@ class _Scene:
             idles[0] = types.count("session.status_idle")
             return "agent.tool_result" in types and types[-1] == "session.status_idle"
 
-        end = time.monotonic() + 6
+        end = time.monotonic() + seconds
         while not rests() and time.monotonic() < end:
             time.sleep(0.05)
         return str(self.world.log(self.conversation))
@@ -272,7 +275,7 @@ def _removed(world: World) -> Got:
     remove_member(actor=world.olga, membership=own)
     scene.allow(world.rita)
     scene.allow(person)
-    scene.over()
+    scene.over(5)
     return "it ran" if (scene.folder / "a.txt").exists() else ""
 
 
@@ -285,7 +288,7 @@ def _closed(world: World) -> Got:
     scene.ask()
     User.objects.filter(pk=person.pk).update(is_active=False)
     scene.allow(world.rita)
-    scene.over()
+    scene.over(5)
     return "it ran" if (scene.folder / "a.txt").exists() else ""
 
 

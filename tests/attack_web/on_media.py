@@ -569,7 +569,7 @@ def _yaml(world: World) -> Got:
     ):
         for text in texts:
             answer = visitor.form(
-                "/admin/conversations/environment/add/",
+                "/admin/agents/environment/add/",
                 name=f"Evil {world.number()}",
                 description="",
                 upload_limit=1000,

@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from accounts.models import Role
-from conversations.actions.rules import save_rule
-from conversations.models import Approval, Conversation, Event
+from approvals.actions.rules import save_rule
+from approvals.models import Approval
+from conversations.models import Conversation, Event
 from harness.providers.scripted import call, reply
+from tests.approvals.asking import asks
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import World
-from tests.conversations.asking import asks
 from tools_app.workspace import workspace_for
 
 SUBJECT = "permissions"

@@ -15,7 +15,8 @@ from django.contrib.sessions.models import Session
 from accounts.actions.members import remove_member
 from accounts.actions.tokens import revoke_token
 from accounts.models import ApiToken, Invitation, Membership, User
-from conversations.models import Agent, Conversation
+from agents.models import Agent
+from conversations.models import Conversation
 from harness.content import Text
 from harness.events import AgentMessage
 from tests.architecture.routes import page_routes

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission
 
 from accounts.actions.invitations import invite_member
 from accounts.models import Invitation, Membership, Organisation, Role, User
-from conversations.models import Environment
+from agents.models import Environment
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.visitors import Visitor
 from tests.attack_web.world import MARK, PASSWORD, World
@@ -223,7 +223,7 @@ def _mount(kind: str, world: World) -> Got:
     good, name = f"Good {world.number()}", f"Evil {world.number()}"
     with _admin(world, clerk) as visitor:
         values = {"name": good, "upload_limit": 1000, "backend": "", "policy": ""}
-        answer = visitor.form("/admin/conversations/environment/add/", **values)
+        answer = visitor.form("/admin/agents/environment/add/", **values)
     tried(
         Environment.objects.filter(name=good).exists(),
         f"not even a harmless one: {answer.status_code}",
@@ -232,7 +232,7 @@ def _mount(kind: str, world: World) -> Got:
         policy = f"filesystem_policy: {{{access}: ['{places[kind]}']}}"
         with _admin(world, clerk) as visitor:
             visitor.form(
-                "/admin/conversations/environment/add/",
+                "/admin/agents/environment/add/",
                 name=name,
                 description="",
                 upload_limit=1000,
@@ -265,7 +265,7 @@ def _unconfined(world: World) -> Got:
     name = f"Evil {world.number()}"
     with _admin(world, clerk) as visitor:
         visitor.form(
-            "/admin/conversations/environment/add/",
+            "/admin/agents/environment/add/",
             name=name,
             description="",
             upload_limit=1000,
@@ -441,7 +441,7 @@ def _permitted(world: World) -> Got:
     clerk = _clerk(world, "view_environment", "add_environment", "change_environment")
     with _admin(world, clerk) as visitor:
         values = {"name": name, "upload_limit": 1000, "backend": "", "policy": ""}
-        visitor.form("/admin/conversations/environment/add/", **values)
+        visitor.form("/admin/agents/environment/add/", **values)
     person = world.person()
     token = _open_invitation(world, person.email)
     with world.browser(person) as visitor:

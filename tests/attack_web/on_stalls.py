@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from agents.models import Agent
+from approvals.models import PolicyRule
 from conversations.log import append
-from conversations.models import Agent, Conversation, PolicyRule
+from conversations.models import Conversation
 from harness.commandwords import LONGEST
 from harness.content import Text
 from harness.events import AgentMessage, AgentToolUse

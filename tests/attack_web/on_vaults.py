@@ -16,15 +16,16 @@ from urllib.parse import parse_qs
 from django.test.utils import override_settings
 
 from accounts.models import Organisation, User
-from conversations.actions.vaults import lend_vaults
-from conversations.models import SessionVault, Vault, VaultCredential
-from conversations.vaults.auth import secrets_of
-from conversations.vaults.bearers import find_bearer
-from conversations.webhooks.requests import post
+from conversations.actions.lending import lend_vaults
+from conversations.bearers import find_bearer
+from conversations.models import SessionVault
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.inside import INNER
 from tests.attack_web.waits import Memory, Waits
 from tests.attack_web.world import World
+from vaults.auth import secrets_of
+from vaults.models import Vault, VaultCredential
+from webhooks.requests import post
 
 SUBJECT = "vaults"
 OLD, NEW = "old-access-token-of-hers-1", "new-access-token-of-hers-2"
@@ -326,8 +327,8 @@ def _listed(world: World) -> Got:
             texts.append(visitor.get(path).text)
     with world.browser(world.staff) as visitor:
         for path in (
-            "/admin/conversations/vault/",
-            f"/admin/conversations/vaultcredential/{hers.row.pk}/change/",
+            "/admin/vaults/vault/",
+            f"/admin/vaults/vaultcredential/{hers.row.pk}/change/",
         ):
             texts.append(visitor.get(path).text)
     return next((f"{one} is shown" for one in SECRETS if one in "".join(texts)), "")

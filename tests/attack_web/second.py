@@ -8,8 +8,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+from agentsite.local_services import free_port
 from tests.attack_web.case import NotTried
-from tests.journeys.site import ROOT, Site, free_port
+from tests.journeys.site import ROOT, Site
 
 PATIENCE = 60.0
 

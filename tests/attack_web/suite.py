@@ -49,7 +49,9 @@ SUBJECTS = (
 )
 """Imported, they have registered their attacks."""
 FEWEST = 450
-FEWEST_QUICK = 300
+FEWEST_QUICK = 150
+QUICK_STRIDE = 2
+"""The quick form tries every so many of the cases that belong to it, and all that must work."""
 
 
 def run(world: World, asked: argparse.Namespace) -> int:
@@ -57,8 +59,8 @@ def run(world: World, asked: argparse.Namespace) -> int:
     is a line; the sum is the last."""
     chosen = [
         one
-        for one in CASES
-        if (one.quick or not asked.quick)
+        for place, one in enumerate(CASES)
+        if (not asked.quick or one.permitted or (one.quick and place % QUICK_STRIDE == 0))
         and (not asked.subject or one.subject in asked.subject)
         and (not asked.case or one.name in asked.case)
     ]

@@ -23,9 +23,11 @@ from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.current_organisation import choose_organisation
 from accounts.models import Membership, Organisation, Role, TokenScope, User
-from conversations.actions.agents import create_agent
+from agents.actions.agents import create_agent
+from agents.models import Agent, Environment
+from approvals.models import Approval
 from conversations.actions.conversations import create_conversation
-from conversations.models import Agent, Approval, Conversation, Environment
+from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.events import Event, dump
 from harness.ids import new_event_id
@@ -46,12 +48,12 @@ MODEL = "claude-sonnet-5-5"
 HELD = (
     *("accounts_organisation", "accounts_membership", "accounts_invitation", "accounts_user"),
     *("accounts_providerkey", "accounts_apitoken", "account_emailaddress", "mfa_authenticator"),
-    *("conversations_conversation", "conversations_event", "conversations_agent"),
-    *("conversations_agentversion", "conversations_environment", "conversations_approval"),
-    *("conversations_approvaldecision", "conversations_budget", "conversations_policyrule"),
-    *("conversations_vault", "conversations_vaultcredential", "conversations_webhookendpoint"),
-    *("conversations_storedfile", "conversations_workitem", "conversations_environmentkey"),
-    *("conversations_defaults", "conversations_sandboxrules", "conversations_customtool"),
+    *("conversations_conversation", "conversations_event", "agents_agent"),
+    *("agents_agentversion", "agents_environment", "approvals_approval"),
+    *("approvals_approvaldecision", "spending_budget", "approvals_policyrule"),
+    *("vaults_vault", "vaults_vaultcredential", "webhooks_webhookendpoint"),
+    *("conversations_storedfile", "workers_workitem", "workers_environmentkey"),
+    *("conversations_defaults", "agents_sandboxrules", "conversations_customtool"),
 )
 """Tables in which nothing of alice's may change by a stranger's hand."""
 _PASSING = {
@@ -263,7 +265,7 @@ class World:
         found: Approval = self.until(waiting, "the call never asked")
         return found
 
-    def until(self, holds: Callable[[], Any], otherwise: str, seconds: float = 20.0) -> Any:
+    def until(self, holds: Callable[[], Any], otherwise: str, seconds: float = 60.0) -> Any:
         end = time.monotonic() + seconds
         while not (value := holds()):
             if time.monotonic() > end:

@@ -23,7 +23,7 @@ def test_one_budget_is_measured_and_reported_from_end_to_end(tmp_path: Path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1_800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -22,9 +22,9 @@ from textwrap import shorten
 from tests.clients.installing import NODE_PACKAGES, Missing, node_with, python_with
 from tests.clients.playing import delivery, environment_of, played
 from tests.contract.live import World, live_world
-from tests.conversations.receiver import Received, Receiver
 from tests.examples import fences
 from tests.journeys.site import ROOT
+from tests.webhooks.receiver import Received, Receiver
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PATIENCE = 180.0

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from harness.providers.scripted import Hold, call, reply, say
 from tests.contract.live import World
-from tests.conversations.receiver import Received, Receiver
+from tests.webhooks.receiver import Received, Receiver
 
 
 @contextmanager

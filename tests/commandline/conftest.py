@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PEOPLE = """
 from accounts.actions.organisations import ensure_personal_organisation
 from accounts.models import User
-from conversations.actions.agents import create_agent
-from conversations.models import Agent
+from agents.actions.agents import create_agent
+from agents.models import Agent
 from harness.agentconfig import Features
 
 for name in ("alice", "mallory"):
@@ -60,7 +62,7 @@ class Installation:
             input=given,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -69,8 +71,9 @@ class Installation:
 
 
 @pytest.fixture(scope="session")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def here(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Installation:
     made = Installation(tmp_path_factory.mktemp("installation"))
+    prepared.place(made.directory)
     for ended in (made.manage("prepare"), made.manage("shell", "-c", PEOPLE)):
         assert ended.code == 0, ended.notes
     return made

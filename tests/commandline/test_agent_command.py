@@ -1,4 +1,4 @@
-"""`manage.py agent`: every core action without a page, with clean errors and exit codes (S-127)."""
+"""`manage.py agent`: every core action without a page, with clean errors and exit codes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.commandline.conftest import ROOT, Installation
+from tests.patience import PATIENCE, until
 
 UID = re.compile(r"conversation (sesn_\w+)")
 
@@ -130,7 +132,7 @@ class Terminal:
         os.close(slave)
 
     def until(self, words: str) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while words not in self.text:
             assert time.monotonic() < end, self.text
             if select.select([self._master], [], [], 0.2)[0]:
@@ -138,6 +140,11 @@ class Terminal:
                     self.text += os.read(self._master, 65536).decode(errors="replace")
                 except OSError:
                     assert words in self.text, self.text
+
+    def waits_for_a_key(self) -> bool:
+        """Whether it sleeps, which after its prompt it does for nothing else."""
+        state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "S"
 
     def type(self, words: str) -> None:
         self.text = ""
@@ -191,11 +198,11 @@ def test_a_second_ctrl_c_stops_the_turn(chat: Terminal, here: Installation):
     chat.until("12")
     chat.type("\x03")
     chat.until("feedback> ")
-    time.sleep(1)  # no person presses a key before the line is being read
+    until(chat.waits_for_a_key)  # no person presses one before the line is being read
     chat.type("\x03")
     chat.until("> ")
     chat.type("exit\n")
-    assert chat.process.wait(60) == 0
+    assert chat.process.wait(PATIENCE) == 0
     log = [json.loads(line) for line in here.agent("events", uid).out.splitlines()]
     assert [event for event in log if event["type"] == "user.interrupt"]
 

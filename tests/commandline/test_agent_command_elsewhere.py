@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from agentsite.local_services import free_port
 from tests.commandline.conftest import ROOT, Ended, Installation
+from tests.patience import PATIENCE
 
 TOKENS = """
 import json, pathlib
@@ -57,9 +58,7 @@ def elsewhere(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> I
     made = here.manage("shell", "-c", TOKENS)
     assert made.code == 0, made.notes
     tokens = json.loads((here.directory / "tokens.json").read_text())
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     server = subprocess.Popen(
         [sys.executable, str(ROOT / "manage.py"), "up", "--port", str(port)],
@@ -69,7 +68,7 @@ def elsewhere(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> I
         stderr=subprocess.DEVNULL,
     )
     try:
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 urllib.request.urlopen(f"{address}/healthz", timeout=10).close()
@@ -80,7 +79,7 @@ def elsewhere(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> I
         yield Elsewhere(here, address, tokens, tmp_path_factory.mktemp("elsewhere"))
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(PATIENCE)
 
 
 def test_ask_follow_and_export_need_nothing_but_a_token(elsewhere: Elsewhere):

@@ -9,7 +9,7 @@ NUMBERS = {
     ("agentsite", "up"): "--port",
     ("agentsite", "serve"): "--workers",
     ("agentsite", "up_scaled"): "--web",
-    ("conversations", "make_token"): "--days",
+    ("terminal", "make_token"): "--days",
 }
 
 

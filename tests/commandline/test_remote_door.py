@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from conversations.commandline.door import Stored, Streaming
-from conversations.commandline.remote import RemoteDoor
-from conversations.commandline.screen import Screen
-from conversations.commandline.talk import Ending, Talk
 from harness.errors import Declined
+from terminal.door import Stored, Streaming
+from terminal.remote import RemoteDoor
+from terminal.screen import Screen
+from terminal.talk import Ending, Talk
 
 Wire = dict[str, Any]
 Play = Callable[[list[Wire], list[list[Wire]]], RemoteDoor]
@@ -98,7 +98,7 @@ def play() -> Iterator[Play]:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conversations.commandline.remote.PAUSES", (0.0,) * 3)
+    monkeypatch.setattr("terminal.remote.PAUSES", (0.0,) * 3)
 
 
 def test_a_stream_that_breaks_off_is_taken_up_again_and_each_event_told_once(play: Play):

@@ -23,10 +23,10 @@ def main() -> None:
     from accounts.actions.organisations import create_organisation  # noqa: PLC0415
     from accounts.actions.tokens import create_token  # noqa: PLC0415
     from accounts.models import Membership, TokenScope, User  # noqa: PLC0415
-    from conversations.actions.environment_keys import create_key  # noqa: PLC0415
-    from conversations.actions.environments import create_environment  # noqa: PLC0415
-    from conversations.actions.webhooks import create_endpoint  # noqa: PLC0415
-    from conversations.models import Environment  # noqa: PLC0415
+    from agents.actions.environments import create_environment  # noqa: PLC0415
+    from agents.models import Environment  # noqa: PLC0415
+    from webhooks.actions.endpoints import create_endpoint  # noqa: PLC0415
+    from workers.actions.keys import create_key  # noqa: PLC0415
 
     alice = User.objects.create_user("alice", "alice@example.org", "correct horse")
     staff = User.objects.create_superuser("staff", "staff@example.org", "correct horse")

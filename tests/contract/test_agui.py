@@ -34,7 +34,7 @@ class Program:
         self.client = httpx.Client(
             base_url=world.address,
             headers={"Authorization": f"Bearer {world.tokens[who]}"},
-            timeout=60,
+            timeout=300,
         )
         self.choices = {"agent": agent, "environment": world.environment} if agent else {}
 
@@ -43,7 +43,7 @@ class Program:
             "/agui",
             params=self.choices,
             content=body.model_dump_json(by_alias=True).encode(),
-            timeout=60,
+            timeout=300,
         )
 
     def run(self, body: RunAgentInput) -> list[Any]:
@@ -306,7 +306,7 @@ def test_the_example_of_the_page_runs(world):
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

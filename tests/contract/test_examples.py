@@ -34,7 +34,7 @@ def test_every_example_of_the_page_runs(world: World, tmp_path: Path):
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, f"example {number}\n{code}\n{done.stdout}{done.stderr}"

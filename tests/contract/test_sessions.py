@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ import pytest
 
 from harness.providers.scripted import Hold, call, reply, say, think
 from tests.contract.conftest import error_type
+from tests.patience import PATIENCE, until
 
 
 def text(words: str) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def begin(alice, world, make_agent):
     return start
 
 
-def wait_for(client, session_id, done, seconds=60.0):
+def wait_for(client, session_id, done, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while True:
         session = client.beta.sessions.retrieve(session_id)
@@ -352,7 +354,7 @@ def test_the_stream_is_framed_for_every_client(world, begin, alice):
     idle(alice, session.id)
     headers = {"x-api-key": world.tokens["alice"], "accept": "application/json"}
     address = f"{world.address}/v1/sessions/{session.id}/events/stream?after_seq=0"
-    with httpx.stream("GET", address, headers=headers, timeout=30) as answer:
+    with httpx.stream("GET", address, headers=headers, timeout=PATIENCE) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["request-id"].startswith("req_")
@@ -389,21 +391,27 @@ def test_our_own_events_come_only_to_who_asks(world, begin, alice):
 
 def test_a_stream_of_a_deleted_session_says_so_and_ends(alice, world, make_agent):
     session = alice.beta.sessions.create(agent=make_agent().id, environment_id=world.environment)
-    said: list[str] = []
+    address = f"{world.address}/v1/sessions/{session.id}/events/stream"
+    headers = {"x-api-key": world.tokens["alice"]}
+    heard: list[str] = []
 
     def follow():
-        with alice.beta.sessions.events.stream(session.id) as stream:
-            said.extend(event.type for event in stream)
+        with httpx.stream("GET", address, headers=headers, timeout=PATIENCE) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    heard.append(json.loads(line[6:])["type"])
 
     follower = threading.Thread(target=follow)
-    with alice.beta.sessions.events.stream(session.id):
-        follower.start()
-        time.sleep(1)
-        alice.beta.sessions.delete(session.id)
-    # Told at once, not when the quiet stream looks again by itself.
-    follower.join(10)
+    follower.start()
+    until(lambda: heard)
+    alice.beta.sessions.delete(session.id)
+    follower.join(PATIENCE)
     assert not follower.is_alive()
-    assert said == ["session.deleted"]
+    *pings, last = heard
+    assert last == "session.deleted"
+    assert set(pings) == {"ping"}
+    # Told at once, not when the quiet stream, with a ping each second, looks again by itself.
+    assert len(pings) < 15
 
 
 # --- deciding -------------------------------------------------------------------------------------

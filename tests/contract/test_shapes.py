@@ -19,7 +19,8 @@ from anthropic.types.beta import sessions as wire
 from anthropic.types.beta import vaults as vaulted
 from pydantic import BaseModel, TypeAdapter
 
-from conversations.v1 import (
+from harness.events import Event, dump, load
+from v1 import (
     agents,
     credentialbodies,
     credentials,
@@ -33,8 +34,7 @@ from conversations.v1 import (
     vaults,
     work,
 )
-from conversations.v1.outgoing import OURS, _body, timestamp
-from harness.events import Event, dump, load
+from v1.outgoing import OURS, _body, timestamp
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "events"
 

@@ -20,6 +20,7 @@ from harness.providers.scripted import Hold, call, reply, say
 from tests.contract.conftest import MakeAgent
 from tests.contract.live import World
 from tests.journeys.site import ROOT
+from tests.patience import PATIENCE
 
 ASKS = {
     "type": "agent_toolset_20260401",
@@ -44,7 +45,7 @@ class Story:
 
     def counts(self) -> None:
         """Until the agent is in the middle of its sentence."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while not self.hold.reached.is_set():
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -192,7 +193,7 @@ class Terminal:
 
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
         with self.start(*words) as process:
-            out, notes = process.communicate(timeout=120)
+            out, notes = process.communicate(timeout=300)
         assert process.returncode == code, notes
         return out, notes
 
@@ -209,7 +210,7 @@ def test_by_the_command_line_alone(world: World, story: Story, tmp_path):
     with here.start("ask", story.count, "--conversation", uid) as asking:
         story.counts()
         here.run("stop", uid)
-        out, notes = asking.communicate(timeout=120)
+        out, notes = asking.communicate(timeout=300)
     assert (out, asking.returncode) == ("One, two, \n", 130), notes
     out, _notes = here.run("ask", story.go_on, "--conversation", uid)
     assert out == "Went on.\n"

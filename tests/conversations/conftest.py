@@ -6,21 +6,24 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
 
 from accounts.models import Organisation, User
+from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.conversations import create_conversation
-from conversations.models import Agent, AgentVersion, Conversation, Environment, Event
+from conversations.models import Conversation, Event
 from harness.agentconfig import AgentConfig
 from harness.ids import new_id
 from harness.providers.scripted import Script, Scripted, registered
 from jobs.engine import engine, where
+from tests import patience
+from tests.patience import PATIENCE
 
 MakeAgent = Callable[..., Agent]
 Converse = Callable[..., tuple[Conversation, Scripted]]
@@ -77,13 +80,10 @@ def converse(
         yield begin
 
 
-def until(holds: Callable[[], Any], seconds: float = 40.0) -> Any:
-    """Wait for something that another thread brings about; its value, or an assertion error."""
-    end = time.monotonic() + seconds
-    while not (value := holds()):
-        assert time.monotonic() < end, f"it did not come about in time\n{_stacks()}"
-        time.sleep(0.01)
-    return value
+def until(holds: Callable[[], Any]) -> Any:
+    """Wait for something that another thread brings about; its value, or an assertion error that says
+    where all of them stand."""
+    return patience.until(holds, explain=_stacks)
 
 
 def _stacks() -> str:
@@ -98,7 +98,7 @@ def _stacks() -> str:
     async def look() -> None:
         tasks.append(where(asyncio.all_tasks()))
 
-    engine.submit(look).result(5)
+    engine.submit(look).result(PATIENCE)
     return "\n".join([*threads, *tasks, f"draining: {engine.draining}"])
 
 
@@ -124,4 +124,4 @@ def rested(conversation: Conversation, times: int = 1) -> Conversation:
 
 def still() -> None:
     """Wait until everything that was started in this process has ended."""
-    engine.submit(engine.settle).result(15)
+    engine.submit(partial(engine.settle, PATIENCE)).result()

@@ -12,8 +12,9 @@ import pytest
 from django.db import connection
 
 from accounts.models import Organisation, User
+from agents.models import Agent, AgentVersion, Environment
 from conversations import log
-from conversations.models import Agent, AgentVersion, Conversation, Environment, Event
+from conversations.models import Conversation, Event
 from conversations.presentation.frames import Changes, Page
 from conversations.presentation.panels import Drawn
 from harness.agentconfig import AgentConfig

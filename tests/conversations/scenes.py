@@ -8,9 +8,10 @@ from datetime import timedelta
 from django.utils import timezone
 
 from accounts.models import Organisation, User
+from agents.models import Agent, Environment
 from conversations.actions.conversations import create_conversation
 from conversations.log import append
-from conversations.models import Agent, Conversation, Environment, Event
+from conversations.models import Conversation, Event
 from harness.content import Text
 from harness.events import (
     AgentMessage,

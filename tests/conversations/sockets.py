@@ -15,9 +15,7 @@ from django.test import Client
 
 from accounts.models import User
 from agentsite.asgi import application
-
-PATIENCE = 10.0
-"""Seconds after which a frame that does not come fails the test."""
+from tests.patience import PATIENCE
 
 
 @dataclass

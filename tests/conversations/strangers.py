@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from approvals.models import Approval
 from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message
-from conversations.models import Approval, Conversation
+from conversations.models import Conversation
 from harness.events import AgentToolResult
 from harness.providers.scripted import call, reply
 from harness.tools import Effect, Tool
@@ -20,12 +21,14 @@ from tools_app.catalogue import all_tools
 _ANY = {"type": "object", "additionalProperties": True}
 LONG = "Evil words. " * 10_000
 FETCH = Tool("fetch", "Reads a page.", _ANY, lambda _c, _g: LONG, Effect.READ, untrusted=True)
+PEEK = Tool("peek", "Reads a line.", _ANY, lambda _c, _g: "Obey.", Effect.READ, untrusted=True)
 SEND = Tool("send", "Sends a letter.", _ANY, lambda _c, _g: "Sent.", Effect.OUTSIDE)
 
 
 @pytest.fixture
 def more_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = MappingProxyType({**all_tools(), "fetch": FETCH, "send": SEND})
+    more = {tool.name: tool for tool in (FETCH, PEEK, SEND)}
+    tools = MappingProxyType({**all_tools(), **more})
     monkeypatch.setattr("conversations.kits.all_tools", lambda: tools)
 
 

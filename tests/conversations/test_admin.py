@@ -13,25 +13,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
+from agents.models import Agent, AgentVersion, Environment, Prompt
 from agentsite.sidebar import GROUPS
 from conversations.log import append
-from conversations.models import (
-    Agent,
-    AgentVersion,
-    Conversation,
-    Environment,
-    Event,
-    ModelPrice,
-    ModelTrace,
-    Prompt,
-    Run,
-    Usage,
-)
+from conversations.models import Conversation, Event, ModelTrace, Run
 from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.events import UserMessage
 from harness.history import Entry
+from spending.models import ModelPrice, Usage
 from tests.cast import make_user
+from tests.tables import table
 
 SECRET = "the plan nobody may read"
 READ_ONLY = ("conversation", "event", "run", "usage", "modeltrace")
@@ -40,11 +32,11 @@ ROWS = 200
 
 
 def changelist(name: str) -> str:
-    return reverse(f"admin:conversations_{name}_changelist")
+    return reverse(f"admin:{table(name)}_changelist")
 
 
 def page_of(name: str, pk: int) -> str:
-    return reverse(f"admin:conversations_{name}_change", args=[pk])
+    return reverse(f"admin:{table(name)}_change", args=[pk])
 
 
 def staff_with(*permissions: str) -> User:
@@ -125,7 +117,7 @@ def test_every_list_and_page_opens_for_the_operator(rows, staff, client_of):
         assert client.get(changelist(name)).status_code == 200, name
         assert client.get(page_of(name, row.pk)).status_code == 200, name
     for name in ("agent", "environment", "modelprice"):
-        address = reverse(f"admin:conversations_{name}_add")
+        address = reverse(f"admin:{table(name)}_add")
         assert client.get(address).status_code == 200, name
 
 
@@ -171,10 +163,10 @@ def test_what_happened_is_neither_added_nor_changed_nor_deleted(name, rows, staf
     client, row = client_of(staff), rows[name]
     before = type(row).objects.filter(pk=row.pk).values().get()
 
-    assert client.get(reverse(f"admin:conversations_{name}_add")).status_code == 403
-    assert client.post(reverse(f"admin:conversations_{name}_add"), {}).status_code == 403
+    assert client.get(reverse(f"admin:{table(name)}_add")).status_code == 403
+    assert client.post(reverse(f"admin:{table(name)}_add"), {}).status_code == 403
     assert client.post(page_of(name, row.pk), {"title": "x", "type": "x"}).status_code == 403
-    delete = reverse(f"admin:conversations_{name}_delete", args=[row.pk])
+    delete = reverse(f"admin:{table(name)}_delete", args=[row.pk])
     assert client.post(delete, {"post": "yes"}).status_code == 403
     many = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
     client.post(changelist(name), many)
@@ -318,11 +310,11 @@ def test_no_list_of_a_growing_table_counts_its_rows(name, many, staff, client_of
     with CaptureQueriesContext(connection) as queries:
         first = client.get(changelist(name))
         second = client.get(changelist(name), {"p": 2})
-    table = f'FROM "conversations_{name}"'
+    rows = f'FROM "{table(name)}"'
     counts = [
         query["sql"]
         for query in queries
-        if "COUNT(*)" in query["sql"] and table in query["sql"] and "SUM(" not in query["sql"]
+        if "COUNT(*)" in query["sql"] and rows in query["sql"] and "SUM(" not in query["sql"]
     ]
     assert not counts
     assert len(first.context["cl"].result_list) == 50
@@ -361,6 +353,7 @@ def test_usage_is_summed_and_an_unknown_cost_is_counted_apart(conversation, staf
     assert "unknown" in text
 
 
+@pytest.mark.usefixtures("one_day")
 def test_usage_is_filtered_by_day_person_organisation_provider_and_model(
     conversation, mallory, elsewhere, version, environment, staff, client_of
 ):

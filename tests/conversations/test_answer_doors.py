@@ -135,7 +135,6 @@ def test_mallory_finds_no_form_and_cannot_answer(
 
 
 def test_a_program_s_call_is_answered_or_refused_by_hand(alice: User, client_of: ClientOf, calling):
-    """S-84."""
     uid = call_of(calling)
     html = drawn(calling)
     assert "waiting for the program it belongs to" in html

@@ -14,7 +14,8 @@ from conversations.actions.answers import (
     refuse_custom_tool,
     skip_questions,
 )
-from conversations.actions.messages import decide_call, post_message, stop
+from conversations.actions.deciding import decide_call
+from conversations.actions.messages import post_message, stop
 from conversations.models import Conversation, Event
 from harness.agentconfig import CustomTool
 from harness.content import text_of
@@ -247,7 +248,6 @@ def test_an_answer_may_come_while_other_calls_of_the_step_still_run(
 def test_questions_that_break_the_schema_are_told_to_the_model_and_to_nobody_else(
     alice: User, converse: Converse, questions: list[Any]
 ):
-    """S-33."""
     conversation, _ = converse([reply(call("ask_user", questions=questions)), reply("Sorry.")])
     post_message(actor=alice, conversation=conversation, text="Go.")
     rested(conversation)
@@ -271,7 +271,6 @@ def calling(alice: User, converse: Converse):
 
 
 def test_the_result_of_a_custom_tool_resumes_the_run_once(alice: User, calling):
-    """S-84."""
     conversation, scripted = calling
     assert conversation.stop_reason == "requires_action"
     uid = asked(conversation).uid

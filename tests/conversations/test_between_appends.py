@@ -14,20 +14,22 @@ from functools import partial
 import pytest
 
 from accounts.models import Organisation, User
-from conversations.actions.budgets import set_budget
+from agents.models import Environment
 from conversations.actions.conversations import create_conversation
-from conversations.actions.environment_keys import create_key
-from conversations.models import Budget, Environment, Event
+from conversations.models import Event
 from harness.events import SpanModelRequestStart
 from harness.ids import new_id
 from harness.providers.scripted import registered
+from spending.actions.budgets import set_budget
+from spending.models import Budget
+from tests.approvals.asking import a_reviewer
+from tests.conversations.conftest import MakeAgent, types
+from workers.actions.keys import create_key
 
-from .asking import a_reviewer
 from .between.moments import WHEN, Moments
 from .between.people import World, acts_in, process_dies
 from .between.scenarios import SCENARIOS, Scenario, ran, requests, tools
 from .between.trial import Point, play
-from .conftest import MakeAgent, types
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import User
+from agents.models import Environment
+from approvals.models import Approval
 from conversations.actions.children import answer_of, begin_child, tell_agent
-from conversations.actions.messages import decide_call, post_message
-from conversations.models import Approval, Conversation, Environment
+from conversations.actions.deciding import decide_call
+from conversations.actions.messages import post_message
+from conversations.models import Conversation
 from conversations.presentation import frames
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound

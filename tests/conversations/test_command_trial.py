@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from django.core.cache import cache
 
+from agents.models import Agent, Environment
+from agentsite.seeding import seed
 from conversations import commandtrial
 from conversations.actions.conversations import create_conversation
 from conversations.commandtrial import Trial, known_trials, try_a_command
 from conversations.hostreports import keep
-from conversations.models import Agent, Environment
-from conversations.seeding import seed
 from tools_app import sandboxes
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Membership, Organisation, User
+from agents.models import Agent, Environment
 from conversations.actions.conversations import (
     TITLE_LIMIT,
     archive_conversation,
@@ -19,12 +20,12 @@ from conversations.actions.conversations import (
     rename_conversation,
 )
 from conversations.actions.messages import post_message
-from conversations.models import Agent, Conversation, Environment, Event, Run, Usage
+from conversations.models import Conversation, Event, Run
 from harness.errors import Conflict, Invalid, NotFound
+from spending.models import Usage
+from tests.conversations.conftest import MakeAgent
+from tests.conversations.scenes import begin, talk
 from tools_app.workspace import Workspace, workspace_for
-
-from .conftest import MakeAgent
-from .scenes import begin, talk
 
 
 @pytest.fixture
@@ -42,7 +43,6 @@ def conversation(
 def test_a_new_conversation_has_the_agents_current_version_and_every_switch_as_given(
     alice: User, acme: Organisation, environment: Environment, make_agent: MakeAgent
 ):
-    """S-1."""
     agent = make_agent("Careful", features={"approval": True, "tracing": True})
     made = create_conversation(
         actor=alice,
@@ -168,7 +168,6 @@ def test_who_left_the_organisation_changes_her_former_conversations_no_more(
 def test_a_new_title_is_an_event_that_no_first_message_overwrites(
     alice: User, conversation: Conversation
 ):
-    """S-5."""
     rename_conversation(actor=alice, conversation=conversation, title="  Quarterly \n numbers ")
     post_message(actor=alice, conversation=conversation, text="Something else entirely")
     conversation.refresh_from_db()
@@ -215,7 +214,6 @@ def test_archiving_keeps_everything_and_can_be_undone(alice: User, conversation:
 def test_deleting_removes_the_log_and_keeps_what_was_spent(
     alice: User, acme: Organisation, conversation: Conversation
 ):
-    """S-2."""
     talk(conversation, "hello", "good morning")
     Usage.objects.create(
         organisation=acme,
@@ -263,7 +261,6 @@ def test_nor_is_one_whose_child_is_at_work(
 def test_deleting_one_conversation_removes_its_files_and_its_childrens_and_nobody_elses(
     alice: User, acme: Organisation, agent: Agent, environment: Environment
 ):
-    """S-56."""
     own = begin(alice, acme, agent, environment)
     child = create_conversation(
         actor=alice, organisation=acme, agent=agent, environment=environment, parent=own

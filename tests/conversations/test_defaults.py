@@ -11,14 +11,15 @@ from django.utils import timezone
 
 from accounts.actions.organisations import ensure_personal_organisation
 from accounts.actions.tokens import create_token
+from agents.models import Agent, Environment
+from agentsite.seeding import seed
 from conversations.actions.preferences import (
     clear_shared_defaults,
     set_defaults,
     set_shared_defaults,
 )
 from conversations.defaults import default_agent, default_environment
-from conversations.models import Agent, Defaults, Environment
-from conversations.seeding import seed
+from conversations.models import Defaults
 from harness.errors import Forbidden, Invalid, NotFound
 from tests.architecture.sources import MODULES, ROOT
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.actions.members import remove_member
 from accounts.models import Membership, Organisation, Role, User
+from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
-from harness.providers.scripted import Hold, reply, say
+from conversations.background import ConversationsBackground
+from conversations.departures import stop_of_member
+from conversations.models import BackgroundCommand
+from conversations.sandboxing import close_ended_shells, plan_sandbox, shell_access
+from harness.errors import Forbidden
+from harness.providers.scripted import Hold, call, reply, say
+from jobs.engine import engine
 from tests.cast import ClientOf, join, make_user
-
-from .conftest import Converse, rested, types, until
+from tests.conversations.conftest import Converse, rested, still, types, until
+from tests.conversations.test_commands import processes_with
+from tests.patience import PATIENCE
+from tools_app import sandboxes
+from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -67,3 +79,124 @@ def test_the_agents_of_those_who_stay_go_on(alice: User, acme: Organisation, con
     hold.release.set()
     rested(conversation)
     assert "user.interrupt" not in types(conversation)
+
+
+def running_of(conversation) -> BackgroundCommand:
+    now = timezone.now()
+    return BackgroundCommand.objects.create(
+        conversation=conversation,
+        call_uid=f"sevt_{conversation.pk}",
+        command="while :; do act; done",
+        timeout_seconds=3600,
+        host="h",
+        boot="b",
+        pid=1,
+        process_started="1",
+        seen_at=now,
+        started_at=now,
+        output_path="background/x.log",
+    )
+
+
+def test_background_commands_of_a_removed_member_are_ended_and_no_others(
+    alice, bob, acme, make_agent, environment
+):
+    rows = {
+        person: running_of(
+            create_conversation(
+                actor=person, organisation=acme, agent=make_agent(), environment=environment
+            )
+        )
+        for person in (alice, bob)
+    }
+    remove_member(actor=alice, membership=Membership.objects.get(user=bob, organisation=acme))
+    stop_of_member(bob.pk, acme.pk)
+    for row in rows.values():
+        row.refresh_from_db()
+    assert rows[bob].cancel_asked_at is not None
+    assert rows[alice].cancel_asked_at is None
+
+
+# --- what nobody was told to end ------------------------------------------------------------------
+
+
+def is_gone(user: User, organisation: Organisation) -> None:
+    Membership.objects.filter(user=user, organisation=organisation).delete()
+
+
+def is_shut_out(user: User, organisation: Organisation) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+# The job that would tell was lost with its process.
+unheard = pytest.mark.parametrize("vanish", [is_gone, is_shut_out])
+Vanish = Callable[[User, Organisation], None]
+
+
+def test_programs_that_a_removed_member_left_in_a_shell_end(
+    alice: User, acme: Organisation, converse: Converse
+):
+    carol = make_user("carol")
+    join(carol, acme, Role.OWNER)
+    program = f"sleep 600.{os.getpid()}4"
+    conversation, _ = converse([reply(call("bash", command=f"{program} &")), reply("Left.")])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    until(lambda: processes_with(program))
+
+    remove_member(actor=carol, membership=Membership.objects.get(user=alice, organisation=acme))
+
+    until(lambda: not processes_with(program))
+
+
+@unheard
+def test_the_next_look_closes_the_shells_of_who_left(
+    alice: User, acme: Organisation, converse: Converse, vanish: Vanish
+):
+    conversation, _ = converse([reply(call("bash", command="true")), reply("Done.")])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    still()
+    held = sandboxes.opened()
+    assert held is not None
+    engine.submit(close_ended_shells).result(PATIENCE)
+    assert held.shells.open_keys() == (conversation.uid,)
+
+    vanish(alice, acme)
+
+    engine.submit(close_ended_shells).result(PATIENCE)
+    assert held.shells.open_keys() == ()
+
+
+@unheard
+def test_a_background_command_of_who_left_ends_with_its_next_sign_of_life(
+    alice: User, acme: Organisation, converse: Converse, vanish: Vanish
+):
+    program = f"sleep 600.{os.getpid()}5"
+    conversation, _ = converse([reply(call("background_run", command=program)), reply("Started.")])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    until(lambda: processes_with(program))
+
+    vanish(alice, acme)
+
+    until(lambda: not processes_with(program))
+    until(lambda: BackgroundCommand.objects.get().state == "cancelled")
+
+
+@unheard
+def test_no_background_command_begins_for_who_left(
+    alice: User, acme: Organisation, converse: Converse, vanish: Vanish
+):
+    """Its call was under way when she was removed, and all that ran then has been ended."""
+    conversation, _ = converse([])
+    plan = plan_sandbox(conversation, conversation.config, workspace_for(conversation.uid))
+    vanish(alice, acme)
+
+    async def begin() -> None:
+        access = ConversationsBackground(conversation.pk, shell_access(plan))
+        await access.start("sevt_x", "touch ran", 60, "")
+
+    with pytest.raises(Forbidden):
+        engine.submit(begin).result(PATIENCE)
+    assert not BackgroundCommand.objects.exists()

@@ -1,4 +1,4 @@
-"""Tools that answer without a model and without a key (S-124), for those they are meant for."""
+"""Tools that answer without a model and without a key, for those they are meant for."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_wrong_input_is_refused_by_its_field(alice: User):
 
 
 def test_a_rule_of_the_conversations_agent_holds_for_people_too(alice: User, converse: Converse):
-    """S-81: judged where it is executed, for every caller."""
+    """Judged where it is executed, for every caller."""
     rules = (ToolRule(tool="*"), ToolRule(tool="workspace_*", permission="always_deny"))
     denied, _ = converse([], tools=rules)
     with pytest.raises(Forbidden):

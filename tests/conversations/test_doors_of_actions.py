@@ -12,11 +12,10 @@ from accounts.models import Organisation, Role, TokenScope, User
 from conversations import protocol
 from conversations.models import BackgroundCommand
 from conversations.presentation.frames import page
+from tests.approvals.asking import a_reviewer, asks
 from tests.cast import ClientOf, join, make_user
-
-from .asking import a_reviewer, asks
-from .conftest import Converse
-from .test_background import lost_row
+from tests.conversations.conftest import Converse
+from tests.conversations.test_background import lost_row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,10 +12,11 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from accounts.models import Organisation, User
+from agents.models import Environment
 from conversations.actions.conversations import rename_conversation
 from conversations.export import PAGE, as_json, as_markdown
 from conversations.log import append
-from conversations.models import Conversation, Environment, Event, Usage
+from conversations.models import Conversation, Event
 from harness.content import Text
 from harness.events import (
     AgentMessage,
@@ -32,10 +33,10 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.history import Entry
+from spending.models import Usage
 from tests.cast import ClientOf
-
-from .conftest import MakeAgent
-from .scenes import begin, fill, talk
+from tests.conversations.conftest import MakeAgent
+from tests.conversations.scenes import begin, fill, talk
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Organisation, User
+from agents.models import Environment
 from conversations.actions.files import Upload, add_files, megabytes
-from conversations.models import Conversation, Environment
+from conversations.models import Conversation
 from conversations.views.files import LISTED_FILES
 from harness.errors import NotFound, TooLarge
 from tests.cast import ClientOf
+from tests.conversations.conftest import MakeAgent
+from tests.conversations.scenes import begin
 from tools_app.confinement import RESERVED
 from tools_app.workspace import PREVIEW_LIMIT, Workspace, workspace_for
-
-from .conftest import MakeAgent
-from .scenes import begin
 
 HTMX = {"HX-Request": "true"}
 
@@ -60,7 +60,6 @@ def small(environment: Environment, limit: int) -> None:
 def test_the_list_names_files_with_their_sizes_and_hides_reserved_folders(
     conversation: Conversation, root: Path, browser: Client
 ):
-    """S-55."""
     workspace = Workspace(root)
     workspace.write_bytes("notes/plan.md", b"12345")
     for reserved in RESERVED:
@@ -104,7 +103,6 @@ def test_names_are_shown_as_text_and_lead_back_to_their_file(
 def test_a_preview_is_text_with_its_language(
     conversation: Conversation, root: Path, browser: Client
 ):
-    """S-55."""
     (root / "report.py").write_text("def total():\n    return '<script>'\n")
     html = browser.get(at("file", conversation), {"path": "report.py"}).content.decode()
     assert "python" in html
@@ -169,7 +167,6 @@ def test_paths_that_lead_nowhere_or_outside_are_refused(
 def test_a_download_is_an_attachment_that_no_browser_runs(
     conversation: Conversation, root: Path, browser: Client
 ):
-    """S-55."""
     (root / "page.html").write_text("<script>alert(1)</script>")
     answer = browser.get(at("download", conversation), {"path": "page.html"})
     assert answer.status_code == 200
@@ -196,7 +193,6 @@ def test_a_name_with_a_line_break_makes_no_header_of_its_own(
 def test_an_upload_takes_exactly_the_limit_and_not_one_byte_more(
     conversation: Conversation, root: Path, browser: Client, environment: Environment
 ):
-    """S-54."""
     small(environment, 1_000)
     fits = SimpleUploadedFile("fits.bin", b"x" * 1_000)
     assert browser.post(at("upload", conversation), {"files": fits}).status_code == 302
@@ -211,7 +207,7 @@ def test_an_upload_takes_exactly_the_limit_and_not_one_byte_more(
 def test_ten_mebibytes_and_a_byte_are_too_much_by_default(
     conversation: Conversation, root: Path, browser: Client
 ):
-    """S-54, at the seed's own limit, with a file large enough to be spooled to disk."""
+    """At the limit of a new installation, with a file large enough to be spooled to disk."""
     big = SimpleUploadedFile("big.bin", b"x" * (10 * 1024**2 + 1))
     answer = browser.post(at("upload", conversation), {"files": big}, headers=HTMX)
     assert answer.status_code == 413
@@ -240,7 +236,6 @@ def test_a_reserved_name_among_several_stores_none(
 def test_folders_in_a_name_are_ignored_and_nothing_is_overwritten(
     alice: User, conversation: Conversation, root: Path
 ):
-    """S-54."""
     for name in ("../../up.txt", "C:\\docs\\up.txt", "up.txt"):
         add_files(
             actor=alice,

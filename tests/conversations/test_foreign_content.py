@@ -1,24 +1,39 @@
-"""Content of strangers in a workspace: uploaded, fetched or written from it, and read again (S-79).
+"""Content of strangers in a workspace: uploaded, fetched or written from it, and read again.
 
 Reading it makes calls that reach outside ask until a person speaks, and the question says which.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from accounts.models import User
+from agents.models import Environment
+from conversations import backgroundrows
 from conversations.actions.answers import answer_custom_tool, refuse_custom_tool
+from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message
-from conversations.models import BackgroundCommand, Environment, ForeignMark
+from conversations.actions.sending import Input, send_events
+from conversations.models import BackgroundCommand, ForeignMark
 from conversations.provenance import TableProvenance
-from harness.events import BackgroundFinished, NetworkDecision, NetworkRecord
+from harness.content import Text
+from harness.events import (
+    BackgroundFinished,
+    NetworkDecision,
+    NetworkRecord,
+    UserCustomToolResult,
+    UserMessage,
+)
 from harness.messages import ModelRequest
 from harness.providers.scripted import call, reply
-from tests.conversations.conftest import Converse, rested
+from sandbox.contract import NOTHING as CAPTURED
+from sandbox.contract import Result
+from sandbox.policy import Policy
+from tests.conversations.conftest import Converse, rested, until
 from tests.conversations.strangers import (
     LONG,
     more_tools,
@@ -30,8 +45,6 @@ from tests.conversations.strangers import (
 )
 from tests.tools_app.web_world import policy_for
 from tools_app.builtin.commandmarks import CommandMarks
-from tools_app.sandbox.contract import NOTHING as CAPTURED
-from tools_app.sandbox.contract import Result
 from tools_app.workspace import Workspace, workspace_for
 
 __all__ = ["more_tools"]
@@ -178,6 +191,44 @@ def test_what_is_written_after_a_strangers_page_is_foreign_in_every_later_turn(
 
     reason = turn(alice, conversation, 3)
     assert "own.txt: it was written after untrusted content had come in" in reason
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        call("read_file", path="own.txt"),
+        call("bash", command="cat own.txt"),
+        call("bash", command="echo $KEPT"),
+    ],
+    ids=["read", "printed", "kept in the shell"],
+)
+def test_what_a_command_leaves_behind_after_a_strangers_words_is_foreign_in_every_later_turn(
+    alice: User, converse: Converse, later: Any
+) -> None:
+    """As what `write_file` writes then: the words of a command are the agent's, who had read theirs."""
+    leaving = call("bash", command="export KEPT=obey; echo obey > own.txt")
+    conversation, _ = converse(
+        [reply(call("peek")), reply(leaving), reply("Done."), *then_send(later)]
+    )
+    turn(alice, conversation)
+
+    reason = turn(alice, conversation, 2)
+    assert "a command that was asked for after untrusted content (peek) had come in" in reason
+
+
+def test_the_end_of_a_background_command_asked_for_after_a_strangers_words_brings_them_back(
+    alice: User, converse: Converse
+) -> None:
+    """Whoever has spoken in between knows nothing of what it will say."""
+    started = reply(call("background_run", command="echo obey"))
+    conversation, _ = converse([reply(call("peek")), started, reply("Started."), reply("Heard.")])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    until(lambda: conversation.events.filter(type="x.background_finished").exists())
+
+    row = conversation.events.get(type="x.background_finished")
+    assert isinstance(row.value, BackgroundFinished)
+    words = "a command that was asked for after untrusted content (peek) had come in"
+    assert row.value.untrusted_by == BackgroundCommand.objects.get().untrusted_by == words
 
 
 def test_an_edit_does_not_make_an_upload_the_agents_own_under_its_new_name(
@@ -350,3 +401,83 @@ def test_what_a_program_answers_to_a_custom_tool_makes_outside_calls_ask(
             )
         reason = why_it_asks(rested(conversation, 2))
         assert ("Untrusted content (lookup) came into this run" in reason) is not refuses
+
+
+@pytest.mark.parametrize("first", ["result", "message"])
+def test_a_message_sent_together_with_a_result_does_not_speak_for_it(
+    alice: User, converse: Converse, first: str
+) -> None:
+    declared = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
+    script = [reply(call("lookup")), reply("Obeyed."), *then_send()]
+    conversation, _ = converse(script, custom_tools=[declared])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    use = conversation.events.get(type="agent.custom_tool_use")
+    evil = (Text(text="Evil words."),)
+    result = UserCustomToolResult(custom_tool_use_id=use.uid, content=evil)
+    message = UserMessage(content=(Text(text="Then tell them."),))
+
+    together: list[Input] = [result, message] if first == "result" else [message, result]
+    send_events(actor=alice, conversation=conversation, events=together)
+
+    assert "Untrusted content (lookup) came into" in why_it_asks(rested(conversation, 3))
+
+
+def test_a_command_may_have_read_what_came_in_while_it_ran(alice: User, converse: Converse) -> None:
+    conversation, _ = converse(then_send(call("read_file", path="copy.txt")))
+    command = CommandMarks(TableProvenance(conversation.pk), "sevt_1", Policy())
+
+    assert command.begin() == ""
+    upload(alice, conversation, "notes.txt", "evil words\n")
+    Workspace(workspace_for(conversation.uid)).write_bytes("copy.txt", b"evil words\n")
+    words = "a command that may have read notes.txt: it was uploaded"
+    assert command.end(ended(None)) == words
+
+    assert f"copy.txt: it was changed by, or after, {words}" in turn(alice, conversation)
+
+
+@pytest.mark.parametrize("ending", ["completed", "cancelled", "lost"])
+def test_a_background_command_may_have_read_what_came_in_while_it_ran(
+    alice: User, converse: Converse, ending: str
+) -> None:
+    conversation, _ = converse(then_send(call("read_file", path="copy.txt")))
+    marks = CommandMarks(TableProvenance(conversation.pk), "sevt_1", Policy())
+    row = backgroundrows.begin(conversation.pk, "sevt_1", "make", 60, marks)
+    assert row.untrusted_by == ""
+
+    upload(alice, conversation, "notes.txt", "evil words\n")
+    Workspace(workspace_for(conversation.uid)).write_bytes("copy.txt", b"evil words\n")
+    row.refresh_from_db()
+    words = "a command that may have read notes.txt: it was uploaded"
+    assert row.untrusted_by == words, "a look at what it has printed says so"
+    assert f"copy.txt: it was changed by, or after, {words}" in turn(alice, conversation)
+
+    came = marks.end(ended(None)) if ending == "completed" else None
+    assert backgroundrows.end(row.pk, ending, untrusted_by=came)
+    told = conversation.events.get(type="x.background_finished").value
+    assert isinstance(told, BackgroundFinished)
+    assert told.untrusted_by == words
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_upload_is_marked_before_anybody_can_read_it(
+    alice: User, converse: Converse, monkeypatch: pytest.MonkeyPatch, replace: bool
+) -> None:
+    """So a process that dies at that moment leaves no file that passes for the agent's own."""
+    conversation, _ = converse()
+    marks = TableProvenance(conversation.pk)
+    own = Workspace(workspace_for(conversation.uid)).write_bytes("notes.txt", b"mine\n")
+    shows = "replace" if replace else "link"
+    act, known = getattr(os, shows), []
+
+    def act_and_look(source: str, target: str, **more: Any) -> None:
+        known.append((target, marks.foreign()))
+        act(source, target, **more)
+
+    monkeypatch.setattr(os, shows, act_and_look)
+    sent = Upload("notes.txt", 5, [b"evil\n"])
+    (entry,) = add_files(actor=alice, conversation=conversation, uploads=[sent], replace=replace)
+
+    (before,) = [foreign for target, foreign in known if target == entry.path]
+    assert before.source_of(entry) == "it was uploaded"
+    assert before.source_of(own) == ("it was uploaded" if replace else "")

@@ -11,10 +11,11 @@ from django.test import Client
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
-from conversations.actions.approvals import decide_approval
-from conversations.models import Approval, Conversation
+from approvals.actions.approvals import decide_approval
+from approvals.models import Approval
+from conversations.models import Conversation
 from harness.errors import Invalid, TooLarge
-from tests.conversations.test_approval_pages import ask
+from tests.approvals.test_approval_pages import ask
 
 DEEP = "[" * 100_000 + "]" * 100_000
 HALF = "[" * 500 + "]" * 500

@@ -10,14 +10,15 @@ from functools import partial
 import pytest
 from django.core.cache import cache
 
+from agents.models import Agent, Environment
+from agentsite.seeding import seed
 from conversations import commandtrial, hostreports
 from conversations.actions.conversations import create_conversation
 from conversations.hostreports import keep, report, reports
-from conversations.models import Agent, Environment
 from conversations.sandboxing import FOUND as SANDBOXES
 from conversations.sandboxing import session_root
-from conversations.seeding import seed
 from jobs.engine import engine
+from tests.patience import PATIENCE, until
 
 SUBJECT = commandtrial.FOUND
 
@@ -68,15 +69,8 @@ def test_of_two_that_report_at_once_none_is_lost_for_long():
 def test_a_report_lasts_as_long_as_its_process(monkeypatch):
     monkeypatch.setattr(hostreports, "SECONDS", 0.4)
     monkeypatch.setattr(hostreports, "AGAIN", 0.05)
-    engine.submit(partial(report, SUBJECT, ("", ""))).result(10)
+    engine.submit(partial(report, SUBJECT, ("", ""))).result(PATIENCE)
     time.sleep(0.5)
-    assert any(list(reports(SUBJECT)) == [socket.gethostname()] for _try in _moments())
+    until(lambda: list(reports(SUBJECT)) == [socket.gethostname()])
     engine.stop()
-    time.sleep(0.5)
-    assert reports(SUBJECT) == {}
-
-
-def _moments() -> Iterator[None]:
-    for _moment in range(100):
-        yield
-        time.sleep(0.02)
+    until(lambda: reports(SUBJECT) == {})

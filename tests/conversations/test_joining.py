@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from conversations.joining import Joining
+from tests.patience import PATIENCE
 
 
 class Table:
@@ -25,7 +26,7 @@ class Table:
         seen = self.rows
         self.reads += 1
         self.begun.set()
-        assert self.gate.wait(10)
+        assert self.gate.wait(PATIENCE)
         return seen
 
 
@@ -44,7 +45,7 @@ async def test_a_read_that_has_begun_answers_nobody_who_comes_later():
     table, joining = Table(), Joining(in_threads)
     table.gate.clear()
     early = asyncio.create_task(joining.read("log", table.read))
-    await asyncio.to_thread(table.begun.wait, 10)
+    await asyncio.to_thread(table.begun.wait, PATIENCE)
     table.rows = 1
     late = asyncio.create_task(joining.read("log", table.read))
     await asyncio.sleep(0)

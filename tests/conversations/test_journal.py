@@ -12,7 +12,6 @@ from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
 from conversations import claims, log
-from conversations.hub import Nudge, Subscription, hub
 from conversations.journal import TableJournal
 from conversations.models import Conversation, Event, Run
 from harness.content import as_blocks
@@ -25,7 +24,9 @@ from harness.events import (
 from harness.history import Entry
 from harness.ids import new_event_id
 from jobs.engine import engine
+from live.hub import Nudge, Subscription, hub
 from tests.conversations.conftest import Converse
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,13 +106,13 @@ def test_nobody_waits_for_a_conversation_that_somebody_else_holds(converse: Conv
         with transaction.atomic():
             Conversation.objects.select_for_update().get(pk=held.pk)
             has_it.set()
-            may_go.wait(10)
+            may_go.wait(PATIENCE)
         connection.close()
 
     holder = threading.Thread(target=hold)
     holder.start()
     try:
-        assert has_it.wait(10)
+        assert has_it.wait(PATIENCE)
         answers = log.append_together([log.Asked(run, [result()]) for run in runs])
     finally:
         may_go.set()
@@ -134,7 +135,7 @@ def test_readers_of_each_conversation_are_nudged_after_the_commit(converse: Conv
     async def listen() -> list[int]:
         # Between processes a subscription takes a while to begin; what was before it is not told.
         hearing = [asyncio.ensure_future(nudged(hub.subscribe(each.uid))) for each in conversations]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not all(each.done() for each in hearing):
                 asked = [log.Asked(run, [result()]) for run in runs]
                 await asyncio.to_thread(log.append_together, asked)
@@ -148,7 +149,7 @@ def test_readers_of_each_conversation_are_nudged_after_the_commit(converse: Conv
 
 
 def on_engine(work) -> None:
-    engine.submit(work).result(20)
+    engine.submit(work).result(PATIENCE)
 
 
 def test_fifty_journals_at_once_lose_nothing_and_mix_nothing_up(converse: Converse):
@@ -258,7 +259,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "events"
 PLAIN = [
     event
     for path in sorted(GOLDEN.rglob("*.json"))
-    if log.is_plain(event := load(json.loads(path.read_text(encoding="utf-8"))))
+    if (event := load(json.loads(path.read_text(encoding="utf-8")))).plain
 ]
 
 
@@ -271,7 +272,7 @@ def test_a_plain_event_changes_nothing_but_the_log(
     event, converse: Converse, django_assert_num_queries
 ):
     conversation, _ = converse()
-    assert log.is_plain(event)
+    assert event.plain
     before = {name: value for name, value in vars(conversation).items() if name != "_state"}
     row = Event(conversation=conversation, seq=1, uid=new_event_id(), type=event.type)
     with django_assert_num_queries(0):

@@ -10,7 +10,7 @@ import pytest
 
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import Scope
-from accounts.provider_connections import judged_client
+from accounts.provider_connections import JudgedConnections
 from conversations.kits import (
     Choice,
     Providers,
@@ -114,7 +114,7 @@ def test_where_a_key_may_lead_is_judged_for_people_and_not_for_the_operator(alic
     store_provider_key(actor=staff, scope=Scope.DEPLOYMENT, **given)
     assert choose_provider(config, alice, acme).config.connect is None
     store_provider_key(actor=alice, scope=Scope.USER, **given)
-    assert choose_provider(config, alice, acme).config.connect is judged_client
+    assert choose_provider(config, alice, acme).config.connect == JudgedConnections()
 
 
 def test_libraries_are_loaded_ahead_for_services_whose_key_is_known_and_for_no_others(

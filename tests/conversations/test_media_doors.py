@@ -18,7 +18,6 @@ from conversations.actions.answers import answer_custom_tool
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.sending import send_events
-from conversations.actions.sessions import begin_session
 from conversations.models import Conversation, Event
 from harness.agentconfig import CustomTool
 from harness.content import Base64Source, Block, Image, Text, as_blocks
@@ -27,6 +26,7 @@ from harness.events import Event as AnyEvent
 from harness.events import UserCustomToolResult, UserMessage
 from harness.providers.scripted import call, reply
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
+from programs.actions.sessions import begin_session
 from tests.conversations.conftest import rested, still
 from tests.pictures import BROKEN, GOOD
 from tools_app import catalogue, media
@@ -67,6 +67,7 @@ def test_a_message_with_a_broken_picture_is_refused_and_nothing_is_stored(alice,
     before = Conversation.objects.count()
     with pytest.raises(Invalid) as refused:
         begin_session(
+            caller=None,
             actor=alice,
             organisation=acme,
             agent=conversation.agent_version.agent,

@@ -12,10 +12,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Membership, Role
-from conversations.actions.approvals import decide_approval, note_seen
+from approvals.actions.approvals import decide_approval, note_seen
+from approvals.models import Approval
 from conversations.actions.preferences import set_mails
 from conversations.log import append
-from conversations.models import Approval, Conversation, Event, Preference, Seen, WaitNotice
+from conversations.models import Conversation, Event, Preference, Seen, WaitNotice
 from conversations.notices import due, mail_waiting
 from harness.errors import Invalid
 from harness.events import (
@@ -160,7 +161,7 @@ def test_who_may_not_answer_is_not_asked_but_those_who_may(conversation, acme, a
     approval = ask(conversation, reviewers_only=True)
     assert mail_waiting() == 1
     assert recipients() == ["rita@example.org"]
-    assert f"{SITE}{reverse('conversations:approval', args=[approval.uid])}" in mail.outbox[0].body
+    assert f"{SITE}{reverse('approvals:approval', args=[approval.uid])}" in mail.outbox[0].body
 
 
 def test_after_the_first_of_two_consents_the_others_are_asked(conversation, acme, alice, bob):

@@ -9,8 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Organisation, User
+from agents.models import Environment
 from conversations.actions.messages import post_message
-from conversations.models import Conversation, Environment, Event
+from conversations.models import Conversation, Event
 from conversations.presentation import frames
 from conversations.urls import of_conversation
 from harness.content import Text
@@ -22,10 +23,9 @@ from harness.events import (
     UserMessage,
 )
 from tests.cast import ClientOf
-
-from .conftest import MakeAgent
-from .drawing import before_query, record
-from .scenes import begin, fill, talk
+from tests.conversations.conftest import MakeAgent
+from tests.conversations.drawing import before_query, record
+from tests.conversations.scenes import begin, fill, talk
 
 GET_ONLY = {
     "conversation",
@@ -62,7 +62,6 @@ def test_anothers_conversation_is_not_found_whatever_is_asked_of_it(
     conversation: Conversation,
     client_of: ClientOf,
 ):
-    """S-3."""
     client = client_of(request.getfixturevalue(person))
     place = address(name, conversation)
     methods = ["GET"] if name in GET_ONLY else []

@@ -11,14 +11,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Organisation, User
+from agents.models import Agent, Environment
 from conversations.actions.conversations import archive_conversation, pin_conversation
 from conversations.listing import PAGE_SIZE, list_page
-from conversations.models import Agent, Conversation, Environment
+from conversations.models import Conversation
 from harness.errors import Invalid
 from tests.cast import ClientOf
-
-from .conftest import MakeAgent
-from .scenes import begin, many, talk
+from tests.conversations.conftest import MakeAgent
+from tests.conversations.scenes import begin, many, talk
 
 LIST = "/"
 HTMX = {"HX-Request": "true"}
@@ -62,7 +62,6 @@ def test_an_empty_list_says_how_to_begin(alice: User, acme: Organisation, client
 def test_the_list_is_newest_first_with_pinned_ones_before(
     alice: User, acme: Organisation, agent: Agent, environment: Environment, client_of: ClientOf
 ):
-    """S-2."""
     rows = [begin(alice, acme, agent, environment, title=name) for name in ("a", "b", "c", "d")]
     for age, row in enumerate(rows):
         Conversation.objects.filter(pk=row.pk).update(
@@ -284,3 +283,16 @@ def test_a_refused_title_comes_back_with_what_was_typed(
     assert client.post(rename, {"title": "Quay"}).status_code == 302
     conversation.refresh_from_db()
     assert conversation.title == "Quay"
+
+
+def test_the_menu_of_a_row_is_named_by_words_where_nobody_gave_a_title(
+    alice: User,
+    acme: Organisation,
+    agent: Agent,
+    environment: Environment,
+    client_of: ClientOf,
+):
+    untitled = begin(alice, acme, agent, environment, title="")
+    html = page_of(client_of(alice))
+    assert "Actions for Untitled" in html
+    assert f"Actions for {untitled.uid}" not in html

@@ -12,14 +12,15 @@ from django.utils import timezone
 
 from accounts.actions.organisations import create_organisation
 from accounts.models import Organisation, User
-from conversations import switches
+from agents import switches
+from agents.models import Agent, Environment
 from conversations.actions.preferences import set_defaults
-from conversations.models import Agent, Conversation, Environment, Event, Preference
+from conversations.models import Conversation, Event, Preference
 from harness.agentconfig import Features
 from harness.errors import Invalid
 from tests.cast import ClientOf, shown
-
-from .conftest import MakeAgent
+from tests.conversations.conftest import MakeAgent
+from tools_app.catalogue import all_tools
 
 NEW = "/new/"
 
@@ -46,7 +47,6 @@ def test_the_first_message_begins_the_work_and_names_the_conversation(
     make_agent: MakeAgent,
     client_of: ClientOf,
 ):
-    """S-1, S-5."""
     agent = make_agent("Coding")
     answer = client_of(alice).post(
         NEW, given(acme, agent, environment, message="Plan the harbour", approval="on")
@@ -177,10 +177,21 @@ def test_what_a_person_prefers_is_chosen_already(
     assert " checked" in html
 
 
-def test_the_team_switch_says_that_there_are_no_team_tools(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(switches, "all_tools", dict)
+def test_a_switch_that_changes_nothing_is_shown_to_staff_alone(
+    alice: User,
+    acme: Organisation,
+    make_agent: MakeAgent,
+    environment: Environment,
+    client_of: ClientOf,
+):
+    make_agent()
+    if any(tool.feature == "teams" for tool in all_tools().values()):
+        pytest.fail("There are team tools by now: this is to be tried without them.")
     assert "No team tools are installed" in str(switches.help_text("teams"))
     assert set(switches.LABELS) == set(Features.model_fields)
+    page = client_of(alice).get(NEW).content.decode()
+    assert 'name="approval"' in page
+    assert 'name="teams"' not in page
 
 
 def test_mallorys_agent_is_nobodys_default_but_her_own(

@@ -10,15 +10,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations import claims
+from conversations import claims, livetext
 from conversations.livetext import LiveText
-from conversations.local_hub import LocalHub
 from conversations.models import Conversation, PartialBlock, Run
 from conversations.partials import Partial, save_partials, take_partials
 from harness.ids import new_event_id
 from harness.ports import LiveBlock
 from jobs.engine import engine
+from live.local_hub import LocalHub
 from tests.conversations.conftest import Converse
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,30 +66,48 @@ def test_many_runs_are_stored_with_the_statements_of_one(converse: Converse):
     assert PartialBlock.objects.count() == 5
 
 
-def test_every_run_that_streams_is_stored_until_it_ends(converse: Converse):
-    runs = [claimed(converse()[0]) for _ in range(2)]
+@pytest.fixture
+def soon(monkeypatch) -> None:
+    monkeypatch.setattr(livetext, "CHECKPOINT_SECONDS", 0.02)
 
-    async def stream(text: LiveText, *words: str) -> None:
+
+async def stored(run: Run, *texts: str) -> None:
+    """Wait until this is what is left of the run."""
+    async with asyncio.timeout(PATIENCE):
+        while await engine.in_database(lambda: left(run.conversation)) != list(texts):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def test_every_run_that_streams_is_stored_until_it_ends(converse: Converse, soon):
+    runs = [claimed(converse()[0]) for _ in range(2)]
+    first_is_over = asyncio.Event()
+
+    async def stream(number: int, *words: str) -> None:
+        text = LiveText(LocalHub(), f"of {number}", runs[number].conversation_id, runs[number])
         keeping = asyncio.ensure_future(text.keep_checkpoints())
         block = LiveBlock(new_event_id(), "text", "request")
         text.begin(block)
-        for word in words:
+        for count, word in enumerate(words, 1):
             text.delta(block, word)
-            await asyncio.sleep(1.2)
+            await stored(runs[number], "".join(words[:count]))
+            if number:
+                await first_is_over.wait()
         keeping.cancel()
 
-    async def both() -> None:
-        hub = LocalHub()
-        texts = [LiveText(hub, f"of {run.pk}", run.conversation_id, run) for run in runs]
-        # The first one ends while the second one still streams.
-        await asyncio.gather(stream(texts[0], "short"), stream(texts[1], "long", " and", " longer"))
+    async def short() -> None:
+        await stream(0, "short")
+        first_is_over.set()
 
-    engine.submit(both).result(10)
+    async def both() -> None:
+        # The first one ends while the second one still streams.
+        await asyncio.gather(short(), stream(1, "long", " and", " longer"))
+
+    engine.submit(both).result(PATIENCE)
     assert left(runs[0].conversation) == ["short"]
     assert left(runs[1].conversation) == ["long and longer"]
 
 
-def test_what_cannot_be_stored_now_is_stored_the_next_time(converse: Converse):
+def test_what_cannot_be_stored_now_is_stored_the_next_time(converse: Converse, soon, caplog):
     run = claimed(converse()[0])
     gone = claimed(converse()[0])
 
@@ -105,12 +124,15 @@ def test_what_cannot_be_stored_now_is_stored_the_next_time(converse: Converse):
         other = LiveBlock(new_event_id(), "text", "request")
         broken.begin(other)
         broken.delta(other, "lost")
-        await asyncio.sleep(1.3)
+        async with asyncio.timeout(PATIENCE):
+            while "could not be checkpointed" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert await engine.in_database(lambda: left(run.conversation)) == []
         breaking.cancel()
-        await asyncio.sleep(1.3)
+        await stored(run, "kept")
         keeping.cancel()
 
-    engine.submit(stream).result(10)
+    engine.submit(stream).result(PATIENCE)
     assert left(run.conversation) == ["kept"]
 
 

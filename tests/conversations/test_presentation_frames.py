@@ -474,7 +474,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
     page = frames.page(conversation)
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
-    panels = {"status", "todos", "background", "meter", "title", "features"}
+    panels = {"status", "todos", "background", "meter", "waiting", "title", "features"}
     assert set(page.panels) == panels
 
 
@@ -542,10 +542,10 @@ def long_log(turns: int) -> list[Entry]:
     return entries
 
 
-PAGE_QUERIES = 9
-"""Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter;
-budgets."""
-CHANGES_QUERIES = 6
+PAGE_QUERIES = 10
+"""Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
+what waits; budgets."""
+CHANGES_QUERIES = 7
 """News, events about them, conversation; a panel each."""
 
 

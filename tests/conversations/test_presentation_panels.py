@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from conversations.actions.messages import stop
-from conversations.amounts import money
-from conversations.models import Conversation, Usage
+from conversations.models import Conversation
 from conversations.presentation import frames
 from harness.content import Text
 from harness.errors import Conflict
@@ -34,6 +33,8 @@ from harness.events import (
     UserInterrupt,
     UserMessage,
 )
+from spending.amounts import money
+from spending.models import Usage
 from tests.conversations.drawing import conversation, make_conversation, record
 from tests.conversations.test_presentation_units import read
 
@@ -150,7 +151,6 @@ def test_the_status_counts_queued_messages(conversation: Conversation) -> None:
 
 
 def test_the_task_list_shows_what_is_done_in_progress_and_left(conversation: Conversation) -> None:
-    """S-85"""
     todos = (
         Todo(content="Read", active_form="Reading", status="completed"),
         Todo(content="Write <b>", active_form="Writing <b>", status="in_progress"),

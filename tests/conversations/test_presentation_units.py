@@ -354,7 +354,7 @@ def test_only_pictures_made_of_pixels_are_shown_and_none_is_fetched(
 
 
 def test_a_reply_that_was_continued_is_one_text(conversation: Conversation) -> None:
-    """S-23: the pieces join without a seam, even in the middle of a word."""
+    """The pieces join without a seam, even in the middle of a word."""
     first = Entry.of(AgentMessage(content=words("It is **impor")))
     more = Entry.of(AgentMessage(content=words("tant** to"), continues=first.uid))
     last = Entry.of(AgentMessage(content=words(" stop"), continues=first.uid, interrupted=True))
@@ -512,7 +512,7 @@ def test_errors_are_open_and_say_so_first(conversation: Conversation) -> None:
 def test_a_call_that_asks_shows_its_exact_arguments_the_rule_and_both_answers(
     conversation: Conversation,
 ) -> None:
-    """S-53: whoever decides sees all of what would run."""
+    """Whoever decides sees all of what would run."""
     content = "line\n" * 3_000
     (row,) = record(conversation, ASKING.model_copy(update={"input": {"content": content}}))
 
@@ -619,7 +619,6 @@ def test_input_that_no_schema_allows_does_not_break_the_card(conversation: Conve
 
 
 def test_a_plan_is_rendered_and_approved_or_sent_back(conversation: Conversation) -> None:
-    """S-83"""
     call = AgentToolUse(
         name="present_plan", input={"plan": "# Steps\n\n1. *Read*"}, evaluated_permission="ask"
     )
@@ -658,6 +657,17 @@ def test_an_error_says_what_to_do_names_its_code_and_offers_another_try(
     assert "Wait a bit." in reader.text
     assert "overloaded" in reader.text
     assert reader.having(data_action="retry")
+
+
+@pytest.mark.parametrize("code", ["bad_credentials", "not_configured", "overloaded"])
+def test_a_failure_for_want_of_a_good_key_leads_to_the_keys(
+    conversation: Conversation, code: str
+) -> None:
+    record(conversation, SessionError(error=SessionErrorBody(type="x", code=code, message="No.")))
+
+    linked = bool(read(the_unit(conversation)).having(href="/settings/keys/"))
+
+    assert linked == (code != "overloaded")
 
 
 def test_an_error_that_is_being_retried_leaves_no_card(conversation: Conversation) -> None:

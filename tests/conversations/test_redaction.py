@@ -1,4 +1,4 @@
-"""Secrets in what is shown of a model's requests (S-19): by name and by looks, and nothing harmless."""
+"""Secrets in what is shown of a model's requests: by name and by looks, and nothing harmless."""
 
 from __future__ import annotations
 

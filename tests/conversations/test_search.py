@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.models import Organisation, User
+from agents.models import Environment
 from conversations.actions.conversations import delete_conversation, rename_conversation
 from conversations.log import append
-from conversations.models import Conversation, Environment, Event, SearchEntry
+from conversations.models import Conversation, Event, SearchEntry
 from conversations.search import (
     ENTRY_LIMIT,
     QUERY_LIMIT,
@@ -23,9 +24,8 @@ from harness.content import Text
 from harness.errors import Invalid
 from harness.events import MessageEdited, UserMessage
 from harness.history import Entry
-
-from .conftest import MakeAgent
-from .scenes import begin, talk
+from tests.conversations.conftest import MakeAgent
+from tests.conversations.scenes import begin, talk
 
 HOSTILE = [
     '"',

@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
+from agents.actions.environments import delete_environment
+from agents.actions.metadata import note_agent, note_environment
+from agents.models import Environment
 from conversations.actions.conversations import archive_conversation
-from conversations.actions.environments import delete_environment
-from conversations.actions.metadata import note_agent, note_conversation, note_environment
+from conversations.actions.metadata import note_conversation
 from conversations.actions.sending import send_events
-from conversations.actions.sessions import begin_session, cap_session, require_at_rest
 from conversations.actions.stored_files import (
     add_resource,
     delete_file,
@@ -21,7 +22,7 @@ from conversations.actions.stored_files import (
     remove_resource,
     store_file,
 )
-from conversations.models import Budget, Conversation, Environment, Event, FileResource, StoredFile
+from conversations.models import Conversation, Event, FileResource, StoredFile
 from harness.agentconfig import CustomTool, ToolRule
 from harness.content import Base64Source, Image, Text
 from harness.errors import (
@@ -39,7 +40,10 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.providers.scripted import call, reply
+from programs.actions.sessions import begin_session, cap_session, require_at_rest
+from spending.models import Budget
 from tests.conversations.conftest import rested, still, until
+from tests.patience import PATIENCE
 from tests.pictures import GOOD
 from tools_app.workspace import workspace_for
 
@@ -76,6 +80,7 @@ def test_a_session_begins_with_all_it_is_to_have_or_not_at_all(
     file = keep()
     agent = make_agent(provider="scripted", model="none")
     values = {
+        "caller": None,
         "actor": alice,
         "organisation": acme,
         "agent": agent,
@@ -98,7 +103,13 @@ def test_a_session_begins_with_all_it_is_to_have_or_not_at_all(
 
 def test_mallory_begins_nothing_in_acme(mallory, acme, make_agent, environment):
     with pytest.raises(NotFound):
-        begin_session(actor=mallory, organisation=acme, agent=make_agent(), environment=environment)
+        begin_session(
+            caller=None,
+            actor=mallory,
+            organisation=acme,
+            agent=make_agent(),
+            environment=environment,
+        )
 
 
 def test_a_cap_is_set_raised_and_lifted_by_the_owner_alone(alice, mallory, converse):
@@ -116,7 +127,12 @@ def test_a_cap_is_set_raised_and_lifted_by_the_owner_alone(alice, mallory, conve
 def test_a_version_that_does_not_exist_is_named(alice, acme, make_agent, environment):
     with pytest.raises(Invalid) as caught:
         begin_session(
-            actor=alice, organisation=acme, agent=make_agent(), environment=environment, version=7
+            caller=None,
+            actor=alice,
+            organisation=acme,
+            agent=make_agent(),
+            environment=environment,
+            version=7,
         )
     assert caught.value.field == "agent"
 
@@ -147,6 +163,7 @@ def test_one_sessions_tools_are_never_more_than_its_agents(
     def begin():
         wanted = [rule.model_dump(mode="json") for rule in (*rules, *added)]
         return begin_session(
+            caller=None,
             actor=alice,
             organisation=acme,
             agent=agent,
@@ -167,6 +184,7 @@ def test_a_session_cannot_leave_a_rule_of_its_agent_out(alice, acme, make_agent,
     agent = make_agent(tools=(ToolRule(tool="*"), deny))
     with pytest.raises(Invalid):
         begin_session(
+            caller=None,
             actor=alice,
             organisation=acme,
             agent=agent,
@@ -332,7 +350,7 @@ def test_uploads_at_the_same_time_keep_to_the_quota_together(alice, acme, settin
 
     def pieces() -> Iterator[bytes]:
         yield b"12"
-        begun.wait(20)
+        begun.wait(PATIENCE)
         yield b"345"
 
     def upload(number: int) -> bool:

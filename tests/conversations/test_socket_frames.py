@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from conversations import protocol
-from conversations.socketframes import Refused
+from wire.socketframes import Refused
 
 
 def refused(text: str | None) -> protocol.Error:
@@ -29,6 +29,10 @@ def frame(**fields: object) -> str:
         (
             {"type": "message", "content": "Now", "key": "k", "interrupt": True},
             protocol.PostMessage(content="Now", key="k", interrupt=True),
+        ),
+        (
+            {"type": "message", "content": "", "files": ["file_1"]},
+            protocol.PostMessage(content="", files=["file_1"]),
         ),
         ({"type": "stop"}, protocol.Stop()),
         ({"type": "withdraw", "message": "sevt_1"}, protocol.Withdraw(message="sevt_1")),
@@ -113,7 +117,7 @@ def test_every_kind_of_frame_is_understood(given, expected):
     ],
 )
 def test_a_wrong_frame_gets_an_error_with_a_code_and_a_remedy(text, code):
-    """S-12: seed OA closed the connection on a scalar and lost frames without an answer."""
+    """A scalar does not close the connection, and no frame is left without an answer."""
     error = refused(text)
     assert error.code == code
     assert error.message

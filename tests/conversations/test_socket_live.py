@@ -6,11 +6,11 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from accounts.models import Membership
+from agents.models import Agent, AgentVersion, Environment
 from conversations import consumers, following
 from conversations.actions.messages import post_message
-from conversations.hub import hub
 from conversations.log import append
-from conversations.models import Agent, AgentVersion, Conversation, Environment, Event
+from conversations.models import Conversation, Event
 from conversations.presentation.frames import page
 from harness.agentconfig import AgentConfig
 from harness.content import Text
@@ -18,6 +18,7 @@ from harness.events import SessionUpdated, UserMessage
 from harness.history import Entry
 from harness.providers.scripted import Hold, call, registered, reply, say, think
 from jobs.engine import engine
+from live.hub import hub
 from tests.conversations.sockets import Browser
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,7 +104,7 @@ async def test_a_socket_that_missed_nothing_is_told_so(conversation, alice):
 
 
 async def test_mallory_gets_not_found_whether_it_exists_or_not(conversation, mallory):
-    """S-10: seed OA opened any conversation to anybody."""
+    """No conversation opens to just anybody."""
     answers = []
     for uid in (conversation.uid, "sesn_00000000000000000000000000"):
         async with Browser(mallory, uid) as browser:
@@ -166,7 +167,7 @@ async def test_the_limit_itself_is_not_too_far(conversation, alice, monkeypatch)
 
 
 async def test_an_answer_streams_and_ends_as_a_unit(conversation, alice, playing):
-    """S-11, S-16: deltas with offsets, every event with its number."""
+    """Deltas with offsets, every event with its number."""
     with playing(reply(say("Hello, "), think("hm"), chunk=3), reply("unused")):
         async with Browser(alice, conversation.uid) as browser:
             await browser.say(type="message", content="Hi", key="k1")
@@ -267,7 +268,7 @@ async def test_many_events_at_once_are_drawn_by_few_reads(conversation, alice):
 
 
 async def test_a_stop_in_mid_answer_ends_with_exactly_one_rest(conversation, alice, playing):
-    """S-14, S-15: seed OA dropped the connection at a cancel, without a last word."""
+    """A cancel does not drop the connection, and has a last word."""
     hold = Hold()
     with playing(reply(say("Half of ", hold, "it"))):
         async with Browser(alice, conversation.uid) as browser:
@@ -287,7 +288,7 @@ async def test_a_stop_in_mid_answer_ends_with_exactly_one_rest(conversation, ali
 
 
 async def test_a_message_while_running_waits_visibly_and_is_answered(conversation, alice, playing):
-    """S-13: seed OA lost every frame that came while a turn ran."""
+    """No frame that comes while a turn runs is lost."""
     hold = Hold()
     with playing(reply(say("First", hold)), reply("Second")):
         async with Browser(alice, conversation.uid) as browser:
@@ -304,7 +305,7 @@ async def test_a_message_while_running_waits_visibly_and_is_answered(conversatio
 
 
 async def test_interrupt_now_ends_the_answer_and_goes_first(conversation, alice, playing):
-    """S-14: an interrupt with its text in one frame."""
+    """An interrupt with its text in one frame."""
     hold = Hold()
     with playing(reply(say("Slow", hold)), reply("Quick"), reply("Later")):
         async with Browser(alice, conversation.uid) as browser:
@@ -424,7 +425,6 @@ async def test_mallory_reaches_no_message_of_alices_through_her_own_conversation
 
 
 async def test_a_switch_is_turned_over_the_socket(conversation, alice):
-    """S-18."""
     async with Browser(alice, conversation.uid) as browser:
         await browser.say(type="feature", feature="plan_mode", enabled=True, key="k")
         assert (await browser.hear_a("accepted"))["key"] == "k"
@@ -433,7 +433,6 @@ async def test_a_switch_is_turned_over_the_socket(conversation, alice):
 
 
 async def test_a_switch_turned_in_one_tab_is_turned_in_the_other(conversation, alice):
-    """S-18."""
     async with Browser(alice, conversation.uid) as one, Browser(alice, conversation.uid) as other:
         await other.hear_a("changes")
         await one.say(type="feature", feature="approval", enabled=True)
@@ -467,7 +466,6 @@ async def test_what_an_action_declines_is_said_and_the_socket_stays(
 
 
 async def test_no_frame_however_malformed_ends_the_connection(conversation, alice, settings):
-    """S-12."""
     settings.AGENTSITE_SOCKET_FRAME_BYTES = 1_000
     corpus = ["", "null", "3", "[]", "{", '"stop"', "{}", '{"type":"?"}', "x" * 1_001, "\0"]
     async with Browser(alice, conversation.uid) as browser:
@@ -487,7 +485,7 @@ async def test_no_frame_however_malformed_ends_the_connection(conversation, alic
 
 
 async def test_closing_the_socket_cancels_nothing(conversation, alice, playing):
-    """S-17: seed OA ended teammates and lost the turn with its connection."""
+    """The turn is not lost with its connection."""
     hold = Hold()
     with playing(reply(say("Half, ", hold, "whole"))):
         async with Browser(alice, conversation.uid) as browser:

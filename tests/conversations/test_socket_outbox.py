@@ -12,6 +12,7 @@ import pytest
 
 from conversations.outbox import MAX_WAITING_TEXT, Outbox
 from conversations.protocol import Changed, OpenBlock, Piece, Pong, Snapshot, encode
+from tests.patience import PATIENCE
 
 
 class Line:
@@ -100,7 +101,7 @@ async def test_a_slow_browser_loses_pieces_but_no_changes_and_then_gets_a_snapsh
                 outbox.put_text(answer.piece("x" * 999 + "\n"))
             outbox.put(Changed(number, (), (), {}))
         line.open.set()
-        await asyncio.wait_for(line.snapshot_sent.wait(), 5)
+        await asyncio.wait_for(line.snapshot_sent.wait(), PATIENCE)
         outbox.put_text(answer.piece("the end"))
         await outbox.deliver(Pong())
     assert [frame["seq"] for frame in line.sent if frame["type"] == "changes"] == [0, 1, 2]
@@ -125,11 +126,20 @@ async def test_asking_to_catch_up_gives_a_snapshot_even_when_nothing_else_happen
     answer.piece("so far")
     async with running(line, answer) as outbox:
         outbox.catch_up()
-        await asyncio.wait_for(line.snapshot_sent.wait(), 5)
+        await asyncio.wait_for(line.snapshot_sent.wait(), PATIENCE)
     assert line.sent == [
         {
             "type": "snapshot",
-            "blocks": [{"block": "b", "kind": "text", "continues": None, "text": "so far"}],
+            "blocks": [
+                {
+                    "block": "b",
+                    "kind": "text",
+                    "continues": None,
+                    "text": "so far",
+                    "html": "",
+                    "drawn": 0,
+                }
+            ],
         }
     ]
 
@@ -146,6 +156,6 @@ async def test_a_broken_line_ends_the_writer_and_lets_nobody_wait_for_ever():
     await asyncio.sleep(0)
     with pytest.raises(ConnectionError):
         await outbox.run()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(first, second)
         await outbox.deliver(Pong())

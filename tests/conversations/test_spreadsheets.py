@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.spreadsheets import cell
+from wire.spreadsheets import cell
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from html import escape
 from typing import Any
@@ -16,17 +15,18 @@ import pytest
 
 from agentsite import pages
 from conversations.redaction import redacted_text
-from conversations.rendering.code import highlighted
-from conversations.rendering.markdown import to_html
-from conversations.rendering.math import to_mathml
 from harness.commandwords import LONGEST, all_words, read, simple_command
 from harness.content import Base64Source, Image
 from harness.errors import Busy
 from harness.foreignjson import Unreadable, read_json
 from net import lookups
 from net.lookups import UnknownHost, judged_in_time
+from rendering.code import highlighted
+from rendering.markdown import to_html
+from rendering.math import to_mathml
 from tests.heartbeat import MOST_SECONDS, longest_stall
 from tests.hostile import CODE, COMMANDS, JSON, LOOKS_LIKE_SECRETS, MARKDOWN, SLOW_TO_COLOUR
+from tests.patience import PATIENCE
 from tests.pictures import coded, picture
 from tools_app import isolation, media
 from tools_app.media import first_fault
@@ -107,33 +107,44 @@ def dear(side: int) -> Image:
     return Image(source=Base64Source(media_type="image/png", data=coded(picture(side=side))))
 
 
-async def asked_meanwhile(work: Callable[[int], object], times: int) -> tuple[list[object], float]:
-    """What came of `times` requests that do `work`, and how long another one waited for a thread."""
+@asynccontextmanager
+async def asked_meanwhile(
+    work: Callable[[int], object], times: int, hanging: int
+) -> AsyncIterator[list[asyncio.Future[object]]]:
+    """`times` requests do `work`, of which all but `hanging` come to an end: these. Another request was
+    answered meanwhile."""
     loop = asyncio.get_running_loop()
     at_work = [loop.run_in_executor(pages._threads, work, number) for number in range(times)]
-    await asyncio.sleep(0.3)
-    began = time.perf_counter()
-    await loop.run_in_executor(pages._threads, lambda: None)
-    waited = time.perf_counter() - began
-    return await asyncio.gather(*at_work, return_exceptions=True), waited
+    async with asyncio.timeout(PATIENCE):
+        await loop.run_in_executor(pages._threads, lambda: None)
+        while len(ended := [each for each in at_work if each.done()]) < times - hanging:
+            await asyncio.wait(set(at_work) - set(ended), return_when=asyncio.FIRST_COMPLETED)
+    yield ended
+    await asyncio.gather(*at_work, return_exceptions=True)
 
 
 async def test_pictures_that_hang_their_reader_keep_no_other_request_waiting(
     tmp_path, monkeypatch, settings
 ):
-    """More requests than there are threads; the readers work for the whole time that they have."""
-    (tmp_path / "media.py").write_text("while True: pass")
+    """More requests than there are threads; the readers work for as long as the test lets them."""
+    over = tmp_path / "over"
+    (tmp_path / "media.py").write_text(f"import os\nwhile not os.path.exists({str(over)!r}): pass")
     monkeypatch.setattr(isolation, "_SCRIPTS", tmp_path)
-    settings.AGENTSITE_MEDIA_SECONDS = 2
+    settings.AGENTSITE_MEDIA_SECONDS = 10 * PATIENCE
     sent = [dear(50 + number) for number in range(40)]
-    outcomes, waited = await asked_meanwhile(
-        lambda number: first_fault([sent[number]], who=number % 7), len(sent)
-    )
-    assert waited < 1
-    refused = [each for each in outcomes if isinstance(each, Busy)]
+    try:
+        async with asked_meanwhile(
+            lambda number: first_fault([sent[number]], who=number % 7), len(sent), media.AT_ONCE
+        ) as ended:
+            refused = [each.exception() for each in ended]
+            over.touch()
+    finally:
+        over.touch()
     assert len(refused) == len(sent) - media.AT_ONCE
-    assert (refused[0].code, bool(refused[0].hint)) == ("busy", True)
-    assert refused[0].retry_after > 0
+    for refusal in refused:
+        assert isinstance(refusal, Busy)
+        assert (refusal.code, bool(refusal.hint)) == ("busy", True)
+        assert refusal.retry_after > 0
 
 
 def test_one_person_takes_one_place_and_leaves_it_when_her_files_were_looked_at():
@@ -145,30 +156,35 @@ def test_one_person_takes_one_place_and_leaves_it_when_her_files_were_looked_at(
     assert first_fault([dear(44)], who="alice") is None
 
 
-async def test_names_of_which_nobody_says_anything_keep_no_other_request_waiting(monkeypatch):
+@pytest.fixture
+def silence(monkeypatch) -> Iterator[threading.Event]:
+    """Name servers say nothing until this is set."""
     answered = threading.Event()
 
     def look_up(*_args: object, **_named: object) -> list[object]:
-        answered.wait(20)
+        answered.wait(10 * PATIENCE)
         raise socket.gaierror("nobody knows")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-
-    def asked(number: int) -> object:
-        began = time.perf_counter()
-        with contextlib.suppress(UnknownHost):
-            judged_in_time(f"slow{number}.example", 443, lambda *_asked: None, seconds=1)
-            return "known"
-        return time.perf_counter() - began
-
-    try:
-        spent, waited = await asked_meanwhile(asked, 40)
-    finally:
-        answered.set()
-    assert waited < 0.5
-    assert sorted(round(float(str(each))) for each in spent) == [0] * 36 + [1] * 4
-    for _place in range(
-        lookups.AT_ONCE
-    ):  # what the system was asked for is over, and so is its place
-        assert lookups._looking.acquire(timeout=5)
+    yield answered
+    answered.set()
+    # What the system was asked for is over, and so is its place.
+    for _place in range(lookups.AT_ONCE):
+        assert lookups._looking.acquire(timeout=PATIENCE)
     lookups._looking.release(lookups.AT_ONCE)
+
+
+def looked_up(number: int, seconds: float = 10 * PATIENCE) -> None:
+    with pytest.raises(UnknownHost):
+        judged_in_time(f"slow{number}.example", 443, lambda *_asked: None, seconds=seconds)
+
+
+async def test_names_of_which_nobody_says_anything_keep_no_other_request_waiting(silence):
+    async with asked_meanwhile(looked_up, 40, lookups.AT_ONCE) as ended:
+        assert [each.exception() for each in ended] == [None] * 36
+        silence.set()
+
+
+def test_a_name_of_which_nobody_says_anything_is_given_up(silence):
+    looked_up(1, seconds=0.01)
+    assert not silence.is_set()

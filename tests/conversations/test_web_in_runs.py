@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import User
+from agents.models import Environment
 from conversations.actions.messages import post_message
-from conversations.models import Environment
 from harness.content import text_of
 from harness.providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested

@@ -12,13 +12,13 @@ from harness.agentconfig import AgentConfig, Features, Limits, ToolRule
 from harness.content import Text
 from harness.events import Event, UserMessage
 from harness.history import Entry, History
+from harness.hostnames import as_written
 from harness.kit import Kit, Signal
 from harness.loop import Loop
-from harness.patterns import as_written
 from harness.ports import LiveBlock
 from harness.providers.scripted import Scripted
-from harness.testing.journal import MemoryJournal
 from harness.tools import Effect, Tool, ToolContext
+from tests.standins.journal import MemoryJournal
 
 TEXT_INPUT = {
     "type": "object",

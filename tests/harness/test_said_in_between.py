@@ -30,9 +30,9 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.providers.scripted import call, reply
-from harness.testing.journal import MemoryJournal
 from harness.tools import Effect
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
+from tests.standins.journal import MemoryJournal
 
 ASKS = (ToolRule(tool="*", permission="always_ask"),)
 

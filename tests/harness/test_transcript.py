@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.agentconfig import Limits, RoleOverride
-from harness.content import Text, text_of
+from harness.content import Text, UploadedFile, text_of
 from harness.errors import BadRequest, ContextTooLong, Overloaded
 from harness.events import (
     AgentMessage,
@@ -99,7 +99,6 @@ def assert_acceptable(messages) -> None:
 
 
 def test_a_call_without_a_result_is_answered_in_the_prompt():
-    """S-29 †, one way."""
     log = Log()
     log.user("Go.")
     log.begin()
@@ -112,7 +111,6 @@ def test_a_call_without_a_result_is_answered_in_the_prompt():
 
 
 def test_a_result_without_a_call_is_left_out():
-    """S-29 †, the other way: the seed repaired only one."""
     log = Log()
     log.user("Go.")
     log.answer("sevt_nobody")
@@ -220,7 +218,6 @@ def _answers(log: Log, **options) -> list[str]:
 
 
 def test_only_old_and_long_results_are_shortened_and_the_stored_ones_stay_whole():
-    """S-35."""
     small = Window(tokens=1_000)
     count = SHORTEN_BATCH + 3
     log = _log_with_results(count, size=500, prompt=900)
@@ -238,7 +235,7 @@ def test_nothing_is_shortened_while_there_is_room():
 
 
 def test_shortening_comes_in_batches_so_that_the_cached_prefix_mostly_stays():
-    """S-35: the seed rewrote old messages at each step."""
+    """Old messages are not rewritten at each step."""
     changes = 0
     before: list[str] = []
     for count in range(1, 40):
@@ -249,7 +246,7 @@ def test_shortening_comes_in_batches_so_that_the_cached_prefix_mostly_stays():
 
 
 async def test_over_the_threshold_the_next_request_is_shorter_and_valid():
-    """S-36 †: and the new turn is stored whole."""
+    """And the new turn is stored whole."""
     full = Usage(input_tokens=8_000, output_tokens=10)
     bench = Bench(
         scripted(
@@ -270,14 +267,13 @@ async def test_over_the_threshold_the_next_request_is_shorter_and_valid():
     assert len(str(after.messages)) < len(str(before.messages))
     assert_acceptable(after.messages)
     assert compacted.summary in str(after.messages[0])
-    assert "Go, please." in str(after.messages[0]), "the question is never cut (S-39)"
+    assert "Go, please." in str(after.messages[0]), "the question is never cut"
     assert [text_of(e.content) for e in bench.events(AgentMessage)] == ["Done."]
     starts = bench.events(SpanModelRequestStart)
     assert [start.purpose for start in starts].count("compaction") == 1
 
 
 async def test_when_the_summariser_fails_old_messages_are_dropped_with_a_note():
-    """S-36."""
     bench = Bench(
         scripted(
             *(reply(call("look", text="x"), usage=Usage(1_000, 10)) for _ in range(5)),
@@ -329,7 +325,6 @@ async def test_a_prompt_the_service_finds_too_long_is_compacted_and_sent_again()
 
 
 async def test_compaction_uses_its_own_role_settings():
-    """S-25."""
     bench = Bench(
         scripted(
             *(reply(call("look", text="x"), usage=Usage(1_000, 10)) for _ in range(5)),
@@ -387,7 +382,7 @@ events = st.one_of(
 
 @given(st.lists(events, max_size=30))
 def test_whatever_the_log_holds_the_dialogue_is_one_that_services_accept(log_events):
-    """S-29: a property over logs that no loop would write."""
+    """A property over logs that no loop would write."""
     log = Log()
     for event in log_events:
         log.add(event)
@@ -428,6 +423,19 @@ def test_a_dialogue_that_is_kept_tells_what_one_that_is_built_anew_does(log_even
         log.add(event)
         if number in asked_at:
             assert kept.messages(log.entries) == log.messages()
+    assert kept.messages(log.entries) == log.messages()
+
+
+def test_the_model_is_told_of_uploaded_files_also_after_an_edit_of_the_words():
+    kept, log = Dialogue(TEXTS), Log()
+    file = UploadedFile(path="uploads/a.pdf", size=1_234, media_type="application/pdf")
+    uid = log.add(UserMessage(content=(Text(text="Lok"),), files=(file,)))
+    assert kept.messages(log.entries) == ()
+    log.add(MessageEdited(event_id=uid, content=(Text(text="Look"),)))
+    log.add(InputTaken(event_ids=(uid,)))
+    ((words, told),) = [message.parts for message in kept.messages(log.entries)]
+    assert words == Text(text="Look")
+    assert "uploads/a.pdf (application/pdf, 1,234 bytes)" in told.text
     assert kept.messages(log.entries) == log.messages()
 
 

@@ -19,8 +19,8 @@ from harness.events import (
 )
 from harness.history import Entry, History
 from harness.providers.scripted import reply
-from harness.testing.journal import MemoryJournal
 from tests.harness.bench import Bench, said, scripted
+from tests.standins.journal import MemoryJournal
 
 BEGINNING = ["session.status_running", "x.input_taken", "span.model_request_start"]
 

@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from jobs.engine import Engine
 from jobs.engine import engine as own_engine
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ class Work:
 
 def wait_for(futures: list[Future[None]]) -> None:
     for future in futures:
-        future.result(10)
+        future.result(PATIENCE)
 
 
 def test_no_more_than_the_setting_are_at_work_at_once_and_all_come_to_their_turn(engine: Engine):
@@ -63,7 +65,7 @@ def test_no_more_than_the_setting_are_at_work_at_once_and_all_come_to_their_turn
     assert (engine.running, engine.waiting) == (3, 7)
     work.gate.set()
     wait_for(begun)
-    asyncio.run(asyncio.wait_for(settled(engine), 10))
+    asyncio.run(asyncio.wait_for(settled(engine), PATIENCE))
     assert (work.most, work.done) == (3, 10)
     assert (engine.running, engine.waiting) == (0, 0)
 
@@ -81,7 +83,7 @@ def test_what_waits_already_is_not_queued_twice_but_what_runs_may_be(engine: Eng
     assert not again.done()
     work.gate.set()
     wait_for([*waiting, again])
-    asyncio.run(asyncio.wait_for(settled(engine), 10))
+    asyncio.run(asyncio.wait_for(settled(engine), PATIENCE))
     assert work.done == 3 + 1 + 1
 
 
@@ -92,12 +94,12 @@ def test_draining_lets_what_runs_end_and_refuses_what_waits(engine: Engine):
     waiting = engine.begin("late", work.one())
     engine.start_draining()
     with pytest.raises(CancelledError):
-        waiting.result(10)
+        waiting.result(PATIENCE)
     with pytest.raises(CancelledError):
-        engine.begin("too late", work.one()).result(10)
+        engine.begin("too late", work.one()).result(PATIENCE)
     assert engine.draining
     work.gate.set()
-    engine.drain(10)
+    engine.drain(PATIENCE)
     assert (work.done, work.cut_off) == (3, 0)
 
 
@@ -152,9 +154,9 @@ def test_what_an_ended_loop_left_behind_is_waited_for_by_nobody(engine: Engine):
                 await asyncio.sleep(600)
 
     engine.submit(stubborn)
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     engine.stop(grace=0.1)
-    engine.submit(engine.settle).result(5)
+    engine.submit(partial(engine.settle, PATIENCE)).result(PATIENCE)
     asked.set()
 
 
@@ -164,7 +166,7 @@ def test_who_waits_in_vain_for_work_to_end_is_told_where_it_is(engine: Engine):
     with pytest.raises(
         TimeoutError, match=r"engine\.py:\d+ _take_turn > test_engine\.py:\d+ work > "
     ):
-        engine.submit(lambda: engine.settle(0.05)).result(5)
+        engine.submit(lambda: engine.settle(0.05)).result(PATIENCE)
     work.gate.set()
 
 
@@ -188,15 +190,15 @@ def test_a_forked_process_has_an_engine_of_its_own():
     async def nothing() -> None:
         pass
 
-    own_engine.submit(nothing).result(10)
+    own_engine.submit(nothing).result(PATIENCE)
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            own_engine.submit(nothing).result(10)
+            own_engine.submit(nothing).result(PATIENCE)
             code = 0
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
-    own_engine.submit(nothing).result(10)
+    own_engine.submit(nothing).result(PATIENCE)
     own_engine.stop()

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
+from tests.patience import PATIENCE
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -26,6 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+@pytest.fixture(scope="package", autouse=True)
+def migrated(django_db_setup: None) -> None:
+    """Sites begin with a copy of this process's database."""
+
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """One browser for all journeys, closed before any other test could meet its event loop."""
@@ -35,7 +41,7 @@ def chromium() -> Iterator[Browser]:
         if os.environ.get("CI"):
             pytest.fail(f"{reason} Install it, or the journeys prove nothing.")
         pytest.skip(reason)
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=1_000 * PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path)
         yield browser

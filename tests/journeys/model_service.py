@@ -12,7 +12,8 @@ from typing import Any
 from harness.content import Text
 from harness.messages import ModelRequest
 from harness.providers.scripted import Answer, as_reply
-from harness.testing.messages_api import MessagesApi
+from tests.patience import PATIENCE
+from tests.standins.messages_api import MessagesApi
 
 
 class ModelService:
@@ -30,7 +31,7 @@ class ModelService:
 
     def __enter__(self) -> ModelService:
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(PATIENCE)
         return self
 
     def __exit__(
@@ -40,7 +41,7 @@ class ModelService:
         traceback: TracebackType | None,
     ) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(20)
+        self._thread.join(PATIENCE)
 
     def expect(self, opening: str, *answers: Answer) -> None:
         """The replies to the turn whose last message of a person is exactly `opening`."""

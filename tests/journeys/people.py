@@ -10,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
 
 from tests.journeys.site import Site
+from tests.patience import PATIENCE
 
 PASSWORD = "correct horse battery staple"
 DESKTOP: ViewportSize = {"width": 1280, "height": 860}
@@ -65,7 +66,7 @@ class Person:
 
     def new_tab(self) -> Page:
         page = self.context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(1_000 * PATIENCE)
         page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
         page.on(
             "console",
@@ -119,7 +120,7 @@ class Person:
 
     def wait_for_status(self, status: str, page: Page | None = None) -> None:
         panel = (page or self.page).locator("#panel-status [data-status]")
-        expect(panel).to_have_attribute("data-status", status, timeout=30_000)
+        expect(panel).to_have_attribute("data-status", status)
 
     def screen(self, page: Page | None = None) -> dict[str, str]:
         """What the page shows, without whether a fold is open."""

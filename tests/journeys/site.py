@@ -7,7 +7,6 @@ import os
 import queue
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,9 +14,13 @@ import threading
 import time
 import urllib.request
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from agentsite.local_services import free_port
+from tests import prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 180.0
@@ -84,7 +87,9 @@ class Site:
         self.stop()
 
     def start(self) -> None:
+        prepared.place(self._data)
         self._lines = queue.Queue()
+        is_new = not self._data.exists()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.journeys.serve", "--port", str(self.port)],
             cwd=ROOT,
@@ -100,12 +105,12 @@ class Site:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                urllib.request.urlopen(f"{self.address}/accounts/login/", timeout=10).close()
+                urllib.request.urlopen(f"{self.address}/accounts/login/", timeout=60).close()
                 break
             except OSError:
                 assert time.monotonic() < deadline, self.errors
                 time.sleep(0.05)
-        self._find_setup_link()
+        self._find_setup_link(PATIENCE if is_new else 1)
 
     def stop(self) -> None:
         self._end(self._process.terminate if self._process else None)
@@ -127,7 +132,7 @@ class Site:
 
     def events(self, conversation: str) -> list[Logged]:
         """The log, read straight from the database file."""
-        with sqlite3.connect(f"file:{self._data}/db.sqlite3?mode=ro", uri=True) as database:
+        with closing(self._database()) as database:
             rows = database.execute(
                 "SELECT event.seq, event.uid, event.type, event.payload"
                 " FROM conversations_event AS event"
@@ -136,8 +141,21 @@ class Site:
                 " WHERE conversation.uid = ? ORDER BY event.seq",
                 (conversation,),
             ).fetchall()
-        database.close()
         return [Logged(seq, uid, kind, json.loads(payload)) for seq, uid, kind, payload in rows]
+
+    def partial_text(self, conversation: str) -> str:
+        """What is kept of an answer that is still arriving."""
+        with closing(self._database()) as database:
+            rows = database.execute(
+                "SELECT partial.text FROM conversations_partialblock AS partial"
+                " JOIN conversations_conversation AS conversation"
+                " ON conversation.id = partial.conversation_id WHERE conversation.uid = ?",
+                (conversation,),
+            )
+            return "".join(text for (text,) in rows)
+
+    def _database(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{self._data}/db.sqlite3?mode=ro", uri=True, timeout=PATIENCE)
 
     @property
     def errors(self) -> str:
@@ -165,8 +183,9 @@ class Site:
             if found:
                 return found
 
-    def _find_setup_link(self) -> None:
-        deadline = time.monotonic() + 1
+    def _find_setup_link(self, seconds: float) -> None:
+        """Said a moment after the server serves, where nobody has an account yet."""
+        deadline = time.monotonic() + seconds
         while not self.setup_link and time.monotonic() < deadline:
             found = re.search(r"http://\S+/setup/\S+", "".join(self._said))
             if found:
@@ -179,16 +198,10 @@ class Site:
             return
         how()
         try:
-            process.wait(30)
+            process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGUSR1)
             time.sleep(1)
             process.kill()
             process.wait()
             raise AssertionError(f"the server did not end: {self.errors[-8000:]}") from None
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -10,6 +10,7 @@ from harness.providers.scripted import Hold, reply, say
 from tests.journeys.conftest import Visit, set_up
 from tests.journeys.model_service import ModelService
 from tests.journeys.site import Site
+from tests.patience import until
 
 
 def test_a_killed_server_loses_neither_the_text_so_far_nor_a_message_nor_the_page(
@@ -34,16 +35,15 @@ def test_a_killed_server_loses_neither_the_text_so_far_nor_a_message_nor_the_pag
         set_up(person)
         uid = person.begin("Survive this")
         expect(person.answering).to_have_text("Said before the end. ")
-        # Longer than the pause between two checkpoints of arriving text.
-        person.page.wait_for_timeout(2_500)
+        until(lambda: "Said before the end." in fresh.partial_text(uid))
         fresh.kill()
         expect(person.page.locator("#connection")).to_be_visible()
         person.send("And this")
         expect(person.page.locator("#pending")).to_contain_text("And this")
         fresh.start()
         expect(person.page.locator("#connection")).to_be_hidden(timeout=60_000)
-        expect(person.log).to_contain_text("Said before the end.", timeout=60_000)
-        expect(person.log).to_contain_text("Heard you as well.", timeout=60_000)
+        expect(person.log).to_contain_text("Said before the end.")
+        expect(person.log).to_contain_text("Heard you as well.")
         expect(person.page.locator("#pending")).to_be_hidden()
         person.wait_for_status("idle")
         types = [event.type for event in fresh.events(uid)]

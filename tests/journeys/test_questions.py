@@ -12,6 +12,7 @@ from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.people import Person
 from tests.journeys.site import Site
+from tests.patience import until
 
 KINDS = pytest.mark.parametrize(
     "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
@@ -166,11 +167,12 @@ def test_without_script_the_form_is_posted(chromium, signed_in, site: Site, visi
         base_url=site.address, storage_state=signed_in, java_script_enabled=False
     )
     page = context.new_page()
-    for _attempt in range(50):
+
+    def asked() -> bool:
         page.goto(f"/c/{uid}/")
-        if page.locator("[data-questions]").count():
-            break
-        page.wait_for_timeout(100)
+        return bool(page.locator("[data-questions]").count())
+
+    until(asked)
     page.get_by_label("SQLite").check()
     page.get_by_label("Models").check()
     page.get_by_label("Jobs").check()
@@ -184,14 +186,13 @@ def test_without_script_the_form_is_posted(chromium, signed_in, site: Site, visi
 
 @KINDS
 def test_staff_see_each_tools_card(visit: Visit, kind):
-    """S-80."""
     staff = visit(**kind)
     page = staff.page
     name = "-".join(kind) or "light"
-    page.goto("/admin/conversations/agent/tools/")
+    page.goto("/admin/agents/agent/tools/")
     expect(page.locator("#tool-web_fetch")).to_contain_text("untrusted answers")
     page.locator("#tool-web_fetch summary").click()
     page.locator("#tool-web_fetch").scroll_into_view_if_needed()
     look(page, f"admin-tools-{name}")
-    page.goto("/admin/conversations/agent/")
-    expect(page.locator('a[href="/admin/conversations/agent/tools/"]').first).to_be_attached()
+    page.goto("/admin/agents/agent/")
+    expect(page.locator('a[href="/admin/agents/agent/tools/"]').first).to_be_attached()

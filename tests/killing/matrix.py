@@ -32,6 +32,7 @@ from django.test import Client
 
 from agentsite.asgi import application
 from agentsite.celery import app as celery
+from agentsite.local_services import free_port
 from conversations.models import Conversation, Event, Run
 from harness.content import Text
 from harness.events import AgentMessage, AgentToolUse, UserMessage, answered_call
@@ -49,7 +50,7 @@ WORKER = [
 WORKER_MODULES = (
     *("celery.bin.celery", "celery.apps.beat", "celery.apps.worker", "celery.concurrency.thread"),
     *("celery.worker.consumer", "celery.worker.loops", "celery.fixups.django"),
-    *("kombu.transport.redis", "conversations.redis_hub"),
+    *("kombu.transport.redis", "live.redis_hub"),
 )
 PATIENCE = 120.0
 """Seconds for one point; a conversation that is not done by then counts as lost."""
@@ -213,7 +214,7 @@ def play_the_person(trial: Trial) -> bool:
 def try_point(template: Template, point: int, when: When) -> Trial:
     folder = Path(tempfile.mkdtemp(prefix="killing-"))
     database = template.databases.copy_for(folder)
-    trial = Trial(folder, database, template.conversation, template.session, _free_port())
+    trial = Trial(folder, database, template.conversation, template.session, free_port())
     try:
         trial.use()
         for role in roles():
@@ -247,12 +248,6 @@ def _forget_messages() -> None:
     """What a killed worker left in the broker belongs to a conversation that is gone."""
     if settings.AGENTSITE_BROKER_URL:
         redis.Redis.from_url(settings.AGENTSITE_BROKER_URL).flushall()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from django.test import Client
 
 from accounts.actions.organisations import create_organisation
 from accounts.models import User
+from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.conversations import create_conversation
-from conversations.models import Agent, AgentVersion, Conversation, Environment
+from conversations.models import Conversation
 from harness.agentconfig import AgentConfig, ToolRule
 from harness.content import Text
 from harness.messages import ModelRequest, ToolAnswer

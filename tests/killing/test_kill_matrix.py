@@ -17,7 +17,7 @@ LEAST_POINTS = 6
     ids=["web-sqlite", "worker-postgresql"],
 )
 def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
-    """S-30 †, S-95 †, S-96 †: nothing lost, nothing repeated."""
+    """Nothing lost, nothing repeated."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.killing", *form],
         capture_output=True,

@@ -24,10 +24,10 @@ from harness.events import (
 )
 from harness.messages import ModelRequest, ToolSpec
 from harness.providers.anthropic_request import request_body
-from harness.testing.anthropic_rules import check_request
 from harness.texts import Texts
 from harness.transcript import build_messages
 from tests.killing import scenario
+from tests.standins.anthropic_rules import check_request
 from tools_app.catalogue import all_tools
 
 

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from agentsite.environment import BASE_DIR
 from conversations.judging import judging_kit
-from conversations.webhooks.addresses import AddressRefused as WebhookRefused
-from conversations.webhooks.addresses import judged_addresses
 from harness.agentconfig import AgentConfig
 from harness.errors import AddressRefused
 from harness.history import History
@@ -20,9 +18,11 @@ from harness.policy import Verdict
 from net.addresses import METADATA, Sort, meanings, parse_address, sort_of
 from net.hostlists import Entry, parse_entries, why_refused
 from net.lookups import UnknownHost, judged
+from sandbox.egress import why_unreachable
+from sandbox.policy import Endpoint
 from tests.architecture.sources import parsed
-from tools_app.sandbox.egress import why_unreachable
-from tools_app.sandbox.policy import Endpoint
+from webhooks.addresses import AddressRefused as WebhookRefused
+from webhooks.addresses import judged_addresses
 
 PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 SORTS = [

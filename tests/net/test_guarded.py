@@ -16,10 +16,11 @@ import pytest
 from harness.errors import AddressRefused, BadRequest, ProviderError, ProviderUnreachable
 from harness.providers.contract import Provider
 from harness.providers.table import ProviderConfig, build
-from harness.testing.messages_api import MessagesApi
-from harness.testing.provider_contract import ask, pieces_of, pieces_until_error
 from net.addresses import Address
 from net.guarded import guarded_client
+from tests.patience import PATIENCE
+from tests.standins.messages_api import MessagesApi
+from tests.standins.provider_contract import ask, pieces_of, pieces_until_error
 
 KEY = "sk-test"
 
@@ -173,7 +174,7 @@ async def streamed(headers: str, pieces: Iterable[bytes], status: str = "200 OK"
 
     taken = 0
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server, guarded_client(Judge(""), timeout=httpx2.Timeout(20)) as client:
+    async with server, guarded_client(Judge(""), timeout=httpx2.Timeout(PATIENCE)) as client:
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with client.stream("GET", address) as response:
             async for piece in response.aiter_bytes():

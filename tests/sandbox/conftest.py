@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tools_app.sandbox.bubblewrap import BubblewrapBackend
-from tools_app.sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend
-from tools_app.sandbox.policy import Policy, parse_policy
-from tools_app.sandbox.process import ProcessBackend
-from tools_app.sandbox.unconfined import UnconfinedBackend
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend
+from sandbox.policy import Policy, parse_policy
+from sandbox.process import ProcessBackend
+from sandbox.unconfined import UnconfinedBackend
 
 MAKERS: dict[str, Callable[[], SandboxBackend]] = {
     "bubblewrap": BubblewrapBackend,

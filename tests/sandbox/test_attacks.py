@@ -32,7 +32,7 @@ def test_there_are_at_least_sixty_attacks_each_with_a_name_of_its_own():
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "process"])
-async def test_nothing_escapes_s61_s69_s70_s71(name: str):
+async def test_nothing_escapes(name: str):
     await asyncio.to_thread(made, name)
     report = await attack(name, only=QUICK)
     assert report.escaped == []

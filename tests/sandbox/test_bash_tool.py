@@ -10,18 +10,19 @@ import pytest
 
 from harness.events import CommandDisplay, NetworkRecord
 from harness.tools import Effect, Outcome, ToolContext, perform
+from sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend
+from sandbox.egress import Decision
+from sandbox.guarantees import Guarantee
+from sandbox.policy import Policy, parse_policy
+from sandbox.process import ProcessBackend
+from sandbox.shells import ShellRegistry
+from sandbox.traffic import KINDS, REASON, Traffic
+from sandbox.unconfined import UnconfinedBackend
+from tests.patience import PATIENCE
 from tests.sandbox.attack.suite import backend_for
 from tests.sandbox.attack.world import World
 from tests.tools_app.web_world import policy_for
 from tools_app.builtin.shell import BASH, EXTRA, ShellAccess, shortened, under
-from tools_app.sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend
-from tools_app.sandbox.egress import Decision
-from tools_app.sandbox.guarantees import Guarantee
-from tools_app.sandbox.policy import Policy, parse_policy
-from tools_app.sandbox.process import ProcessBackend
-from tools_app.sandbox.shells import ShellRegistry
-from tools_app.sandbox.traffic import KINDS, REASON, Traffic
-from tools_app.sandbox.unconfined import UnconfinedBackend
 
 
 class Calls:
@@ -46,7 +47,7 @@ async def call(bubblewrap: SandboxBackend, workspace: Path, mounts: Mounts) -> A
     await registry.close_all()
 
 
-async def test_an_answer_has_output_errors_code_and_time_s60(call: Calls):
+async def test_an_answer_has_output_errors_code_and_time(call: Calls):
     outcome = await call("echo out; echo err >&2; exit 3")
     said = text(outcome)
     assert said.startswith("out\n[stderr]\nerr\n[exit code 3, ")
@@ -54,7 +55,7 @@ async def test_an_answer_has_output_errors_code_and_time_s60(call: Calls):
     assert not outcome.is_error
 
 
-async def test_directory_and_variables_stay_between_calls_until_a_restart_s65(call: Calls):
+async def test_directory_and_variables_stay_between_calls_until_a_restart(call: Calls):
     await call("mkdir d; cd d; export A=1")
     assert text(await call("echo $PWD $A")).startswith("/workspace/d 1\n")
     assert text(await call("echo $PWD $A", restart=True)).startswith("/workspace\n")
@@ -73,7 +74,7 @@ async def test_a_timeout_out_of_bounds_is_refused_and_nothing_runs(call: Calls, 
     assert "timeout" in text(outcome)
 
 
-async def test_long_output_loses_its_middle_with_a_mark_s63(call: Calls):
+async def test_long_output_loses_its_middle_with_a_mark(call: Calls):
     said = text(await call("seq 1 100000"))
     assert said.startswith("1\n2\n")
     assert "left out" in said
@@ -84,7 +85,7 @@ async def test_long_output_loses_its_middle_with_a_mark_s63(call: Calls):
     assert shortened("x" * 10, 4) == "xx\n[… 6 characters left out …]\nxx"
 
 
-async def test_two_conversations_have_shells_of_their_own_s53(
+async def test_two_conversations_have_shells_of_their_own(
     call: Calls, ground: Path, bubblewrap: SandboxBackend
 ):
     (ground / "other").mkdir()
@@ -151,7 +152,7 @@ ASK = (
 )
 
 
-async def test_what_a_command_asked_its_way_out_for_is_told_with_the_rule_s71(
+async def test_what_a_command_asked_its_way_out_for_is_told_with_the_rule(
     bubblewrap: SandboxBackend,
 ):
     """Only what was let through makes the answer one that others wrote of."""
@@ -217,10 +218,9 @@ async def test_an_idle_shell_is_closed(bubblewrap: SandboxBackend, mounts: Mount
     shell, new = await registry.get("a", 1, lambda: bubblewrap.open_shell(Policy(), mounts))
     assert new
     assert registry.find("a") is shell
-    for _ in range(100):
-        if not shell.alive:
-            break
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(PATIENCE):
+        while shell.alive:  # noqa: ASYNC110 - of the system's processes
+            await asyncio.sleep(0.01)
     assert registry.find("a") is None
     await registry.close_all()
 

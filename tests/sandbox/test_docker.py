@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tools_app.sandbox.contract import KilledBy, Mount, Mounts, Unavailable
-from tools_app.sandbox.docker import DockerBackend
-from tools_app.sandbox.guarantees import Guarantee
-from tools_app.sandbox.policy import Policy, parse_policy
-from tools_app.sandbox.refusals import missing
+from sandbox.contract import KilledBy, Mount, Mounts, Unavailable
+from sandbox.docker import DockerBackend
+from sandbox.guarantees import Guarantee
+from sandbox.policy import Policy, parse_policy
+from sandbox.refusals import missing
 
 CLIENT = """#!{python}
 import json, os, subprocess, sys
@@ -162,6 +162,7 @@ async def test_a_shell_in_a_container_keeps_directory_and_variables(
     await shell.run("mkdir d; cd d; export A='x y'")
     result = await shell.run('basename "$PWD"; echo "$A"')
     assert result.stdout.text == "d\nx y\n"
+    assert result.left, "nobody can tell what still runs in a container"
     await shell.close()
 
 
@@ -174,6 +175,7 @@ async def test_a_late_command_ends_its_container(
     assert client.asked("kill")
     assert client.asked("rm")
     assert not shell.alive
+    assert not result.left
 
 
 async def test_single_hosts_and_folders_of_the_host_are_refused(

@@ -7,8 +7,8 @@ from ipaddress import ip_address
 import pytest
 from pydantic import ValidationError
 
-from tools_app.sandbox.egress import Refused, Request, entry_for, why_unreachable
-from tools_app.sandbox.policy import Endpoint
+from sandbox.egress import Refused, Request, entry_for, why_unreachable
+from sandbox.policy import Endpoint
 
 PLAIN = Endpoint(host="a.example")
 PRIVATE = Endpoint(host="a.example", allowed_ips=("10.0.0.0/8", "fd00::/8", "0.0.0.0/0"))

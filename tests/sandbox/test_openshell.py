@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from tools_app.sandbox.contract import KilledBy, Mount, Mounts, Unavailable
-from tools_app.sandbox.guarantees import Guarantee
-from tools_app.sandbox.openshell import OpenShellBackend
-from tools_app.sandbox.policy import Policy, parse_policy
+from sandbox.contract import KilledBy, Mount, Mounts, Unavailable
+from sandbox.guarantees import Guarantee
+from sandbox.openshell import OpenShellBackend
+from sandbox.policy import Policy, parse_policy
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -118,16 +121,65 @@ async def test_without_client_or_gateway_it_is_refused_with_reason_and_remedy(
     gateway: Gateway, openshell: OpenShellBackend, place: Mounts
 ):
     def no_client(_endpoint: str):
-        raise ImportError("No module named 'openshell'")
+        raise ModuleNotFoundError("No module named 'openshell'", name="openshell")
 
     absent = await OpenShellBackend(client=no_client).probe()
     assert absent.problem == "the package “openshell” is not installed"
+    assert "requirements-openshell.txt" in absent.remedy
     gateway.status = 0
     with pytest.raises(
         Unavailable, match="its gateway does not answer: failed to connect"
     ) as refusal:
         await openshell.run("true", Policy(), place)
     assert "start the OpenShell gateway" in refusal.value.hint
+
+
+async def test_a_client_that_lacks_a_part_is_told_from_one_that_is_not_installed():
+    def half_a_client(_endpoint: str):
+        raise ModuleNotFoundError("No module named 'grpc'", name="grpc")
+
+    found = await OpenShellBackend(client=half_a_client).probe()
+    assert not found.available
+    assert found.problem == "the package “openshell” cannot be loaded: No module named 'grpc'"
+
+
+def test_the_client_is_loaded_by_the_probe_and_by_nothing_before():
+    """In a process of its own, where nobody else can have loaded it."""
+    script = """
+import asyncio, importlib.abc, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    asked = []
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"openshell", "grpc"}:
+            self.asked.append(name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from sandbox.openshell import OpenShellBackend
+backend = OpenShellBackend()
+print(Absent.asked)
+print(asyncio.run(backend.probe()).problem, Absent.asked)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert ran.stdout.splitlines() == [
+        "[]",
+        "the package “openshell” is not installed ['openshell']",
+    ], ran.stderr
+
+
+async def test_a_backend_that_was_told_what_another_found_connects_by_itself(
+    gateway: Gateway, openshell: OpenShellBackend, place: Mounts
+):
+    found = await openshell.probe()
+    another = OpenShellBackend(
+        client=lambda _endpoint: gateway, spec=lambda document: document, found=found
+    )
+    assert (await another.run("echo here", Policy(), place)).stdout.text == "here\n"
+    await another.close()
+    assert gateway.closed
 
 
 async def test_an_unhealthy_gateway_is_not_used(gateway: Gateway, openshell: OpenShellBackend):

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import Invalid
-from tools_app.sandbox.choice import choose
-from tools_app.sandbox.contract import Capabilities, SandboxBackend, Unavailable
-from tools_app.sandbox.guarantees import MEANING, Guarantee
-from tools_app.sandbox.narrowing import _level, narrow
-from tools_app.sandbox.policy import Policy, parse_policy, read_policy
-from tools_app.sandbox.refusals import missing
-from tools_app.sandbox.unconfined import UnconfinedBackend
+from sandbox.choice import choose
+from sandbox.contract import Capabilities, SandboxBackend, Unavailable
+from sandbox.guarantees import MEANING, Guarantee
+from sandbox.narrowing import _level, narrow
+from sandbox.policy import Policy, parse_policy, read_policy
+from sandbox.refusals import missing
+from sandbox.unconfined import UnconfinedBackend
 
 YAML = """
 version: 1
@@ -91,10 +91,10 @@ def test_what_is_no_proper_file_is_refused(text: str):
 
 def test_a_policy_that_opens_too_many_brackets_is_refused_before_it_is_read():
     for text in ("{" * 100_000, "a: " + "[" * 100_000):
-        began = time.monotonic()
+        began = time.thread_time()
         with pytest.raises(Invalid, match="brackets"):
             read_policy(text)
-        assert time.monotonic() - began < 1
+        assert time.thread_time() - began < 1
 
 
 def test_a_policy_of_many_keys_is_read_in_a_moment():

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from harness.errors import Invalid
+from sandbox import roots as module
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.contract import Mount, Mounts, SandboxBackend, Unavailable
+from sandbox.policy import SYSTEM_FOLDERS, Policy, parse_policy
+from sandbox.process import ProcessBackend
+from sandbox.roots import Roots
 from tests.sandbox.conftest import made
 from tools_app.mountroots import mount_roots
-from tools_app.sandbox import roots as module
-from tools_app.sandbox.bubblewrap import BubblewrapBackend
-from tools_app.sandbox.contract import Mount, Mounts, SandboxBackend, Unavailable
-from tools_app.sandbox.policy import SYSTEM_FOLDERS, Policy, parse_policy
-from tools_app.sandbox.process import ProcessBackend
-from tools_app.sandbox.roots import Roots
 
 
 def test_a_database_and_all_that_its_engine_keeps_beside_it_is_never_opened(
@@ -129,7 +129,7 @@ def test_another_name_by_a_mount_is_known(host: Path, monkeypatch: pytest.Monkey
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 def test_a_real_second_mount_is_known(host: Path) -> None:
     script = (
-        "import subprocess, sys; from pathlib import Path; from tools_app.sandbox.roots import Roots\n"
+        "import subprocess, sys; from pathlib import Path; from sandbox.roots import Roots\n"
         "host = Path(sys.argv[1]); (host / 'open/again').mkdir()\n"
         "subprocess.run(['mount', '--bind', host / 'data', host / 'open/again'], check=True)\n"
         "print(Roots((host / 'open',), (host / 'data',))._against(str(host / 'open/again'), writable=False))"

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from tools_app.sandbox import seccomp
-from tools_app.sandbox.syscalls import AUDIT_ARCH, NUMBERS
+from sandbox import seccomp
+from sandbox.syscalls import AUDIT_ARCH, NUMBERS
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE = 0x00050000

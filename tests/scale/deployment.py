@@ -23,8 +23,8 @@ from websockets.exceptions import WebSocketException
 from agentsite.environment import BASE_DIR
 from agentsite.local_services import free_port
 from harness.providers.scripted import Script
-from harness.testing.messages_api import MessagesApi
 from tests.conversations.sockets import View
+from tests.standins.messages_api import MessagesApi
 
 PATIENCE = 180.0
 """Seconds for a process to come up on a busy machine."""
@@ -75,7 +75,7 @@ class Member:
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         try:
-            return self.process.wait(60)
+            return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
@@ -96,13 +96,13 @@ class Api:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.service = MessagesApi(script)
-        asyncio.run_coroutine_threadsafe(self.service.__aenter__(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.service.__aenter__(), self._loop).result(PATIENCE)
 
     def stop(self) -> None:
         end = self.service.__aexit__(None, None, None)
-        asyncio.run_coroutine_threadsafe(end, self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(end, self._loop).result(PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(PATIENCE)
 
 
 class Deployment:
@@ -129,7 +129,7 @@ class Deployment:
             "AGENTSITE_BROKER_URL": f"{redis_url}/1",
             "AGENTSITE_SWEEP_SECONDS": "1",
             "AGENTSITE_LEASE_SECONDS": "9",
-            "AGENTSITE_DRAIN_SECONDS": "10",
+            "AGENTSITE_DRAIN_SECONDS": "60",
             "AGENTSITE_METRICS_TOKEN": "metrics-token",
             "ANTHROPIC_API_KEY": "sk-test",
             "ANTHROPIC_BASE_URL": self.api.service.base_url,

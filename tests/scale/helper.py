@@ -24,10 +24,11 @@ from django.test import Client  # noqa: E402
 
 from accounts.actions.organisations import create_organisation  # noqa: E402
 from accounts.models import User  # noqa: E402
+from agents.models import Agent, AgentVersion, Environment  # noqa: E402
 from agentsite import startup  # noqa: E402
 from conversations.actions import messages  # noqa: E402
 from conversations.actions.conversations import create_conversation  # noqa: E402
-from conversations.models import Agent, AgentVersion, Conversation, Environment, Run  # noqa: E402
+from conversations.models import Conversation, Run  # noqa: E402
 from conversations.wakes import wake  # noqa: E402
 from harness.agentconfig import AgentConfig  # noqa: E402
 from harness.content import text_of  # noqa: E402

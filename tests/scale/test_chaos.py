@@ -108,7 +108,7 @@ async def ended(site: Deployment, uid: str) -> dict[str, Any]:
 async def test_no_conversation_is_lost_and_no_effect_repeated(
     tmp_path, postgresql: LocalPostgreSQL, redis: LocalRedis
 ):
-    """S-27 †, S-96 †: two web processes and two workers."""
+    """Two web processes and two workers."""
     with Deployment(
         tmp_path,
         postgresql.make("chaos"),

@@ -15,6 +15,7 @@ from harness.content import Text
 from harness.errors import ProviderTimedOut
 from harness.messages import ModelRequest
 from harness.providers.scripted import Hold, call, reply, say
+from tests.patience import PATIENCE
 from tests.scale.deployment import Deployment, Member, Page, until
 
 SLOWLY = "word " * 4_000
@@ -80,15 +81,14 @@ def seconds_to_rest(facts: dict[str, Any]) -> float:
 
 
 def test_a_hundred_wakes_at_once_give_one_run(site: Site):
-    """S-18, S-96 †."""
     hold = Hold()
     site.script.answers["once"] = reply(say("Only ", hold, "once."))
     uid, _cookie = site.conversation()
     site.deployment.call("post", uid, "Answer once")
     site.deployment.call("wake_often", uid, 100)
-    until(hold.reached.is_set, 30, site.deployment.said)
+    until(hold.reached.is_set, PATIENCE, site.deployment.said)
     site.deployment.call("wake_often", uid, 100)
-    until(lambda: site.deployment.call("facts", uid)["runs"], 10)
+    until(lambda: site.deployment.call("facts", uid)["runs"], PATIENCE)
     assert [run["state"] for run in site.deployment.facts(uid)["runs"]] == ["running"]
     hold.release.set()
     facts = site.deployment.rested(uid)
@@ -98,23 +98,23 @@ def test_a_hundred_wakes_at_once_give_one_run(site: Site):
 
 
 def test_a_worker_that_slept_past_its_lease_can_write_nothing(site: Site):
-    """S-96 †: SIGSTOP is what a frozen machine looks like from outside."""
+    """SIGSTOP is what a frozen machine looks like from outside."""
     first, second = Hold(), Hold()
     holds = [first, second]
     site.script.answers["asleep"] = lambda _request: reply(say("So far ", holds.pop(0), "and on."))
     uid, _cookie = site.conversation()
     site.deployment.call("post", uid, "Fall asleep")
-    until(first.reached.is_set, 30, site.deployment.said)
+    until(first.reached.is_set, PATIENCE, site.deployment.said)
     site.worker.process.send_signal(signal.SIGSTOP)
     other = site.deployment.worker()
     try:
         other.ready()
-        until(second.reached.is_set, 60, site.deployment.said)
+        until(second.reached.is_set, PATIENCE, site.deployment.said)
         second.release.set()
         taken_over = site.deployment.rested(uid)
         site.worker.process.send_signal(signal.SIGCONT)
         first.release.set()
-        until(lambda: "lost conversation" in site.worker.said(), 30, site.worker.said)
+        until(lambda: "lost conversation" in site.worker.said(), PATIENCE, site.worker.said)
         facts = site.deployment.facts(uid)
     finally:
         site.worker.process.send_signal(signal.SIGCONT)
@@ -130,7 +130,7 @@ def test_a_worker_that_slept_past_its_lease_can_write_nothing(site: Site):
 
 
 async def test_stop_in_a_page_ends_a_streaming_answer_in_a_worker(site: Site):
-    """S-9 †: the request comes to a web process, the run is in another one."""
+    """The request comes to a web process, the run is in another one."""
     site.script.answers["long"] = reply(say(SLOWLY), chunk=10, delay=0.02)
     uid, cookie = site.conversation()
     async with site.page(cookie, uid) as page:
@@ -169,7 +169,7 @@ def _command_line(process: Path) -> bytes:
 
 
 async def test_stop_ends_a_command_and_everything_that_it_started(site: Site):
-    """S-9 †: what it left in its own background as well, in a sandbox of another process."""
+    """What it left in its own background as well, in a sandbox of another process."""
     seconds = "600.0625"
     command = f"sleep {seconds} & sleep {seconds}"
     site.script.answers["sleepily"] = reply(call("bash", command=command))
@@ -192,7 +192,7 @@ def test_a_stop_whose_hint_is_lost_is_found_all_the_same(site: Site):
     site.script.answers["unheard"] = reply(say("And ", hold, "on."))
     uid, _cookie = site.conversation()
     site.deployment.call("post", uid, "Go on unheard")
-    until(hold.reached.is_set, 30, site.deployment.said)
+    until(hold.reached.is_set, PATIENCE, site.deployment.said)
     nowhere = "redis://127.0.0.1:1"
     mute = site.deployment.new_helper(AGENTSITE_REDIS_URL=nowhere, AGENTSITE_BROKER_URL=nowhere)
     try:
@@ -238,7 +238,6 @@ def says(member: Member, line: str) -> bool:
 
 
 def test_web_and_worker_say_that_they_are_ready_and_what_they_count(site: Site):
-    """S-7."""
     for member in (*site.web, site.worker):
         assert member.get("/healthz") == (200, "ok\n")
         assert member.get("/readyz")[0] == 200
@@ -248,7 +247,7 @@ def test_web_and_worker_say_that_they_are_ready_and_what_they_count(site: Site):
             assert f'"{name}": "ok"' in body
         assert member.get("/metrics")[0] == 404
         assert member.get("/metrics", Authorization="Bearer wrong")[0] == 404
-        until(partial(says, member, "agentsite_runs_claimed 0.0"), 10)
+        until(partial(says, member, "agentsite_runs_claimed 0.0"), PATIENCE)
     body = site.worker.get("/metrics", **TOKEN)[1]
     calls = [line for line in body.splitlines() if line.startswith("agentsite_model_calls_total")]
     assert any('end="end_turn"' in line for line in calls)
@@ -271,13 +270,13 @@ def test_a_worker_that_is_told_to_stop_leaves_its_runs_to_another(site: Site):
     uid, _cookie = site.conversation()
     before = len(site.deployment.counted)
     site.deployment.call("post", uid, "Count and drain")
-    until(hold.reached.is_set, 30, site.deployment.said)
+    until(hold.reached.is_set, PATIENCE, site.deployment.said)
     successor = site.deployment.worker().ready()
     old, site.worker = site.worker, successor
     old.process.terminate()
-    until(lambda: "waiting up to" in old.said(), 20, old.said)
+    until(lambda: "waiting up to" in old.said(), PATIENCE, old.said)
     hold.release.set()
-    assert old.process.wait(30) == 0
+    assert old.process.wait(PATIENCE) == 0
     facts = site.deployment.rested(uid)
     assert facts["texts"] == ["First, I count.", "Both steps are made."]
     assert [run["state"] for run in facts["runs"]] == ["rested", "rested"]
@@ -296,9 +295,9 @@ def test_a_step_that_takes_too_long_is_cut_off_with_its_text_kept(site: Site):
     try:
         uid, _cookie = site.conversation()
         site.deployment.call("post", uid, "Be stubborn")
-        until(hold.reached.is_set, 30, site.deployment.said)
+        until(hold.reached.is_set, PATIENCE, site.deployment.said)
         impatient.process.terminate()
-        assert impatient.process.wait(30) == 0
+        assert impatient.process.wait(PATIENCE) == 0
     finally:
         site.worker.process.send_signal(signal.SIGCONT)
     facts = site.deployment.rested(uid)
@@ -327,11 +326,11 @@ def test_a_web_process_that_runs_conversations_itself_drains_as_well(
         deployment.call("post", uid, "Count", by=mute)
         mute.kill()
         mute.wait()
-        until(hold.reached.is_set, 30, deployment.said)
+        until(hold.reached.is_set, PATIENCE, deployment.said)
         first.process.terminate()
-        until(lambda: "waiting up to" in first.said(), 20, first.said)
+        until(lambda: "waiting up to" in first.said(), PATIENCE, first.said)
         hold.release.set()
-        assert first.process.wait(30) in (0, -signal.SIGTERM)
+        assert first.process.wait(PATIENCE) in (0, -signal.SIGTERM)
         at_rest = deployment.facts(uid)
         assert at_rest["texts"] == ["One, two."]
         assert at_rest["runs"][-1]["state"] == "rested"

@@ -10,6 +10,7 @@ import psycopg
 from agentsite.local_services import LocalPostgreSQL, LocalRedis
 from harness.messages import ModelRequest
 from harness.providers.scripted import Hold, reply, say
+from tests.patience import PATIENCE
 from tests.scale.deployment import Deployment, until
 
 RUNS = 200
@@ -38,13 +39,13 @@ class Connections(threading.Thread):
 
     def stop(self) -> None:
         self._over.set()
-        self.join(10)
+        self.join(PATIENCE)
 
 
 def test_one_worker_carries_two_hundred_runs_with_a_dozen_connections(
     tmp_path, postgresql: LocalPostgreSQL, redis: LocalRedis
 ):
-    """S-27 †: all of them are in mid-answer at the same moment, and every answer arrives whole."""
+    """All of them are in mid-answer at the same moment, and every answer arrives whole."""
     holds: list[Hold] = []
 
     def answer(_request: ModelRequest) -> Any:

@@ -10,9 +10,10 @@ from functools import partial
 import pytest
 
 from agentsite.local_services import LocalRedis
-from conversations.hub_items import BlockClosed, Delta, Interrupted, Item, Lagged, Nudge, OpenText
-from conversations.local_hub import Subscription
-from conversations.redis_hub import RedisHub
+from live.items import BlockClosed, Delta, Interrupted, Item, Lagged, Nudge, OpenText
+from live.local_hub import Subscription
+from live.redis_hub import RedisHub
+from tests.patience import PATIENCE
 
 UID = "sesn_one"
 
@@ -26,7 +27,7 @@ class Reader:
         self.text = ""
         self.gaps = 0
 
-    async def until(self, holds: Callable[[], object], seconds: float = 10) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = PATIENCE) -> None:
         async with asyncio.timeout(seconds):
             while not holds():
                 self.take(await anext(self._subscription))
@@ -39,10 +40,10 @@ class Reader:
 
     async def resync(self, hub: RedisHub, text: str) -> None:
         """As a socket does each time it is told that it lags, until it shows `text`."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while self.text != text:
                 self.heard.clear()
-                await self.until(lambda: self.count(Lagged), 20)
+                await self.until(lambda: self.count(Lagged))
                 self.show(await hub.snapshot(UID))
 
     def take(self, item: Item) -> None:
@@ -94,25 +95,27 @@ async def test_text_of_one_process_is_read_in_another_with_its_offsets(redis):
 
 async def test_who_connects_in_mid_answer_misses_nothing(redis):
     """Read while it is written: snapshot and what follows join without a gap, whenever it begins."""
-    whole = "".join(f"{number} " for number in range(400))
+    written: list[str] = []
+    followed = asyncio.Event()
     async with hubs(redis) as (worker, web):
         worker.begin(UID)
         worker.open(UID, "b", "text")
 
         async def write() -> None:
-            for number in range(400):
-                worker.extend(UID, "b", f"{number} ")
+            while not followed.is_set():
+                written.append(f"{len(written)} ")
+                worker.extend(UID, "b", written[-1])
                 await asyncio.sleep(0.001)
 
         writing = asyncio.ensure_future(write())
         readers = []
-        while not writing.done():
+        for _ in range(8):
             readers.append(await follow(web))
             await asyncio.sleep(0.05)
+        followed.set()
         await writing
-        assert len(readers) > 3
         for reader in readers:
-            await reader.until(partial(reader.shows, whole))
+            await reader.until(partial(reader.shows, "".join(written)))
             assert reader.gaps == 0
 
 
@@ -133,6 +136,7 @@ async def test_a_reader_is_not_told_twice_what_its_own_process_says(redis):
         reader = await follow(hub)
         await reader.quiet(0.1)
         hub.nudge(UID, 3)
+        await reader.until(lambda: Nudge(3) in reader.heard)
         await reader.quiet()
         assert reader.heard.count(Nudge(3)) == 1
 

@@ -1,4 +1,4 @@
-"""A program that speaks seed OA's protocol over real HTTP and real sockets, and knows nothing else."""
+"""A program that speaks the chat protocol over real HTTP and real sockets, and knows nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE = 30.0
+from tests.patience import PATIENCE
+
 TERMINAL = ("done", "interrupted")
 
 
@@ -211,5 +212,5 @@ class Chat:
 
     @property
     def text(self) -> str:
-        """As seed OA's clients put it together: every `text_delta`, joined."""
+        """As clients put it together: every `text_delta`, joined."""
         return "".join(frame["content"] for frame in self.of("text_delta"))

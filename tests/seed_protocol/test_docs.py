@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conversations.api import incoming, projection, stream
-from conversations.api.errors import CODES
+from api import incoming, projection, stream
+from api.errors import CODES
 from harness.providers.scripted import call, reply
 from tests.journeys.site import ROOT
+from tests.patience import PATIENCE
 
 TEXT = (ROOT / "docs" / "api-chat.md").read_text(encoding="utf-8")
 
@@ -26,7 +27,11 @@ def test_the_client_of_the_documentation_works(site, cast, service, program):
     environment = {**os.environ, "AGENTSITE": site.address}
     environment["AGENTSITE_TOKEN"] = cast["alice"]["secret"]
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "I write. Written."

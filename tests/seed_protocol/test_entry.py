@@ -1,4 +1,4 @@
-"""Who gets in, and with what: tokens, tickets, sessions, origins (S-3, S-4)."""
+"""Who gets in, and with what: tokens, tickets, sessions, origins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ADDRESSES = (
 @pytest.mark.parametrize(("method", "path"), ADDRESSES)
 @pytest.mark.parametrize("token", [None, "ags_0000", "nonsense", "x" * 500])
 def test_nobody_gets_in_without_a_valid_token(site, alice, method, path, token):
-    """S-4: every address but how to sign in and the health of the server."""
+    """Every address but how to sign in and the health of the server."""
     answer = Api(site.address, token).request(method, path.format(uid=alice.begin()))
     assert (answer.status, answer.code) == (401, "anonymous")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
@@ -57,7 +57,6 @@ def test_how_one_signs_in_is_public(program):
 
 
 def test_the_health_of_the_server_is_public_and_says_little(program):
-    """S-7."""
     health = program(None).get("/health")
     assert (health.status, set(health.json)) == (200, {"status", "model"})
     assert health.json["status"] == "ok"
@@ -65,7 +64,7 @@ def test_the_health_of_the_server_is_public_and_says_little(program):
 
 @pytest.mark.parametrize("who", ["bob", "mallory", "elsewhere"])
 def test_somebody_elses_conversation_is_not_there(program, alice, who):
-    """S-3: over every address, whether one shares the organisation or not; a token of alice's for
+    """Over every address, whether one shares the organisation or not; a token of alice's for
     another organisation opens nothing of this one."""
     other = program(who)
     uid = alice.begin()
@@ -138,7 +137,6 @@ def test_a_ticket_opens_one_socket_once(alice):
 
 
 def test_a_foreign_page_gets_no_socket_whatever_it_shows(alice):
-    """Row 6 of seed OA's weaknesses."""
     headers = {"Origin": "https://evil.example"}
     with pytest.raises(InvalidStatus) as refused, Chat(alice, alice.begin(), headers=headers):
         pass

@@ -1,4 +1,4 @@
-"""Frames that are malformed, empty, plain or too long: an error, and the socket goes on (S-15)."""
+"""Frames that are malformed, empty, plain or too long: an error, and the socket goes on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MOST_BYTES = 512 * 1024
     ],
 )
 def test_a_malformed_frame_gets_an_error_and_the_socket_stays(alice, raw, code):
-    """S-15: in seed OA a scalar ended the connection, and a list as content the turn."""
+    """Neither a scalar ends the connection nor a list as content the turn."""
     uid = alice.begin()
     with alice.chat(uid) as chat:
         chat.say_raw(raw)
@@ -63,7 +63,6 @@ def test_a_malformed_frame_gets_an_error_and_the_socket_stays(alice, raw, code):
 
 @pytest.mark.parametrize("text", ["Hello there", "Grüße 💥", "two\nlines"])
 def test_plain_text_starts_a_turn(alice, service, text):
-    """S-15."""
     service.expect(text, "Heard.")
     with alice.chat(alice.begin()) as chat:
         chat.say_raw(text)

@@ -1,4 +1,4 @@
-"""Every REST address of seed OA: parameters, statuses, limits (S-1, S-2, S-6, S-54, S-55, S-117)."""
+"""Every address of the REST protocol: parameters, statuses, limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ MEBIBYTE = 1024 * 1024
 @pytest.mark.parametrize("flag", FLAGS)
 @pytest.mark.parametrize("on", [True, False])
 def test_flags_are_read_back_as_sent(alice, flag, on):
-    """S-1."""
     read = alice.read(alice.begin(**{flag: on}))
     assert read[flag] is on
     assert not any(read[other] for other in FLAGS if other != flag)
@@ -41,7 +40,6 @@ def test_an_empty_body_begins_a_conversation_with_the_defaults(alice):
     [("coding", "Coding"), ("Coding", "Coding"), ("General work",) * 2, ("", "Coding")],
 )
 def test_a_preset_is_chosen_by_any_of_its_names_and_read_back_as_it_was_sent(alice, preset, name):
-    """S-1, S-117."""
     ids = {row["name"]: row["id"] for row in alice.get("/api/presets").json}
     read = alice.read(alice.begin(preset=preset))
     assert (read["preset"], read["preset_id"]) == (preset or name, ids[name])
@@ -49,7 +47,7 @@ def test_a_preset_is_chosen_by_any_of_its_names_and_read_back_as_it_was_sent(ali
 
 
 def test_an_unknown_preset_is_refused_with_what_there_is(alice):
-    """S-117: seed OA took it silently."""
+    """It is not taken silently."""
     answer = alice.post("/api/chat", {"preset": "nothing"})
     assert (answer.status, answer.code) == (422, "invalid")
     error = answer.json["error"]
@@ -122,7 +120,6 @@ def test_unknown_fields_are_passed_over_and_named(alice):
 
 
 def test_the_list_is_newest_first_with_counts_and_pages_by_cursor(program, service):
-    """S-2."""
     bob = program("bob")
     service.expect("Count me", "Counted.")
     uids = [bob.begin() for _number in range(5)]
@@ -192,7 +189,6 @@ def test_a_conversation_is_read_with_its_messages_in_pages(alice, service):
 
 
 def test_a_deleted_conversation_is_gone(alice):
-    """S-2."""
     uid = alice.begin()
     assert alice.delete(f"/api/conversations/{uid}").json == {"status": "deleted"}
     assert alice.get(f"/api/conversations/{uid}").status == 404
@@ -214,7 +210,7 @@ def tools(alice, **query) -> dict[str, dict[str, object]]:
 
 
 def test_tools_are_those_that_are_really_on_offer(alice):
-    """In seed OA the list was fixed at start, whatever was switched on."""
+    """The list follows what is switched on."""
     usual = tools(alice)
     described = json.loads(json.dumps(describe(all_tools()["read_file"])))
     assert usual["read_file"] == {**described, "asks": False}
@@ -268,7 +264,6 @@ def room(alice) -> str:
 
 
 def test_files_are_uploaded_listed_read_and_downloaded(alice, room):
-    """S-54, S-55."""
     sent = [("plan.md", b"# Plan\n"), ("code.py", b"x = 1\n"), ("data.bin", b"\0\1\2")]
     answer = alice.upload(sent, conversation_id=room)
     assert (answer.status, answer.json) == (200, {"uploaded": ["plan.md", "code.py", "data.bin"]})
@@ -293,7 +288,7 @@ def test_files_are_uploaded_listed_read_and_downloaded(alice, room):
 
 
 def test_another_conversation_has_files_of_its_own(alice, room):
-    """S-53: `conv_id` counts."""
+    """`conv_id` counts."""
     alice.upload([("a.txt", b"a")], conversation_id=room)
     other = alice.begin()
     assert alice.get(f"/api/files/{other}/a.txt").status == 404
@@ -301,7 +296,7 @@ def test_another_conversation_has_files_of_its_own(alice, room):
 
 
 def test_a_file_of_the_limit_is_taken_and_one_byte_more_leaves_nothing_behind(alice, room):
-    """S-54: 413 names the file and its size."""
+    """413 names the file and its size."""
     assert alice.upload([("full", b"x" * 10 * MEBIBYTE)], conversation_id=room).status == 200
     sent = [("small", b"x"), ("over.bin", b"x" * (10 * MEBIBYTE + 1)), ("after", b"y")]
     answer = alice.upload(sent, conversation_id=room)
@@ -366,13 +361,12 @@ def test_a_folder_outside_or_reserved_is_forbidden(alice, room, subdir):
 def test_paths_outside_or_reserved_are_forbidden_and_missing_ones_not_found(
     alice, room, path, status
 ):
-    """S-55, S-58: at every depth, for reading and for downloading."""
+    """At every depth, for reading and for downloading."""
     assert alice.get(f"/api/files/{room}/{path}").status == status
     assert alice.get(f"/api/workspace/file/{path}", conversation_id=room).status == status
 
 
 def test_a_long_text_is_cut_and_says_so(alice, room):
-    """S-55."""
     alice.upload([("long.txt", b"x" * 102_401)], conversation_id=room)
     read = alice.get("/api/workspace/file/long.txt", conversation_id=room).json
     assert (len(read["content"]), read["truncated"], read["size"]) == (102_400, True, 102_401)

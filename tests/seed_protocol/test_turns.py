@@ -1,4 +1,4 @@
-"""A turn over a socket: streaming, reasoning, tools, one terminal frame (S-10, S-11, S-12, S-18)."""
+"""A turn over a socket: streaming, reasoning, tools, one terminal frame."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.seed_protocol.client import TERMINAL
 
 
 def test_an_answer_streams_and_joins_exactly_to_the_stored_text(alice, service):
-    """S-10."""
     text = "One sentence, with a café. " * 40
     service.expect("Tell me", reply(text, chunk=7, delay=0.002))
     uid = alice.begin()
@@ -31,7 +30,7 @@ def test_an_answer_streams_and_joins_exactly_to_the_stored_text(alice, service):
 
 
 def test_reasoning_comes_first_carries_its_effort_and_is_not_repeated(alice, service):
-    """S-10: `thinking_delta` streams; `thinking` is said only of what did not stream."""
+    """`thinking_delta` streams; `thinking` is said only of what did not stream."""
     thought = "First I look, then I say. " * 5
     service.expect("Think", reply(think(thought), say("Done."), chunk=9, delay=0.002))
     uid = alice.begin(enable_thinking=True, thinking_effort="xhigh")
@@ -50,7 +49,7 @@ def test_reasoning_comes_first_carries_its_effort_and_is_not_repeated(alice, ser
 
 
 def test_each_result_carries_the_id_of_its_call_and_whether_it_failed(alice, service):
-    """S-11: two calls of one tool in one step can be told apart."""
+    """Two calls of one tool in one step can be told apart."""
     service.expect(
         "Work",
         reply(
@@ -90,7 +89,7 @@ def test_a_long_result_is_cut_to_two_thousand_characters_and_says_so(alice, serv
 
 
 def test_exactly_one_terminal_frame_ends_each_turn_with_its_usage(alice, service):
-    """S-12: what the turn used, the size of its last prompt, and whether plan mode is on."""
+    """What the turn used, the size of its last prompt, and whether plan mode is on."""
     usage = Usage(input_tokens=100, output_tokens=20)
     service.expect(
         "Two steps",
@@ -111,7 +110,7 @@ def test_exactly_one_terminal_frame_ends_each_turn_with_its_usage(alice, service
 
 
 def test_a_failure_says_its_error_and_ends_the_turn_once(alice, service):
-    """S-12, S-28: the text that had arrived is kept, and the cause is the true one."""
+    """The text that had arrived is kept, and the cause is the true one."""
     from harness.errors import BadRequest  # noqa: PLC0415
     from harness.providers.scripted import Fail  # noqa: PLC0415
 
@@ -130,7 +129,7 @@ def test_a_failure_says_its_error_and_ends_the_turn_once(alice, service):
 
 
 def test_frames_of_the_log_are_numbered_dated_and_identified(alice, service):
-    """What seed OA's frames lacked: `seq`, time, ids."""
+    """`seq`, time, ids."""
     service.expect("Number", reply(call("list_files")), "Done.")
     with alice.chat(alice.begin()) as chat:
         chat.ask("Number")
@@ -143,7 +142,6 @@ def test_frames_of_the_log_are_numbered_dated_and_identified(alice, service):
 
 
 def test_two_sockets_that_post_at_once_get_two_whole_turns(alice, service):
-    """S-18."""
     for name in ("left", "right"):
         service.expect(f"From the {name}", reply(f"To the {name}. " * 20, chunk=5, delay=0.001))
     uid = alice.begin()
@@ -166,7 +164,6 @@ def test_two_sockets_that_post_at_once_get_two_whole_turns(alice, service):
 
 
 def test_the_first_message_gives_a_title_that_a_second_one_leaves_alone(alice, service):
-    """S-5."""
     long = "A question that goes on and on " * 10
     service.expect(long.strip(), "Yes.")
     service.expect("Another", "Yes.")
@@ -198,7 +195,7 @@ def test_a_todo_list_is_told_as_a_whole(alice, service):
 def test_with_tracing_on_each_request_is_paired_with_its_response_and_shows_no_secret(
     alice, service
 ):
-    """S-19: paired by `seq`, as in seed OA; keys never appear, long harmless text does."""
+    """Paired by `seq`; keys never appear, long harmless text does."""
     secret = "sk-ant-0123456789abcdef0123456789"
     harmless = "a" * 60
     asked = f"My key is {secret}, password: hunter2hunter2, and {harmless}"

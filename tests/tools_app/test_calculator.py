@@ -1,4 +1,4 @@
-"""The calculator: exact, and nothing that is asked of it takes long (S-124)."""
+"""The calculator: exact, and nothing that is asked of it takes long."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_values_are_exact_or_say_that_they_are_rounded(expression: str, value: s
     ],
 )
 def test_what_would_become_huge_is_refused_before_it_is_worked_out(expression: str):
-    """S-124, where a power took the whole server."""
+    """Such a power would take the whole server."""
     with pytest.raises(ToolError, match="more than 1,233 digits"):
         calculate(expression)
 

@@ -75,7 +75,7 @@ def built_in() -> list[Tool]:
 
 
 @pytest.mark.parametrize("tool", built_in(), ids=lambda tool: tool.name)
-def test_a_built_in_tool_takes_its_example_and_refuses_what_it_does_not_know_s33(tool):
+def test_a_built_in_tool_takes_its_example_and_refuses_what_it_does_not_know(tool):
     jsonschema.Draft202012Validator.check_schema(tool.input_schema)
     check_input(tool, EXAMPLES[tool.name])
     with pytest.raises(InvalidToolInput):

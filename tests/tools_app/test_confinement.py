@@ -1,4 +1,4 @@
-"""S-58: traversal, NUL and links are refused for reading and writing, even when swapped in time."""
+"""Traversal, NUL and links are refused for reading and writing, even when swapped in time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import AgentError, Declined, Invalid, NotFound
+from tests.heartbeat import seconds_of_work
+from tests.hostile import marks
 from tools_app.confinement import DEPTH_LIMIT, NAME_LIMIT, PATH_LIMIT, parse_path, shown
 from tools_app.leases import FOLDER as LEASES
 from tools_app.workspace import Workspace
@@ -84,7 +86,7 @@ def test_a_path_is_read_as_names_below_the_root(path, parts):
         ".agentsite-0123",
     ],
 )
-def test_a_forbidden_path_is_refused_by_every_door_s58(root, outside, workspace, use, path):
+def test_a_forbidden_path_is_refused_by_every_door(root, outside, workspace, use, path):
     before = sorted(root.parent.rglob("*"))
     with pytest.raises(Invalid) as caught:
         use(workspace, path)
@@ -103,7 +105,7 @@ def test_names_as_long_and_paths_as_deep_as_allowed_are_taken(workspace):
 
 @every(USES)
 @pytest.mark.parametrize("target", ["outside", "dangling", "inside", "itself"], ids="to {}".format)
-def test_a_link_as_the_last_name_is_refused_s58(root, outside, workspace, use, target):
+def test_a_link_as_the_last_name_is_refused(root, outside, workspace, use, target):
     (root / "real.txt").write_text("real")
     targets = {
         "outside": outside / "secret.txt",
@@ -122,7 +124,7 @@ def test_a_link_as_the_last_name_is_refused_s58(root, outside, workspace, use, t
 
 @every(EVERY_USE)
 @pytest.mark.parametrize("target", ["../outside", "real"])
-def test_a_link_on_the_way_is_refused_s58(root, outside, workspace, use, target):
+def test_a_link_on_the_way_is_refused(root, outside, workspace, use, target):
     (root / "real").mkdir()
     (root / "real" / "secret.txt").write_text("real")
     (root / "link").symlink_to(target)
@@ -228,7 +230,7 @@ def tried(use: Callable[[], Any], *, enough: int) -> list[Any]:
     raise AssertionError(f"no race: {len(results)} went well, {refused} were refused")
 
 
-def test_a_folder_swapped_for_a_link_during_reads_never_leads_outside_s58(root, outside, workspace):
+def test_a_folder_swapped_for_a_link_during_reads_never_leads_outside(root, outside, workspace):
     (root / "folder").mkdir()
     (root / "folder" / "secret.txt").write_text("harmless")
     with Swapping(root / "folder", outside):
@@ -236,7 +238,7 @@ def test_a_folder_swapped_for_a_link_during_reads_never_leads_outside_s58(root, 
     assert set(results) == {b"harmless"}
 
 
-def test_a_file_swapped_for_a_link_during_reads_never_leads_outside_s58(root, outside, workspace):
+def test_a_file_swapped_for_a_link_during_reads_never_leads_outside(root, outside, workspace):
     (root / "file.txt").write_text("harmless")
     with Swapping(root / "file.txt", outside / "secret.txt"):
         results = tried(lambda: workspace.read_bytes("file.txt"), enough=100)
@@ -244,7 +246,7 @@ def test_a_file_swapped_for_a_link_during_reads_never_leads_outside_s58(root, ou
 
 
 @pytest.mark.parametrize("swapped_for", ["link", "pipe"])
-def test_a_file_swapped_between_the_look_and_the_opening_is_refused_s58(
+def test_a_file_swapped_between_the_look_and_the_opening_is_refused(
     root, outside, workspace, monkeypatch, swapped_for
 ):
     (root / "file.txt").write_text("harmless")
@@ -265,9 +267,7 @@ def test_a_file_swapped_between_the_look_and_the_opening_is_refused_s58(
         workspace.read_bytes("file.txt")
 
 
-def test_a_folder_swapped_for_a_link_during_writes_never_leads_outside_s58(
-    root, outside, workspace
-):
+def test_a_folder_swapped_for_a_link_during_writes_never_leads_outside(root, outside, workspace):
     (root / "folder").mkdir()
     with Swapping(root / "folder", outside):
         tried(lambda: workspace.write_bytes("folder/secret.txt", b"overwritten"), enough=20)
@@ -286,7 +286,7 @@ PATHS = st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=8).map("/".joi
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(path=PATHS, name=st.sampled_from(sorted(EVERY_USE)))
-def test_no_path_whatever_reaches_outside_s58(root, outside, path, name):
+def test_no_path_whatever_reaches_outside(root, outside, path, name):
     for link, target in (("link", "../outside"), ("dangling", "../outside/new.txt")):
         if not (root / link).is_symlink() and not (root / link).exists():
             (root / link).symlink_to(target)
@@ -313,3 +313,10 @@ def test_two_names_that_only_look_the_same_are_two_files(workspace):
     workspace.write_bytes("\u00e9", b"composed")
     assert workspace.read_bytes("e\u0301") == b"decomposed"
     assert workspace.read_bytes("\u00e9") == b"composed"
+
+
+@pytest.mark.parametrize("path", [marks(40_000), "e\u0301" * 2_000_000], ids=["marks", "long"])
+def test_a_name_is_shown_at_once_however_it_is_made(path: str) -> None:
+    assert seconds_of_work(lambda: shown(path)) < 0.01
+    assert len(shown(path)) == 301
+    assert shown(path).endswith("…")

@@ -30,10 +30,8 @@ def names_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("arguments", WRONG, ids=range(len(WRONG)))
-async def test_no_input_makes_a_call_raise_s68(
-    name: str, arguments: dict[str, Any], tmp_path: Path
-):
-    """S-33, S-68: whatever is asked, there is an answer, and a wrong one says what is wrong."""
+async def test_no_input_makes_a_call_raise(name: str, arguments: dict[str, Any], tmp_path: Path):
+    """Whatever is asked, there is an answer, and a wrong one says what is wrong."""
     outcome = await perform(all_tools()[name], ToolContext("sevt_1", tmp_path), arguments)
     assert text_of(outcome.content).strip()
     assert names_in(tmp_path) == []
@@ -45,8 +43,8 @@ SAFE = (
 )
 
 
-def test_safe_tools_run_at_once_and_all_others_ask_s73():
-    """S-73, with approvals switched on."""
+def test_safe_tools_run_at_once_and_all_others_ask():
+    """With approvals switched on."""
     policy = Policy((ToolRule(tool="*"),))
     features = Features(approval=True, teams=True)
     verdicts = {
@@ -61,7 +59,7 @@ def test_safe_tools_run_at_once_and_all_others_ask_s73():
             assert verdict is Verdict.ASK, name
 
 
-def test_a_tool_that_destroys_or_reaches_outside_does_not_call_itself_read_only_s80():
+def test_a_tool_that_destroys_or_reaches_outside_does_not_call_itself_read_only():
     for tool in all_tools().values():
         if tool.destructive or tool.untrusted:
             assert tool.effect is not Effect.READ, tool.name

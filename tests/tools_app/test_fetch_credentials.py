@@ -9,6 +9,8 @@ import pytest
 
 from harness.errors import ToolError
 from harness.tools import ToolContext, perform
+from tests.heartbeat import seconds_of_work
+from tests.hostile import marks
 from tests.tools_app.web_world import World, http, policy_for
 from tools_app.catalogue import find
 from tools_app.web import client
@@ -153,3 +155,23 @@ async def test_a_token_that_cannot_be_had_is_said_and_nothing_is_sent(world, tmp
 
     assert "the token is over" in await fetched(world, tmp_path, f"{SERVICE}/x", Broken())
     assert not world.requests
+
+
+LETTERS = "".join(chr(0x4E00 + (place * 7919) % 20_000) for place in range(2_000))
+
+
+@pytest.mark.parametrize("host", [LETTERS, marks(2_000)], ids=["letters", "marks"])
+@pytest.mark.parametrize("read", [client.Address.parse, one_spelling])
+def test_a_host_longer_than_any_is_refused_at_once(read, host):
+    def parse() -> None:
+        with pytest.raises((ToolError, ValueError)):
+            read(f"http://{host}/")
+
+    assert seconds_of_work(parse) < 0.005
+
+
+def test_a_long_address_is_covered_by_no_service_at_once():
+    address = f"https://{marks(40_000)}/"
+
+    assert seconds_of_work(lambda: covers(SERVICE, address)) < 0.05
+    assert not covers(SERVICE, address)

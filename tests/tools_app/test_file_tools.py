@@ -1,4 +1,4 @@
-"""S-57, S-58, S-59: what the model reads, writes and edits."""
+"""What the model reads, writes and edits."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def said(outcome) -> str:
 # --- read_file ------------------------------------------------------------------------------------
 
 
-async def test_a_file_is_read_with_its_range_and_total_s59(root, call):
+async def test_a_file_is_read_with_its_range_and_total(root, call):
     (root / "a.txt").write_text("one\ntwo\nthree\n")
     outcome = await call("read_file", path="a.txt")
     assert said(outcome) == "a.txt: lines 1–3 of 3\n1\tone\n2\ttwo\n3\tthree"
     assert not outcome.is_error
 
 
-async def test_a_range_is_clamped_to_the_file_s59(root, call):
+async def test_a_range_is_clamped_to_the_file(root, call):
     (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 13)))
     part = said(await call("read_file", path="a.txt", start_line=9, end_line=10))
     assert part == (
@@ -49,7 +49,7 @@ async def test_a_range_is_clamped_to_the_file_s59(root, call):
         ({"end_line": -1}, "minimum"),
     ],
 )
-async def test_a_range_that_names_no_line_is_an_error_s59(root, call, arguments, words):
+async def test_a_range_that_names_no_line_is_an_error(root, call, arguments, words):
     (root / "a.txt").write_text("1\n2\n3\n")
     outcome = await call("read_file", path="a.txt", **arguments)
     assert outcome.is_error
@@ -90,7 +90,7 @@ async def test_an_empty_file_is_said_to_be_empty(root, call):
 
 
 @pytest.mark.parametrize("path", ["../outside/secret.txt", "link", "a\0", "/etc/passwd", "no.txt"])
-async def test_the_model_is_told_why_a_path_is_refused_and_not_where_it_is_s58(root, call, path):
+async def test_the_model_is_told_why_a_path_is_refused_and_not_where_it_is(root, call, path):
     (root / "link").symlink_to("../outside/secret.txt")
     for name, arguments in {
         "read_file": {},
@@ -107,7 +107,7 @@ async def test_the_model_is_told_why_a_path_is_refused_and_not_where_it_is_s58(r
 # --- write_file -----------------------------------------------------------------------------------
 
 
-async def test_a_file_is_created_with_its_folders_and_shown_as_a_diff_s57(root, call):
+async def test_a_file_is_created_with_its_folders_and_shown_as_a_diff(root, call):
     outcome = await call("write_file", path="src/deep/a.py", content="x = 1\ny = 2\n")
     assert said(outcome) == "Created src/deep/a.py: 2 lines, 12 bytes."
     assert (root / "src/deep/a.py").read_text() == "x = 1\ny = 2\n"
@@ -120,7 +120,7 @@ async def test_a_file_is_created_with_its_folders_and_shown_as_a_diff_s57(root, 
     )
 
 
-async def test_a_file_is_replaced_as_a_whole_s57(root, call):
+async def test_a_file_is_replaced_as_a_whole(root, call):
     (root / "a.txt").write_text("old\n")
     outcome = await call("write_file", path="a.txt", content="new\r\nlines")
     assert (root / "a.txt").read_bytes() == b"new\r\nlines"
@@ -130,7 +130,7 @@ async def test_a_file_is_replaced_as_a_whole_s57(root, call):
     assert not outcome.display.created
 
 
-async def test_a_write_outside_is_refused_and_writes_nothing_s58(root, call):
+async def test_a_write_outside_is_refused_and_writes_nothing(root, call):
     (root / "link").symlink_to("../outside")
     for path in ("../outside/new.txt", "link/new.txt", "/tmp/new.txt", ".git/hooks/pre-commit"):
         assert (await call("write_file", path=path, content="x")).is_error
@@ -148,7 +148,7 @@ async def test_half_a_character_is_an_error_and_not_a_crash(root, call):
 # --- edit_file ------------------------------------------------------------------------------------
 
 
-async def test_a_text_that_occurs_once_is_replaced_and_shown_s57(root, call):
+async def test_a_text_that_occurs_once_is_replaced_and_shown(root, call):
     (root / "a.txt").write_text("one\ntwo\nthree\n")
     outcome = await call("edit_file", path="a.txt", old_text="two", new_text="2")
     assert (root / "a.txt").read_text() == "one\n2\nthree\n"
@@ -157,7 +157,7 @@ async def test_a_text_that_occurs_once_is_replaced_and_shown_s57(root, call):
     assert outcome.display.diff == "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
 
 
-async def test_none_and_several_places_are_different_errors_s57(root, call):
+async def test_none_and_several_places_are_different_errors(root, call):
     (root / "a.txt").write_text("ab ab ab")
     none = await call("edit_file", path="a.txt", old_text="x", new_text="y")
     several = await call("edit_file", path="a.txt", old_text="ab", new_text="y")
@@ -168,7 +168,7 @@ async def test_none_and_several_places_are_different_errors_s57(root, call):
     assert (root / "a.txt").read_text() == "ab ab ab"
 
 
-async def test_overlapping_places_are_several_s57(root, call):
+async def test_overlapping_places_are_several(root, call):
     (root / "a.txt").write_text("aaa")
     assert "2 times" in said(await call("edit_file", path="a.txt", old_text="aa", new_text="b"))
 
@@ -177,7 +177,7 @@ async def test_overlapping_places_are_several_s57(root, call):
     "special",
     ["$1", "$&", "$$", "$`", "\\1", "\\g<0>", "\\n", "\\", "%s", "{0}", "(.*)", "[a", "&"],
 )
-async def test_special_characters_are_taken_literally_s57(root, call, special):
+async def test_special_characters_are_taken_literally(root, call, special):
     """Expanding `$` or `\\1` as a replacement pattern would corrupt the edit."""
     (root / "a.txt").write_text(f"before ({special}) after")
     away = await call("edit_file", path="a.txt", old_text=f"({special})", new_text="<here>")
@@ -200,7 +200,7 @@ TEXT = st.text(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(before=TEXT, old=TEXT, after=TEXT, new=TEXT)
-def test_an_edit_is_a_literal_replacement_for_every_text_s57(root, before, old, after, new):
+def test_an_edit_is_a_literal_replacement_for_every_text(root, before, old, after, new):
     old, new = f"«{old}»", f"<{new}>"
     if (before + old + after).count(old) != 1:
         return
@@ -209,7 +209,7 @@ def test_an_edit_is_a_literal_replacement_for_every_text_s57(root, before, old, 
     assert (root / "a.txt").read_bytes() == (before + new + after).encode()
 
 
-async def test_line_ends_and_encoding_are_kept_s57(root, call):
+async def test_line_ends_and_encoding_are_kept(root, call):
     (root / "a.txt").write_bytes("één\r\ntwee\r\ndrie\r\n".encode("cp1252"))
     await call("edit_file", path="a.txt", old_text="één\ntwee", new_text="é\n2")
     assert (root / "a.txt").read_bytes() == "é\r\n2\r\ndrie\r\n".encode("cp1252")
@@ -218,7 +218,7 @@ async def test_line_ends_and_encoding_are_kept_s57(root, call):
     assert "cp1252" in said(lacking)
 
 
-async def test_a_mark_at_the_start_of_a_file_is_kept_s57(root, call):
+async def test_a_mark_at_the_start_of_a_file_is_kept(root, call):
     (root / "a.txt").write_bytes("one\n".encode("utf-8-sig"))
     await call("edit_file", path="a.txt", old_text="one", new_text="two")
     assert (root / "a.txt").read_bytes() == "two\n".encode("utf-8-sig")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tools_app import isolation
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
 from tools_app.warmprocesses import WarmProcesses
@@ -31,21 +32,21 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_the_process_sees_no_environment_of_the_server_s61(script, monkeypatch):
+def test_the_process_sees_no_environment_of_the_server(script, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     name = script(
         "for line in sys.stdin: print(json.dumps([dict(os.environ), sys.path]), flush=True)"
     )
-    with IsolatedProcess(name, seconds=10) as process:
+    with IsolatedProcess(name, seconds=PATIENCE) as process:
         environment, path = process.ask({})
     assert "sk-secret" not in str(environment)
     assert not any("site-packages" in place for place in path)
 
 
 def test_a_process_that_does_not_answer_is_killed(script):
-    name = script("print(os.getpid(), flush=True)\nsys.stdin.readline()\nwhile True: pass")
+    name = script("sys.stdin.readline()\nwhile True: pass")
     with IsolatedProcess(name, seconds=0.5) as process:
-        pid = process.ask({})
+        pid = process._process.pid
         with pytest.raises(IsolationTimedOut):
             process.ask({})
     assert gone(pid)
@@ -59,13 +60,16 @@ def test_a_process_that_does_not_even_read_is_killed(script):
 
 def test_a_process_that_dies_is_told_apart_from_one_that_is_late(script):
     for body in ("sys.exit(3)", "sys.stdin.readline(); bytearray(4 * 1024**3)"):
-        with IsolatedProcess(script(body), seconds=20) as process, pytest.raises(IsolationFailed):
+        with (
+            IsolatedProcess(script(body), seconds=PATIENCE) as process,
+            pytest.raises(IsolationFailed),
+        ):
             process.ask({})
 
 
 def test_leaving_early_ends_the_process(script):
     name = script("print(os.getpid(), flush=True)\nwhile True: pass")
-    with IsolatedProcess(name, seconds=60) as process:
+    with IsolatedProcess(name, seconds=PATIENCE) as process:
         pid = process.ask({})
     assert gone(pid)
 
@@ -83,17 +87,19 @@ for line in sys.stdin:
 """
 
 
-def test_a_warm_process_stays_and_is_replaced_when_it_was_late_or_died(script):
-    warm = WarmProcesses(script(ECHO), most=1, seconds=1)
+def test_a_warm_process_stays_and_is_replaced_when_it_was_late_or_died(script, monkeypatch):
+    warm = WarmProcesses(script(ECHO), most=1, seconds=PATIENCE)
     first = warm.ask({})
     assert warm.ask({}) == first
     for request, fault in (
-        ({"sleep": 30}, IsolationTimedOut),
+        ({"sleep": 600}, IsolationTimedOut),
         ({"work": 0.05}, IsolationTimedOut),
         ({"die": True}, IsolationFailed),
     ):
         before = warm.ask({})
-        with pytest.raises(fault):
+        with monkeypatch.context() as hurried, pytest.raises(fault):
+            if "sleep" in request:
+                hurried.setattr(warm, "_seconds", 0.2)
             warm.ask(request)
         assert gone(before)
         assert warm.ask({}) != before
@@ -103,7 +109,7 @@ def test_a_warm_process_stays_and_is_replaced_when_it_was_late_or_died(script):
 
 
 def test_no_more_warm_processes_run_than_were_said_and_each_request_has_its_turn(script):
-    warm = WarmProcesses(script(ECHO), most=2, seconds=10)
+    warm = WarmProcesses(script(ECHO), most=2, seconds=PATIENCE)
     with ThreadPoolExecutor(8) as threads:
         found = set(threads.map(lambda _n: warm.ask({"sleep": 0.02}), range(16)))
     assert 1 <= len(found) <= 2

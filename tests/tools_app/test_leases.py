@@ -1,7 +1,8 @@
-"""Who changes a workspace keeps others out, says so to them, and never beyond its own life (S-66)."""
+"""Who changes a workspace keeps others out, says so to them, and never beyond its own life."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import Conflict
+from tests.patience import PATIENCE
 from tools_app import leases
 from tools_app.workspace import Workspace
 
@@ -49,7 +51,7 @@ def holder(tmp_path: Path):
     process.stdout.close()
 
 
-def test_a_second_writer_is_told_that_the_workspace_is_busy_s66(tmp_path, holder, monkeypatch):
+def test_a_second_writer_is_told_that_the_workspace_is_busy(tmp_path, holder, monkeypatch):
     monkeypatch.setattr(leases, "WAIT_SECONDS", 0.2)
     with pytest.raises(Conflict) as refusal, Workspace(tmp_path).exclusive():
         pass
@@ -57,21 +59,19 @@ def test_a_second_writer_is_told_that_the_workspace_is_busy_s66(tmp_path, holder
     assert "Try again" in refusal.value.hint
 
 
-def test_a_lease_left_by_a_dead_process_is_free_again_s66(tmp_path, holder):
-    """S-66 †: killed without a goodbye, it blocks nobody."""
+def test_a_lease_left_by_a_dead_process_is_free_again(tmp_path, holder):
+    """Killed without a goodbye, it blocks nobody."""
     holder.send_signal(signal.SIGKILL)
-    holder.wait(10)
+    holder.wait(PATIENCE)
     with Workspace(tmp_path).exclusive() as lease:
         Workspace(tmp_path).write_bytes("a", b"mine", lease=lease)
     assert (tmp_path / "a").read_bytes() == b"mine"
 
 
-def test_who_hangs_is_taken_over_and_a_late_write_changes_nothing_s66(
-    tmp_path, holder, monkeypatch
-):
-    """S-66: the lease has an end of its own, and its holder's work is shown only while it holds it."""
+def test_who_hangs_is_taken_over_and_a_late_write_changes_nothing(tmp_path, holder):
+    """The lease has an end of its own, and its holder's work is shown only while it holds it."""
     holder.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(leases, "LEASE_SECONDS", 0.1)
+    let_it_grow_old(tmp_path)
     workspace = Workspace(tmp_path)
     workspace.write_bytes("a", b"mine")
     holder.send_signal(signal.SIGCONT)
@@ -85,22 +85,30 @@ def test_who_hangs_is_taken_over_and_a_late_write_changes_nothing_s66(
 def test_a_holder_in_time_keeps_its_lease_and_writes(tmp_path, holder):
     holder.stdin.write("go on\n")
     holder.stdin.flush()
-    holder.wait(20)
+    holder.wait(PATIENCE)
     assert (tmp_path / "a").read_bytes() == b"late"
 
 
+def let_it_grow_old(root: Path) -> None:
+    """The lease is as old as if its holder had hung for an hour."""
+    path = root.parent / leases.FOLDER / root.name
+    long_ago = path.stat().st_mtime - 3_600
+    os.utime(path, (long_ago, long_ago))
+
+
 def test_a_renewed_lease_is_not_taken_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(leases, "LEASE_SECONDS", 0.5)
     monkeypatch.setattr(leases, "WAIT_SECONDS", 0.1)
     with Workspace(tmp_path).exclusive() as lease:
-        for _ in range(8):
-            with pytest.raises(Conflict), Workspace(tmp_path).exclusive():
-                pass
-            lease.renew()
+        let_it_grow_old(tmp_path)
+        lease.renew()
+        with pytest.raises(Conflict), Workspace(tmp_path).exclusive():
+            pass
+        let_it_grow_old(tmp_path)
+        with Workspace(tmp_path).exclusive():
+            pass
 
 
 def test_of_many_that_take_over_at_once_one_holds_the_lease(tmp_path, monkeypatch):
-    monkeypatch.setattr(leases, "LEASE_SECONDS", 0.2)
     monkeypatch.setattr(leases, "WAIT_SECONDS", 0.1)
     inside: list[int] = []
     worst: list[int] = []
@@ -117,7 +125,7 @@ def test_of_many_that_take_over_at_once_one_holds_the_lease(tmp_path, monkeypatc
             return "busy"
 
     with Workspace(tmp_path).exclusive() as hung:
-        time.sleep(0.25)
+        let_it_grow_old(tmp_path)
         with ThreadPoolExecutor(8) as threads:
             results = list(threads.map(change, range(8)))
         assert "held" in results

@@ -1,4 +1,4 @@
-"""S-59: search by content and name, outlines and references."""
+"""Search by content and name, outlines and references."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def project(root: Path) -> Path:
 # --- grep -----------------------------------------------------------------------------------------
 
 
-async def test_matches_are_told_with_file_and_line_s59(project, call):
+async def test_matches_are_told_with_file_and_line(project, call):
     assert said(await call("grep", pattern=r"al\w+a")).splitlines() == [
         "app.py:3: def alpha():",
         "src/notes.md:1: alpha and alphabet, $1.00 (a+b)",
@@ -101,7 +101,7 @@ async def test_a_long_line_is_cut_around_its_match(root, call):
     assert "NEEDLE" in snippet
 
 
-async def test_large_files_are_left_out_and_counted_s59(root, call):
+async def test_large_files_are_left_out_and_counted(root, call):
     (root / "fits.txt").write_bytes(b"x" * (SEARCHED_SIZE - 7) + b"\nneedle")
     (root / "large.txt").write_bytes(b"x" * (SEARCHED_SIZE - 6) + b"\nneedle")
     text = said(await call("grep", pattern="needle"))
@@ -110,7 +110,7 @@ async def test_large_files_are_left_out_and_counted_s59(root, call):
     assert "1 left out for their size" in text
 
 
-async def test_binary_reserved_vendored_and_linked_files_are_passed_over_s59(project, call):
+async def test_binary_reserved_vendored_and_linked_files_are_passed_over(project, call):
     text = said(await call("grep", pattern="alpha|nobody"))
     for name in ("picture.png", "node_modules", ".git", "link.py"):
         assert name not in text
@@ -129,7 +129,7 @@ async def test_an_expression_that_is_none_is_explained(project, call):
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|aa)+$", r"(\w*)*\d"])
-def test_a_pathological_expression_times_out_s59(root, workspace, pattern):
+def test_a_pathological_expression_times_out(root, workspace, pattern):
     """Matched in the server itself, such a search would hold a thread for ever."""
     (root / "a.txt").write_text("a" * 60 + "!\n")
     with pytest.raises(ToolTimedOut, match=r"within 0\.5 seconds.*a\.txt"):
@@ -147,7 +147,7 @@ def test_an_expression_nested_beyond_measure_is_refused(workspace):
 # --- glob -----------------------------------------------------------------------------------------
 
 
-async def test_files_are_found_by_name_newest_first_s59(project, call):
+async def test_files_are_found_by_name_newest_first(project, call):
     os.utime(project / "app.py", (1_000, 1_000))
     os.utime(project / "src/beta.py", (2_000, 2_000))
     assert said(await call("glob", pattern="*.py")).splitlines() == ["src/beta.py", "app.py"]
@@ -168,7 +168,7 @@ async def test_many_files_are_cut_and_counted(root, call):
 # --- find_references ------------------------------------------------------------------------------
 
 
-async def test_only_whole_words_are_references_s59(root, call):
+async def test_only_whole_words_are_references(root, call):
     (root / "a.js").write_text("total\nsubtotal\ntotals\n$total\nTotal\nx.total()\ntotal_1\n")
     assert said(await call("find_references", symbol="total")).splitlines() == [
         "a.js:1: total",
@@ -256,7 +256,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-async def test_declarations_are_listed_with_their_lines_s59(root, call, name):
+async def test_declarations_are_listed_with_their_lines(root, call, name):
     source, expected = SOURCES[name]
     (root / name).write_text(source)
     lines = said(await call("outline", path=name)).splitlines()[1:]
@@ -282,7 +282,7 @@ async def test_a_file_without_declarations_says_so(root, call):
     ],
     ids=["parentheses", "signs", "attributes", "lists", "blocks", "nul"],
 )
-async def test_a_hostile_source_breaks_nothing_s59(root, call, source):
+async def test_a_hostile_source_breaks_nothing(root, call, source):
     """Deep nesting can exhaust the parser's stack and end the interpreter that runs it."""
     (root / "a.py").write_text(source)
     assert said(await call("outline", path="a.py"))

@@ -1,4 +1,4 @@
-"""S-85: the todo list lives in the log. S-83: presenting a plan ends plan mode."""
+"""The todo list lives in the log, and presenting a plan ends plan mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def todos_of(outcome) -> tuple[Todo, ...]:
     return event.todos
 
 
-async def test_a_list_is_written_and_told_with_its_progress_s85(call):
+async def test_a_list_is_written_and_told_with_its_progress(call):
     outcome = await call(
         "todo_write",
         todos=[todo("Read", "completed"), todo("Test", "in_progress"), todo("Build")],
@@ -40,7 +40,7 @@ async def test_a_list_is_written_and_told_with_its_progress_s85(call):
     assert [entry.status for entry in todos_of(outcome)] == ["completed", "in_progress", "pending"]
 
 
-async def test_a_list_survives_as_an_event_of_the_log_s85(call):
+async def test_a_list_survives_as_an_event_of_the_log(call):
     """A list kept by the connection would be gone after a reconnect."""
     outcome = await call("todo_write", todos=[todo("Read")])
     (stored,) = [load(dump(event)) for event in outcome.events]
@@ -48,7 +48,7 @@ async def test_a_list_survives_as_an_event_of_the_log_s85(call):
     assert said(await call("todo_list", current=stored.todos)) == "[ ] Read\n(0/1 done)"
 
 
-async def test_a_list_holds_twenty_entries_and_not_one_more_s85(call):
+async def test_a_list_holds_twenty_entries_and_not_one_more(call):
     full = [todo(str(n)) for n in range(20)]
     assert len(todos_of(await call("todo_write", todos=full))) == 20
     assert (await call("todo_write", todos=[*full, todo("one more")])).is_error
@@ -60,7 +60,7 @@ async def test_a_list_holds_twenty_entries_and_not_one_more_s85(call):
     assert over.events == ()
 
 
-async def test_at_most_one_entry_is_in_progress_s85(call):
+async def test_at_most_one_entry_is_in_progress(call):
     two = [todo("a", "in_progress"), todo("b", "in_progress")]
     outcome = await call("todo_write", todos=two)
     assert outcome.is_error
@@ -78,13 +78,13 @@ async def test_at_most_one_entry_is_in_progress_s85(call):
         {"content": "a", "active_form": "b", "status": "pending", "extra": 1},
     ],
 )
-async def test_an_incomplete_entry_is_refused_s85(call, entry):
+async def test_an_incomplete_entry_is_refused(call, entry):
     outcome = await call("todo_write", todos=[entry])
     assert outcome.is_error
     assert outcome.events == ()
 
 
-async def test_the_first_open_entry_of_a_content_is_completed_s85(call):
+async def test_the_first_open_entry_of_a_content_is_completed(call):
     todos = tuple(
         Todo(content="Test", active_form="Testing", status=status)
         for status in ("completed", "pending", "pending")
@@ -96,7 +96,7 @@ async def test_the_first_open_entry_of_a_content_is_completed_s85(call):
     assert "[ ] Test" in said(missing)
 
 
-async def test_todos_added_side_by_side_in_one_step_are_all_kept_s85():
+async def test_todos_added_side_by_side_in_one_step_are_all_kept():
     bench = Bench(
         scripted(
             reply(*(asked("todo_add", content=f"{n}", active_form=f"{n}ing") for n in range(5))),
@@ -128,19 +128,19 @@ async def test_thinking_answers_and_changes_nothing(root, call):
     assert list(root.iterdir()) == []
 
 
-async def test_an_approved_plan_ends_plan_mode_s83(call):
+async def test_an_approved_plan_ends_plan_mode(call):
     outcome = await call("present_plan", plan_mode=True, plan="# Build it\n1. Write\n2. Test")
     assert outcome.events == (SessionUpdated(features={"plan_mode": False}),)
     assert "approved" in said(outcome)
 
 
-async def test_a_plan_outside_plan_mode_changes_nothing_s83(call):
+async def test_a_plan_outside_plan_mode_changes_nothing(call):
     outcome = await call("present_plan", plan_mode=False, plan="# Build it")
     assert outcome.events == ()
     assert not outcome.is_error
 
 
-def test_presenting_a_plan_is_possible_in_plan_mode_and_always_asks_s83():
+def test_presenting_a_plan_is_possible_in_plan_mode_and_always_asks():
     tool = find("present_plan")
     assert tool is not None
     assert tool.effect is Effect.READ

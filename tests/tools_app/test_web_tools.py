@@ -23,14 +23,15 @@ from harness.kit import Kit
 from harness.providers.scripted import Scripted
 from harness.tools import Effect, Outcome, ToolContext, perform
 from net.addresses import meant_by
+from sandbox.contract import Mount, Mounts
+from sandbox.policy import Policy
+from sandbox.shells import ShellRegistry
 from tests.tools_app.web_world import OTHER, PUBLIC, World, http, pdf, policy_for
+from tools_app import documents
 from tools_app.builtin.shell import EXTRA as SHELL
 from tools_app.builtin.shell import ShellAccess
 from tools_app.catalogue import find
-from tools_app.sandbox.contract import Mount, Mounts
-from tools_app.sandbox.policy import Policy
-from tools_app.sandbox.shells import ShellRegistry
-from tools_app.web import client, pages
+from tools_app.web import client
 from tools_app.web.client import Egress
 
 Calling = Callable[..., Awaitable[Outcome]]
@@ -175,7 +176,7 @@ async def test_the_words_of_a_pdf_are_read_page_by_page_and_marked_as_data_of_st
 async def test_a_long_pdf_is_read_as_far_as_the_limit_and_says_so(
     world: World, call: Calling, monkeypatch
 ):
-    monkeypatch.setattr(pages, "PDF_PAGES", 2)
+    monkeypatch.setattr(documents, "PDF_PAGES", 2)
     world.answers["site.example/"] = http(pdf("One.", "Two.", "Three."), kind="application/pdf")
     text = told(await call("web_fetch", url="http://site.example/"))
     assert "this is its beginning" in text
@@ -184,7 +185,7 @@ async def test_a_long_pdf_is_read_as_far_as_the_limit_and_says_so(
 
 
 async def test_a_pdf_that_takes_too_long_is_given_up(world: World, call: Calling, monkeypatch):
-    monkeypatch.setattr(pages, "PDF_SECONDS", 0.05)
+    monkeypatch.setattr(documents, "SECONDS", 0.05)
     world.answers["site.example/"] = http(pdf("One."), kind="application/pdf")
     outcome = await call("web_fetch", url="http://site.example/")
     assert outcome.is_error
@@ -527,7 +528,6 @@ async def test_the_policy_of_the_conversations_sandbox_is_the_one_that_counts(tm
 
 
 def test_both_tools_reach_outside_and_say_that_strangers_wrote_it():
-    """S-80."""
     for name in ("web_fetch", "web_search"):
         tool = find(name)
         assert tool is not None

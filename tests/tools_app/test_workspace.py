@@ -1,4 +1,4 @@
-"""S-53, S-54, S-55: each conversation's files, uploads, listings and previews."""
+"""Each conversation's files, uploads, listings and previews."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def workspaces(tmp_path: Path, settings) -> Path:
 # --- one directory for each conversation ----------------------------------------------------------
 
 
-def test_the_files_of_one_conversation_are_unseen_and_undeletable_from_another_s53(workspaces):
+def test_the_files_of_one_conversation_are_unseen_and_undeletable_from_another(workspaces):
     alices = Workspace(workspace_for("sesn_alice"))
     mallorys = Workspace(workspace_for("sesn_mallory"))
     alices.write_bytes("plan.md", b"secret plan")
@@ -170,14 +170,14 @@ def chunks(size: int, piece: int = 64 * 1024) -> Iterator[bytes]:
         size -= piece
 
 
-def test_an_upload_of_just_the_limit_is_stored_s54(root, workspace):
+def test_an_upload_of_just_the_limit_is_stored(root, workspace):
     entry = workspace.save_upload("data.bin", chunks(UPLOAD_LIMIT))
     assert (entry.path, entry.size) == ("data.bin", 10 * 1024 * 1024)
     assert stat.S_IMODE((root / "data.bin").stat().st_mode) == 0o600
     assert (root / "data.bin").stat().st_nlink == 1
 
 
-def test_an_upload_one_byte_past_the_limit_leaves_nothing_behind_s54(root, workspace):
+def test_an_upload_one_byte_past_the_limit_leaves_nothing_behind(root, workspace):
     with pytest.raises(TooLarge) as caught:
         workspace.save_upload("data.bin", chunks(UPLOAD_LIMIT + 1))
     assert caught.value.code == "too_large"
@@ -185,7 +185,7 @@ def test_an_upload_one_byte_past_the_limit_leaves_nothing_behind_s54(root, works
     assert names(root) == []
 
 
-def test_an_upload_is_not_read_further_than_its_limit_s54(root, workspace):
+def test_an_upload_is_not_read_further_than_its_limit(root, workspace):
     given = 0
 
     def endless() -> Iterator[bytes]:
@@ -213,7 +213,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_behind(root, workspace):
 @pytest.mark.parametrize(
     "name", ["../../secret.txt", "/etc/secret.txt", "C:\\Users\\me\\secret.txt", "a/secret.txt"]
 )
-def test_the_folders_of_an_uploads_name_are_dropped_s54(root, workspace, name):
+def test_the_folders_of_an_uploads_name_are_dropped(root, workspace, name):
     assert workspace.save_upload(name, [b"x"]).path == "secret.txt"
     assert names(root) == ["secret.txt"]
 
@@ -280,7 +280,7 @@ def test_an_upload_of_any_name_lands_in_the_root_or_is_refused(root, name):
 # --- listing --------------------------------------------------------------------------------------
 
 
-def test_reserved_names_are_hidden_at_every_depth_s55(root, workspace):
+def test_reserved_names_are_hidden_at_every_depth(root, workspace):
     for path in (".git/config", "src/.git/x", "src/deep/.agentsite/x", "src/.GIT/x"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("hidden")
@@ -291,7 +291,7 @@ def test_reserved_names_are_hidden_at_every_depth_s55(root, workspace):
     assert workspace.usage().files == 6
 
 
-def test_a_listing_is_flat_with_sizes_and_times_and_follows_no_link_s55(root, outside, workspace):
+def test_a_listing_is_flat_with_sizes_and_times_and_follows_no_link(root, outside, workspace):
     workspace.write_bytes("b.txt", b"12345")
     workspace.write_bytes("a/c.txt", b"1")
     os.utime(root / "b.txt", (1_000_000_000, 1_000_000_000))
@@ -366,7 +366,7 @@ def test_usage_counts_files_and_bytes(workspace):
     ("name", "language"),
     [("app.py", "python"), ("a.ts", "typescript"), ("Makefile", "make"), ("x.unknown", "text")],
 )
-def test_a_preview_names_the_language_s55(workspace, name, language):
+def test_a_preview_names_the_language(workspace, name, language):
     workspace.write_bytes(name, "x = 'é'\n".encode())
     preview = workspace.preview(name)
     assert (preview.text, preview.language) == ("x = 'é'\n", language)
@@ -375,7 +375,7 @@ def test_a_preview_names_the_language_s55(workspace, name, language):
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "💡"])
-def test_a_preview_is_cut_at_its_limit_and_marked_s55(workspace, letter):
+def test_a_preview_is_cut_at_its_limit_and_marked(workspace, letter):
     workspace.write_bytes("whole.txt", (letter * PREVIEW_LIMIT).encode())
     assert workspace.preview("whole.txt").text == letter * 102_400
     assert not workspace.preview("whole.txt").truncated
@@ -384,7 +384,7 @@ def test_a_preview_is_cut_at_its_limit_and_marked_s55(workspace, letter):
     assert workspace.preview("longer.txt").truncated
 
 
-def test_a_long_file_cut_inside_a_character_is_still_text_s55(workspace):
+def test_a_long_file_cut_inside_a_character_is_still_text(workspace):
     workspace.write_bytes("a.txt", ("x" + "é" * 3 * PREVIEW_LIMIT).encode())
     preview = workspace.preview("a.txt")
     assert not preview.binary
@@ -393,7 +393,7 @@ def test_a_long_file_cut_inside_a_character_is_still_text_s55(workspace):
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"a\0b", bytes(range(256))])
-def test_a_binary_file_is_flagged_s55(workspace, data):
+def test_a_binary_file_is_flagged(workspace, data):
     workspace.write_bytes("picture.png", data)
     preview = workspace.preview("picture.png")
     assert preview.binary

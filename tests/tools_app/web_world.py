@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tools_app.sandbox.egress import Decision, Streams
-from tools_app.sandbox.policy import Policy, parse_policy
+from sandbox.egress import Decision, Streams
+from sandbox.policy import Policy, parse_policy
 from tools_app.web.client import Egress
 
 PUBLIC = "93.184.216.34"

@@ -13,13 +13,13 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
-from conversations import work
+from approvals.actions.approvals import decide_approval, expire_approvals
+from approvals.actions.rules import revoke_rule, save_rule
+from approvals.models import Approval, PolicyRule
 from conversations.actions.answers import answer_custom_tool
-from conversations.actions.approvals import decide_approval, expire_approvals
-from conversations.actions.budgets import set_budget
 from conversations.actions.conversations import archive_conversation
+from conversations.actions.deciding import decide_call
 from conversations.actions.messages import (
-    decide_call,
     post_message,
     request_retry,
     set_feature,
@@ -27,30 +27,23 @@ from conversations.actions.messages import (
     stop,
     withdraw_message,
 )
-from conversations.actions.rules import revoke_rule, save_rule
-from conversations.actions.work import (
+from conversations.models import Conversation, Event, Run, Wake
+from conversations.presentation.calls import Card, card_of
+from conversations.wakes import wake
+from harness.content import as_blocks
+from harness.errors import Declined, LeaseLost
+from harness.events import AgentCustomToolUse, ToolUse
+from spending.actions.budgets import set_budget
+from spending.models import Budget
+from workers import items as work
+from workers.actions.items import (
     acknowledge_work,
     give_tool_result,
     heartbeat_work,
     poll_work,
     stop_work,
 )
-from conversations.models import (
-    Approval,
-    Budget,
-    Conversation,
-    EnvironmentKey,
-    Event,
-    PolicyRule,
-    Run,
-    Wake,
-    WorkItem,
-)
-from conversations.presentation.calls import Card, card_of
-from conversations.wakes import wake
-from harness.content import as_blocks
-from harness.errors import Declined, LeaseLost
-from harness.events import AgentCustomToolUse, ToolUse
+from workers.models import EnvironmentKey, WorkItem
 
 from .scenarios import THAT, Scenario
 
@@ -313,14 +306,14 @@ def worker_takes(world: World) -> None:
             return
         world.item = acknowledge_work(holder=world.key, item=offered.item)
         heartbeat_work(holder=world.item, item=world.item)
-    work.tell(world.item)
+    work.send_calls(world.item)
 
 
 def worker_answers(world: World) -> None:
     worker_takes(world)
     if world.item is None:
         return
-    for call_uid in work.tell(world.item):
+    for call_uid in work.send_calls(world.item):
         give_tool_result(item=world.item, call_uid=call_uid, content=as_blocks("made"))
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from conversations import claims
-from conversations.models import HandedCall, Wake
+from conversations.models import Wake
 from conversations.wakes import wake
 from harness.history import History
 from jobs.engine import engine
+from tests.patience import PATIENCE
+from workers.models import HandedCall
 
 from . import people
 from .moments import When
@@ -19,7 +21,6 @@ from .verdict import at_end, at_rest, rows_of
 
 STEPS = 14
 """What people do at most before a conversation counts as endless."""
-PATIENCE = 30.0
 
 ALLOWING = (people.allow, people.allow_edited, people.allow_for_longer)
 OTHERS = (people.allow, people.allow_as_reviewer, people.allow_as_another_reviewer)

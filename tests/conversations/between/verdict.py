@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agui.interrupts import open_interrupts
+from api.commands import open_questions
+from approvals.deciders import may_not_decide
+from approvals.models import Approval
 from conversations import delays, log
-from conversations.agui.interrupts import open_interrupts
-from conversations.api.commands import open_questions
-from conversations.deciders import may_not_decide
-from conversations.models import Approval, Event, HandedCall, Run, WorkItem
+from conversations.models import Event, Run
 from harness.content import text_of
 from harness.events import (
     AgentToolUse,
@@ -36,9 +37,10 @@ from harness.events import (
 from harness.history import History, OpenCall
 from harness.messages import ModelRequest, ToolSpec
 from harness.providers.anthropic_request import request_body
-from harness.testing.anthropic_rules import check_request
 from harness.texts import Texts
 from harness.transcript import build_messages
+from tests.standins.anthropic_rules import check_request
+from workers.models import HandedCall, WorkItem
 
 from .people import World
 from .scenarios import STOCK, ran, tools
@@ -73,7 +75,7 @@ def at_rest(world: World) -> Iterator[str]:
     for uid, call in opened.items():
         if call.use.type == "agent.custom_tool_use":
             programs.add(uid)
-        elif history.is_handed_out(uid):
+        elif call.handed_out:
             if uid not in handed:
                 yield "a call waits for workers, and none can hear of it"
         else:

@@ -33,16 +33,17 @@ from harness.messages import (
 )
 from harness.modelcards import CARDS, card_for
 from harness.providers import anthropic_request
-from harness.providers.anthropic import ENDS, TRICKLE
+from harness.providers.anthropic import ENDS, TRICKLE, Anthropic
 from harness.providers.anthropic_request import KEPT_BYTES, request_body, request_text
 from harness.providers.contract import Provider
 from harness.providers.scripted import Hold, Script, call, reply, say, think
 from harness.providers.table import ProviderConfig, build
-from harness.testing.anthropic_rules import check_request
-from harness.testing.messages_api import MessagesApi
-from harness.testing.provider_contract import LOOK, ask, history, pieces_of, pieces_until_error
-from harness.testing.provider_contract import Traits as ContractTraits
-from harness.testing.wire import HttpFault
+from tests.patience import PATIENCE
+from tests.standins.anthropic_rules import check_request
+from tests.standins.messages_api import MessagesApi
+from tests.standins.provider_contract import LOOK, ask, history, pieces_of, pieces_until_error
+from tests.standins.provider_contract import Traits as ContractTraits
+from tests.standins.wire import HttpFault
 
 KEY = "sk-ant-do-not-show-1234567890"
 
@@ -50,7 +51,7 @@ KEY = "sk-ant-do-not-show-1234567890"
 @asynccontextmanager
 async def served(script: Script, **options: Any) -> AsyncIterator[tuple[Provider, MessagesApi]]:
     async with MessagesApi(script, **options) as api:
-        provider = build(ProviderConfig("anthropic", KEY, api.base_url, timeout=2))
+        provider = build(ProviderConfig("anthropic", KEY, api.base_url, timeout=PATIENCE))
         try:
             yield provider, api
         finally:
@@ -84,7 +85,7 @@ START = (
 
 
 def test_every_stop_reason_of_the_sdk_has_a_meaning():
-    """S-23. A new one in the SDK's type fails here."""
+    """A new one in the SDK's type fails here."""
     from anthropic.types import StopReason  # noqa: PLC0415 - heavy, only this test needs it
 
     assert set(get_args(StopReason)) == set(ENDS)
@@ -197,7 +198,7 @@ async def test_an_event_that_is_no_json_breaks_the_stream():
 
 
 async def test_an_error_event_before_any_text_is_worth_another_try():
-    """S-25: nothing was shown yet, so the kind of the error stays visible."""
+    """Nothing was shown yet, so the kind of the error stays visible."""
     trouble = 'error|{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     async with served([events(START, trouble)]) as (provider, _):
         _, error = await pieces_until_error(provider, ask())
@@ -240,7 +241,7 @@ async def test_what_was_sent_is_not_held_while_the_reply_streams():
 async def test_nobody_listening_is_unreachable():
     async with MessagesApi([]) as api:
         url = api.base_url
-    provider = build(ProviderConfig("anthropic", KEY, url, timeout=2))
+    provider = build(ProviderConfig("anthropic", KEY, url, timeout=PATIENCE))
     pieces, error = await pieces_until_error(provider, ask())
     await provider.aclose()
     assert not pieces
@@ -267,7 +268,6 @@ async def test_an_error_page_of_a_gateway_is_understood_by_its_status():
     ],
 )
 async def test_the_time_a_service_asks_for_is_read_in_each_form(headers, seconds):
-    """S-25."""
     body = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
     async with served([HttpFault(429, body, headers)]) as (provider, _):
         _, error = await pieces_until_error(provider, ask())
@@ -275,7 +275,7 @@ async def test_the_time_a_service_asks_for_is_read_in_each_form(headers, seconds
 
 
 async def test_the_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture):
-    """S-27: the stand-in quotes the refused key in its answer, as some services do."""
+    """The stand-in quotes the refused key in its answer, as some services do."""
     caplog.set_level(logging.DEBUG)
     async with served([], api_key="another-key") as (provider, _):
         with pytest.raises(BadCredentials) as caught:
@@ -415,3 +415,29 @@ async def test_nothing_of_ours_travels_beside_the_request():
     assert not any(isinstance(piece, TextDelta) for piece in pieces)
     assert headers["authorization"] == f"Bearer {KEY}"
     assert not {"traceparent", "tracestate", "baggage"} & set(headers)
+
+
+async def test_nothing_is_taken_from_the_environment_neither_address_nor_header_nor_key(
+    monkeypatch,
+):
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://gateway.example.org")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "of-the-server")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gateway-Key: of-the-server")
+    provider = build(ProviderConfig("anthropic", KEY))
+    try:
+        assert isinstance(provider, Anthropic)
+        assert provider._connected().base_url.host == "api.anthropic.com"
+    finally:
+        await provider.aclose()
+    async with MessagesApi(lambda _request: "Hi.") as api:
+        config = ProviderConfig(
+            "anthropic", KEY, api.base_url, timeout=PATIENCE, headers={"x-own": "1"}
+        )
+        provider = build(config)
+        try:
+            await pieces_of(provider, ask())
+        finally:
+            await provider.aclose()
+    (sent,) = api.headers
+    assert sent["x-own"] == "1"
+    assert not [name for name, value in sent.items() if "of-the-server" in value]

@@ -10,8 +10,9 @@ from harness.providers.anthropic import _Reply
 from harness.providers.anthropic_request import request_body
 from harness.providers.scripted import Reply, call, garbled_call, reply, say, think
 from harness.providers.table import ProviderConfig, build
-from harness.testing.messages_api import MessagesApi
-from harness.testing.provider_contract import ask, pieces_of
+from tests.patience import PATIENCE
+from tests.standins.messages_api import MessagesApi
+from tests.standins.provider_contract import ask, pieces_of
 
 REPLIES = [
     reply("Hello, world", chunk=3),
@@ -50,7 +51,7 @@ CUTS = [
 @pytest.mark.parametrize(("answer", "fragment"), CUTS)
 async def test_our_splitter_and_the_sdk_read_the_same_pieces(answer: Reply, fragment: int):
     async with MessagesApi([answer, answer], fragment=fragment) as api:
-        provider = build(ProviderConfig("anthropic", "key", api.base_url, timeout=5))
+        provider = build(ProviderConfig("anthropic", "key", api.base_url, timeout=PATIENCE))
         try:
             ours = await pieces_of(provider, ask())
         finally:

@@ -1,4 +1,4 @@
-"""Every provider passes the same clauses (S-26)."""
+"""Every provider passes the same clauses."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 
 import pytest
 
+from harness.errors import ProviderTimedOut
 from harness.messages import ModelRequest
 from harness.providers.contract import Provider
 from harness.providers.demo import Demo
 from harness.providers.scripted import Script, Scripted
 from harness.providers.table import ProviderConfig, build
-from harness.testing.messages_api import MessagesApi
-from harness.testing.provider_contract import AnyProvider, Playing, ScriptableProvider, Traits
+from tests.patience import PATIENCE
+from tests.standins.messages_api import MessagesApi
+from tests.standins.provider_contract import AnyProvider, Playing, ScriptableProvider, Traits
 
-SILENCE = 2.0
-"""Seconds after which these tests call a service silent; more than a busy machine needs to answer."""
+SILENCE = 4.0
+"""Seconds after which a service that says nothing by its script is called silent."""
 
 
 @dataclass
@@ -43,7 +45,8 @@ class WireStage:
     async def playing(self, script: Script, *, fragment: int = 0) -> AsyncIterator[Playing]:
         async with MessagesApi(script, fragment=fragment) as api:
             url = api.base_url + self._suffix
-            provider = build(ProviderConfig(self.traits.name, "key-12345", url, timeout=SILENCE))
+            seconds = SILENCE if ProviderTimedOut.__name__ in repr(script) else PATIENCE
+            provider = build(ProviderConfig(self.traits.name, "key-12345", url, timeout=seconds))
             try:
                 yield OverAWire(provider, api)
                 assert not api.refusals

@@ -181,7 +181,6 @@ def test_it_calls_only_what_the_request_offers(missing):
 
 
 def test_with_tools_forbidden_it_only_talks():
-    """S-22."""
     for words in ("Plan and write two files", "list files", "read a.md", "search for x"):
         given = answer(replace(asking(words), tool_choice="none"))
         assert not any(isinstance(part, Call) for part in given.parts)

@@ -12,10 +12,11 @@ from harness.content import Text
 from harness.errors import BadRequest
 from harness.messages import Message, ModelRequest, TextDone
 from harness.providers.table import ProviderConfig, build
-from harness.testing import openai_wire
-from harness.testing.anthropic_rules import Refused, check_request
-from harness.testing.messages_api import MessagesApi
-from harness.testing.provider_contract import ask, pieces_of, pieces_until_error
+from tests.patience import PATIENCE
+from tests.standins import openai_wire
+from tests.standins.anthropic_rules import Refused, check_request
+from tests.standins.messages_api import MessagesApi
+from tests.standins.provider_contract import ask, pieces_of, pieces_until_error
 
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
@@ -122,12 +123,12 @@ async def test_a_refused_request_is_a_bad_request_and_costs_no_reply():
 async def test_as_a_process_it_answers_as_the_demo_does():
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "harness.testing.messages_api", "--port", "0", "--demo"),
+        *("-m", "tests.standins.messages_api", "--port", "0", "--demo"),
         stdout=asyncio.subprocess.PIPE,
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             line = (await process.stdout.readline()).decode()
         url = line.split("on ", 1)[1].split(",")[0]
         provider = build(ProviderConfig("anthropic", "any-key", url))

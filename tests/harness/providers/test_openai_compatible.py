@@ -30,15 +30,17 @@ from harness.messages import (
     ToolCallDone,
     Usage,
 )
+from harness.modelcards import UNSEEN
 from harness.providers.contract import Provider
 from harness.providers.openai_compatible import ENDS
 from harness.providers.openai_request import request_body
 from harness.providers.scripted import Script
 from harness.providers.table import ProviderConfig, build
-from harness.testing.messages_api import MessagesApi
-from harness.testing.openai_wire import check_request
-from harness.testing.provider_contract import PIXEL, ask, pieces_of, pieces_until_error
-from harness.testing.wire import HttpFault
+from tests.patience import PATIENCE
+from tests.standins.messages_api import MessagesApi
+from tests.standins.openai_wire import check_request
+from tests.standins.provider_contract import PIXEL, ask, pieces_of, pieces_until_error
+from tests.standins.wire import HttpFault
 
 KEY = "sk-do-not-show-1234567890"
 
@@ -47,7 +49,7 @@ KEY = "sk-do-not-show-1234567890"
 async def served(script: Script, **options: Any) -> AsyncIterator[Provider]:
     async with MessagesApi(script, **options) as api:
         url = f"{api.base_url}/v1"
-        provider = build(ProviderConfig("openai_compatible", KEY, url, timeout=2))
+        provider = build(ProviderConfig("openai_compatible", KEY, url, timeout=PATIENCE))
         try:
             yield provider
         finally:
@@ -178,14 +180,12 @@ async def test_an_error_in_the_stream_is_no_text():
 async def test_errors_are_understood_by_code_and_words(
     status: int, error: Any, kind: type[ProviderError]
 ):
-    """S-25."""
     async with served([HttpFault(status, {"error": error})]) as provider:
         _, caught = await pieces_until_error(provider, ask())
     assert type(caught) is kind
 
 
 async def test_the_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture):
-    """S-27."""
     caplog.set_level("DEBUG")
     async with served([], api_key="another-key") as provider:
         with pytest.raises(BadCredentials) as caught:
@@ -212,6 +212,14 @@ def test_pictures_of_an_answer_follow_in_the_users_message():
     assert shown["content"][0]["image_url"]["url"].endswith(PIXEL)
 
 
+def test_a_model_that_cannot_see_is_told_so_in_the_place_of_a_picture():
+    picture = Image(source=Base64Source(media_type="image/png", data=PIXEL))
+    request = replace(ask(model="gpt-oss-120b"), messages=(Message("user", (picture,)),))
+    assert request_body(request)["messages"][-1]["content"] == UNSEEN.text
+    seeing = request_body(replace(request, model="gpt-5.1"))
+    assert seeing["messages"][-1]["content"][0]["type"] == "image_url"
+
+
 def test_a_reasoning_model_gets_its_own_limit_and_no_temperature():
     settings = ModelSettings(temperature=0.5, effort="max")
     body = request_body(replace(ask(model="gpt-5.1"), settings=settings))
@@ -221,3 +229,28 @@ def test_a_reasoning_model_gets_its_own_limit_and_no_temperature():
     plain = request_body(replace(ask(model="qwen3"), settings=settings))
     assert (plain["max_tokens"], plain["temperature"]) == (16_384, 0.5)
     assert "reasoning_effort" not in plain
+
+
+async def test_nothing_is_taken_from_the_environment_neither_header_nor_organisation(monkeypatch):
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
+        monkeypatch.setenv(name, "of-the-server")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "X-Gateway-Key: of-the-server\nAuthorization: of-the-server"
+    )
+    async with MessagesApi(lambda _request: "Hi.") as api:
+        provider = build(
+            ProviderConfig(
+                "openai_compatible",
+                KEY,
+                f"{api.base_url}/v1",
+                timeout=PATIENCE,
+                headers={"x-own": "1"},
+            )
+        )
+        try:
+            await pieces_of(provider, ask())
+        finally:
+            await provider.aclose()
+    (sent,) = api.headers
+    assert (sent["x-own"], sent["authorization"]) == ("1", f"Bearer {KEY}")
+    assert not [name for name, value in sent.items() if "of-the-server" in value]

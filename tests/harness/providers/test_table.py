@@ -10,7 +10,7 @@ import pytest
 from harness.errors import NotConfigured
 from harness.providers.scripted import ScriptExhausted, registered
 from harness.providers.table import KINDS, ProviderConfig, build
-from harness.testing.provider_contract import ask, pieces_of
+from tests.standins.provider_contract import ask, pieces_of
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox.contract import Result
+from sandbox.guarantees import Guarantee
+from sandbox.policy import Policy, parse_policy
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import Result
-from tools_app.sandbox.guarantees import Guarantee
-from tools_app.sandbox.policy import Policy, parse_policy
 
 TRIED = "attack-was-tried"
 IN = "attack-got-in"

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools_app.sandbox import cgroups
+from sandbox import cgroups
 
 MB = 1024 * 1024
 LIMITS = {

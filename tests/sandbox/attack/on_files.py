@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sandbox.contract import Result
+from sandbox.guarantees import Guarantee
 from tests.sandbox.attack.case import Case, bash, python
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import Result
-from tools_app.sandbox.guarantees import Guarantee
 
 READ = frozenset({Guarantee.FS_READ_CONFINED})
 WRITE = frozenset({Guarantee.FS_WRITE_CONFINED})
@@ -121,7 +121,7 @@ CASES = (
     Case("write_system", "changing a program of the system", WRITE,
          bash("echo x > /usr/bin/.attack-probe && echo {IN} && rm -f /usr/bin/.attack-probe"),
          lambda _w, r: "attack-got-in" in r.stdout.text, root_only=True),
-    Case("write_read_only_mount", "writing to a folder that is mounted read-only (S-69)", WRITE,
+    Case("write_read_only_mount", "writing to a folder that is mounted read-only", WRITE,
          bash("for f in /shared {root}/shared; do echo x > $f/notes.txt; echo x > $f/new; "
               "rm -f $f/notes.txt; chmod 777 $f; touch $f/t; done"),
          shared_changed, "the shared folder is changed"),

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.contract import KilledBy, Mount, Mounts, SandboxBackend
+from sandbox.guarantees import Guarantee
+from sandbox.policy import Policy, parse_policy
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import KilledBy, Mount, Mounts, SandboxBackend
-from tools_app.sandbox.guarantees import Guarantee
-from tools_app.sandbox.policy import Policy, parse_policy
 
 
 @dataclass(frozen=True)

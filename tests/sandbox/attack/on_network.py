@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sandbox.contract import Result
+from sandbox.guarantees import Guarantee
 from tests.sandbox.attack.case import Case, bash, mark_shows, python, says_so
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import Result
-from tools_app.sandbox.guarantees import Guarantee
 
 NETWORK = frozenset({Guarantee.NO_NETWORK})
 SOCKETS = frozenset({Guarantee.HOST_SOCKETS_HIDDEN})

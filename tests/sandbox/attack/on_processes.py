@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from sandbox.contract import Result
+from sandbox.guarantees import Guarantee
 from tests.sandbox.attack.case import Case, bash, python, says_so
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import Result
-from tools_app.sandbox.guarantees import Guarantee
 
 ISOLATED = frozenset({Guarantee.PROCESSES_ISOLATED})
 SURVIVORS = frozenset({Guarantee.NO_SURVIVORS})
@@ -27,7 +27,7 @@ def survives(world: World, _result: Result) -> bool:
 HURT = "the process is gone, or has another priority, processor or limit"
 LIVES = "a process with the mark is still there"
 CASES = (
-    Case("own_environment", "printing the environment (S-61)", READ,
+    Case("own_environment", "printing the environment", READ,
          bash("env; printenv; set; export -p; cat /proc/self/environ | tr '\\0' '\\n'"),
          open_field=False),
     Case("victims_environment", "another process's environment", ISOLATED,
@@ -93,7 +93,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """), survives, LIVES, open_field=False),
-    Case("outlive_timeout", "processes that outlive a command that was late (S-60)", SURVIVORS,
+    Case("outlive_timeout", "processes that outlive a command that was late", SURVIVORS,
          bash("(setsid sleep {survivor} &); sleep {survivor} & trap '' TERM INT HUP; sleep {survivor}"),
          survives, LIVES, timeout=1.0, ends=False, open_field=False),
     Case("kill_supervisor", "killing what watches over the command, then living on", SURVIVORS,

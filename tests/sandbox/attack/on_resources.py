@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import resource
 
+from sandbox.contract import Result
+from sandbox.guarantees import Guarantee
 from tests.sandbox.attack.case import Case, bash, python, says_so
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import Result
-from tools_app.sandbox.guarantees import Guarantee
 
 MB = 1024 * 1024
 SCRATCH = frozenset({Guarantee.SCRATCH_BOUNDED})
@@ -112,7 +112,7 @@ for number in range(20_000):
     Case("fill_root", "filling the root folder, /etc, /run and /var", SCRATCH,
          bash("; ".join(fills(folder, 12) for folder in ("", "/etc", "/run", "/var"))), says_so,
          resources={"scratch_mb": 4}, open_field=False),
-    Case("endless_output", "printing without end (S-63)", frozenset({Guarantee.NO_SURVIVORS}),
+    Case("endless_output", "printing without end", frozenset({Guarantee.NO_SURVIVORS}),
          bash("yes"), kept_too_much, "the server keeps more than the limit", timeout=1.5,
          ends=False, open_field=False),
     Case("endless_line_of_errors", "an endless line on the error stream", frozenset({Guarantee.NO_SURVIVORS}),

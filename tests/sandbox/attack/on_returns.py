@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from sandbox.contract import Result
+from sandbox.guarantees import Guarantee
 from tests.sandbox.attack.case import Case, bash, python
 from tests.sandbox.attack.on_resources import workspace_over
 from tests.sandbox.attack.world import World
-from tools_app.sandbox.contract import Result
-from tools_app.sandbox.guarantees import Guarantee
 
 WRITE = frozenset({Guarantee.FS_WRITE_CONFINED})
 

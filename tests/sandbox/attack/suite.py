@@ -8,6 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox import cgroups
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.contract import Result, SandboxBackend, SandboxFailed, Unavailable
+from sandbox.docker import DockerBackend
+from sandbox.guarantees import Guarantee
+from sandbox.openshell import OpenShellBackend
+from sandbox.process import ProcessBackend
+from sandbox.unconfined import UnconfinedBackend
 from tests.sandbox.attack import (
     on_files,
     on_neighbours,
@@ -22,14 +30,6 @@ from tests.sandbox.attack.gateway import Gateway
 from tests.sandbox.attack.on_files import mended
 from tests.sandbox.attack.on_neighbours import Scene
 from tests.sandbox.attack.world import PUBLIC, World
-from tools_app.sandbox import cgroups
-from tools_app.sandbox.bubblewrap import BubblewrapBackend
-from tools_app.sandbox.contract import Result, SandboxBackend, SandboxFailed, Unavailable
-from tools_app.sandbox.docker import DockerBackend
-from tools_app.sandbox.guarantees import Guarantee
-from tools_app.sandbox.openshell import OpenShellBackend
-from tools_app.sandbox.process import ProcessBackend
-from tools_app.sandbox.unconfined import UnconfinedBackend
 
 CASES: tuple[Case, ...] = (
     *on_files.CASES,

@@ -18,7 +18,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from tools_app.sandbox.contract import Mount, Mounts
+from sandbox.contract import Mount, Mounts
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 PUBLIC = "93.184.216.34"

@@ -98,7 +98,7 @@ def test_appends_claims_sweeps_and_messages_at_once_never_deadlock_and_leave_no_
 def test_an_append_under_way_is_in_the_log_before_the_next_run_reads_it(
     converse: Converse,  # noqa: F811
 ):
-    """S-96 †: the claim waits for it, so no run begins behind an event it does not know."""
+    """The claim waits for it, so no run begins behind an event it does not know."""
     conversation, _ = converse()
     first = claims.claim(conversation.pk)
     assert first is not None

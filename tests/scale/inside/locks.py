@@ -21,6 +21,7 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     still_engine,
     until,
 )
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,13 +72,13 @@ def test_the_end_of_a_background_command_and_the_deletion_of_its_conversation_do
             held.delete()
 
     def end() -> bool:
-        assert locked.wait(20)
+        assert locked.wait(PATIENCE)
         return backgroundrows.end(row.pk, BackgroundCommand.State.COMPLETED, exit_code=0)
 
     with ThreadPoolExecutor(2) as threads:
         deleting, ending = (threads.submit(in_a_thread(work)) for work in (delete, end))
-        deleting.result(30)
-        assert ending.result(30) is False
+        deleting.result(PATIENCE)
+        assert ending.result(PATIENCE) is False
     assert not BackgroundCommand.objects.exists()
 
 
@@ -98,11 +99,11 @@ def test_a_command_that_ends_while_conversations_are_deleted_in_another_way_does
             return backgroundrows.end(row.pk, BackgroundCommand.State.COMPLETED, exit_code=0)
 
     def delete() -> None:
-        assert locked.wait(20)
+        assert locked.wait(PATIENCE)
         Conversation.objects.filter(owner=alice).delete()
 
     with ThreadPoolExecutor(2) as threads:
         ending, deleting = (threads.submit(in_a_thread(work)) for work in (end, delete))
-        assert ending.result(30) is True
-        deleting.result(30)
+        assert ending.result(PATIENCE) is True
+        deleting.result(PATIENCE)
     assert not Conversation.objects.exists()

@@ -1,0 +1,372 @@
+"""The AG-UI projection and reconciliation in parts; `tests/contract/test_agui.py` has the whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ag_ui.core import BaseEvent, Interrupt
+from ag_ui.core import Event as Told
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pydantic import TypeAdapter
+
+from accounts.actions.tokens import create_token
+from accounts.api.authentication import caller_with
+from accounts.models import TokenScope
+from agui.following import Run, find_or_begin
+from agui.incoming import RunInput
+from agui.interrupts import inputs_of, open_interrupts, subagents_of
+from agui.projection import Projection
+from conversations.actions.conversations import create_conversation
+from conversations.log import append
+from conversations.models import Conversation, Event
+from harness.content import Text, text_of
+from harness.errors import Conflict, Invalid, NotFound
+from harness.events import (
+    AgentCustomToolUse,
+    AgentMessage,
+    AgentToolUse,
+    BudgetReached,
+    EndTurn,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    StopDetails,
+    Todo,
+    TodosUpdated,
+    UserCustomToolResult,
+)
+from harness.history import Entry
+from tests.conversations.drawing import before_query
+from tests.conversations.scenes import fill
+from tools_app.questions import TOOL
+from v1.door import parse
+
+EVENTS: TypeAdapter[Any] = TypeAdapter(Told)
+
+
+def kinds(events):
+    return [event.type.value for event in events]
+
+
+def wire(event: BaseEvent) -> dict[str, Any]:
+    told: dict[str, Any] = EVENTS.validate_json(event.model_dump_json(by_alias=True)).model_dump()
+    return told
+
+
+# --- the projection -------------------------------------------------------------------------------
+
+
+def entered() -> Projection:
+    run = Projection("t", "r")
+    run.enter()
+    return run
+
+
+def test_text_that_was_told_as_it_arrived_is_told_once():
+    run = entered()
+    told = run.arriving("m", "Hel") + run.arriving("m", "lo")
+    told += run.happened("m", AgentMessage(content=(Text(text="Hello there"),)))
+    assert kinds(told) == ["TEXT_MESSAGE_START", *["TEXT_MESSAGE_CONTENT"] * 3, "TEXT_MESSAGE_END"]
+    assert "".join(getattr(event, "delta", "") for event in told) == "Hello there"
+
+
+def test_what_arrives_before_the_run_began_is_held_back():
+    run = Projection("t", "r")
+    assert run.arriving("m", "Hel") == []
+    run.enter()
+    told = run.arriving("m", "lo")
+    assert wire(told[-1])["delta"] == "Hello"
+
+
+def test_a_reply_that_broke_off_is_closed_before_the_run_ends():
+    run = entered()
+    run.arriving("m", "Hel")
+    rest = SessionStatusIdle(
+        stop_reason=BudgetReached(),
+        stop_details=StopDetails(code="limit_reached", message="Spent.", hint="Ask."),
+    )
+    told = run.rested(rest, [])
+    assert kinds(told) == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    failure = wire(told[-1])
+    assert (failure["code"], failure["message"]) == ("limit_reached", "Spent. Ask.")
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "interrupts", "outcome"),
+    [
+        (False, [], "success"),
+        (True, [], "cancelled"),
+        (False, [Interrupt(id="i", reason="tool_call")], "interrupt"),
+    ],
+)
+def test_a_run_ends_with_the_outcome_of_its_rest(interrupted, interrupts, outcome):
+    rest = SessionStatusIdle(stop_reason=EndTurn(), interrupted=interrupted)
+    (finished,) = entered().rested(rest, interrupts)
+    assert wire(finished)["outcome"]["type"] == outcome
+
+
+def test_the_plan_is_state():
+    todo = Todo(content="Test", active_form="Testing", status="in_progress")
+    (told,) = entered().happened("x", TodosUpdated(todos=(todo,)))
+    assert wire(told)["snapshot"] == {"todos": [todo.model_dump()]}
+
+
+def test_fields_that_nobody_knows_are_named_and_no_answer_is_half_heard():
+    run = {"threadId": "plans", "runId": "r", "messages": [], "colour": "red", "forwardedProps": 3}
+    assert RunInput.model_validate(run).ignored() == ["forwardedProps", "colour"]
+
+    answer = {"interruptId": "i", "status": "resolved", "paylaod": {"approved": False}}
+    with pytest.raises(Invalid) as refused:
+        parse({**run, "resume": [answer]}, RunInput)
+    assert refused.value.field == "resume[0].paylaod"
+    assert "payload" in refused.value.hint
+
+
+# --- threads and interrupts -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def caller_of(db):
+    def make(user, organisation):
+        issued = create_token(
+            actor=user, organisation=organisation, name="program", scopes=TokenScope.values
+        )
+        found = caller_with(issued.secret)
+        assert found is not None
+        return found
+
+    return make
+
+
+@pytest.fixture
+def hers(caller_of, alice, acme, make_agent, environment):
+    make_agent(provider="scripted", model="none")
+    return caller_of(alice, acme)
+
+
+def test_a_name_is_one_conversation_of_each_person(hers, caller_of, mallory, elsewhere):
+    first = find_or_begin(hers, "plans", "", "")
+    assert find_or_begin(hers, "plans", "", "") == first
+    assert find_or_begin(hers, "other plans", "", "") != first
+    mallorys = find_or_begin(caller_of(mallory, elsewhere), "plans", "", "")
+    assert (first.owner, mallorys.owner) == (hers.user, mallory)
+    assert first.uid != mallorys.uid
+    assert len(first.uid) == len(Conversation.objects.model().uid)
+
+
+def test_anothers_id_is_not_found_and_begins_nothing(hers, caller_of, mallory, elsewhere):
+    alices = find_or_begin(hers, "plans", "", "")
+    with pytest.raises(NotFound):
+        find_or_begin(caller_of(mallory, elsewhere), alices.uid, "", "")
+    assert not Conversation.objects.filter(owner=mallory).exists()
+
+
+@pytest.fixture
+def asking(hers):
+    """A conversation that waits for the answers to a question."""
+    conversation = find_or_begin(hers, "plans", "", "")
+    question = {"question": "Which?", "options": [{"label": "Red"}, {"label": "Blue"}]}
+    use = Entry.of(AgentCustomToolUse(name=TOOL, input={"questions": [question]}))
+    idle = Entry.of(SessionStatusIdle(stop_reason=RequiresAction(event_ids=(use.uid,))))
+    append(conversation.pk, [use, idle])
+    conversation.refresh_from_db()
+    return conversation
+
+
+def resume(interrupt_id: str, payload=None, status: str = "resolved", run: str = "r") -> RunInput:
+    answer = {"interruptId": interrupt_id, "status": status, "payload": payload}
+    return RunInput.model_validate(
+        {"threadId": "plans", "runId": run, "messages": [], "resume": [answer]}
+    )
+
+
+def test_questions_are_answered_by_resume_and_once(hers, asking):
+    (interrupt,) = open_interrupts(asking)
+    assert (interrupt.reason, interrupt.message) == ("input_required", "Which?")
+    chosen = resume(interrupt.id, {"answers": [{"chosen": ["Blue"]}]})
+    first = Run(hers, asking, chosen)
+    given = Event.objects.get(conversation=asking, type="user.custom_tool_result")
+    assert isinstance(given.value, UserCustomToolResult)
+    assert "Blue" in text_of(given.value.content)
+    assert Run(hers, asking, chosen).after == first.after
+    assert Event.objects.filter(type="user.custom_tool_result").count() == 1
+    with pytest.raises(Conflict):
+        Run(hers, asking, resume(interrupt.id, {"answers": [{"chosen": ["Red"]}]}, run="s"))
+
+
+def test_an_answer_that_is_no_option_is_refused_and_the_question_waits(hers, asking):
+    (interrupt,) = open_interrupts(asking)
+    with pytest.raises(Invalid):
+        Run(hers, asking, resume(interrupt.id, {"answers": [{"chosen": ["Green"]}]}))
+    assert [each.id for each in open_interrupts(asking)] == [interrupt.id]
+
+
+def test_cancelling_questions_lets_the_agent_go_on(hers, asking):
+    (interrupt,) = open_interrupts(asking)
+    Run(hers, asking, resume(interrupt.id, status="cancelled"))
+    assert open_interrupts(asking) == []
+
+
+def test_a_message_is_refused_while_a_question_is_open(hers, asking):
+    body = RunInput.model_validate(
+        {
+            "threadId": "plans",
+            "runId": "r",
+            "messages": [{"id": "1", "role": "user", "content": "Hello"}],
+        }
+    )
+    with pytest.raises(Conflict):
+        Run(hers, asking, body)
+    assert not Event.objects.filter(conversation=asking, type="user.message").exists()
+
+
+def test_an_answer_to_an_earlier_round_is_none_to_a_new_one(asking):
+    answers = resume("sevt_1", {"approved": True}).resume
+    assert answers is not None
+    again = Interrupt(id="sevt_1.2", reason="tool_call", tool_call_id="sevt_1")
+    with pytest.raises(Conflict):
+        inputs_of(asking, answers, [again])
+
+
+def test_an_unknown_interrupt_is_not_found(asking):
+    answers = resume("sevt_1", {"approved": True}).resume
+    assert answers is not None
+    with pytest.raises(NotFound):
+        inputs_of(asking, answers, [])
+
+
+def test_what_is_open_costs_as_much_to_know_in_a_long_log(hers, asking):
+    counts = []
+    for events in (4, 2_000):
+        fill(asking, events, first_seq=asking.last_seq + 1)
+        asking.last_seq += events
+        asking.save(update_fields=["last_seq"])
+        with CaptureQueriesContext(connection) as queries:
+            open_interrupts(asking)
+        counts.append(len(queries))
+        read = [query["sql"] for query in queries if '"payload"' in query["sql"]]
+        assert all("LIMIT 1" in sql or '"subject" IN' in sql or '"uid" IN' in sql for sql in read)
+    assert counts[0] == counts[1] < 10
+
+
+# --- what was started below -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def below(hers):
+    """A conversation at rest, and one it started that waits with a question and a call."""
+    parent = find_or_begin(hers, "plans", "", "")
+    append(parent.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    child = create_conversation(
+        actor=hers.user,
+        organisation=hers.organisation,
+        agent=parent.agent_version.agent,
+        environment=parent.environment,
+        parent=parent,
+    )
+    question = {"question": "Which?", "options": [{"label": "Red"}, {"label": "Blue"}]}
+    asks = Entry.of(AgentCustomToolUse(name=TOOL, input={"questions": [question]}))
+    writes = Entry.of(
+        AgentToolUse(name="write_file", input={"path": "a"}, evaluated_permission="ask")
+    )
+    waits = RequiresAction(event_ids=(asks.uid, writes.uid))
+    append(child.pk, [asks, writes, Entry.of(SessionStatusIdle(stop_reason=waits))])
+    for each in (parent, child):
+        each.refresh_from_db()
+    return parent, child
+
+
+def both_answered(interrupts, run: str = "r") -> RunInput:
+    first, second = interrupts
+    chosen = {"answers": [{"chosen": ["Blue"]}]}
+    return RunInput.model_validate(
+        {
+            "threadId": "plans",
+            "runId": run,
+            "messages": [],
+            "resume": [
+                {"interruptId": first.id, "status": "resolved", "payload": chosen},
+                {"interruptId": second.id, "status": "cancelled"},
+            ],
+        }
+    )
+
+
+def test_what_waits_below_is_asked_here_under_its_own_name(below):
+    parent, child = below
+    interrupts = open_interrupts(parent)
+    assert [each.reason for each in interrupts] == ["input_required", "tool_call"]
+    assert {each.subagent_run_id for each in interrupts} == {child.uid}
+    (subagent,) = subagents_of(parent, interrupts, known=())
+    told = entered().waiting(interrupts, [subagent])
+    assert kinds(told) == [
+        "SUBAGENT_STARTED",
+        *["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"] * 2,
+        "SUBAGENT_FINISHED",
+        "RUN_FINISHED",
+    ]
+    assert all(wire(each)["subagent_run_id"] == child.uid for each in told[:-1])
+    assert '"subagentRunId":null' not in told[-1].model_dump_json(by_alias=True)
+    assert subagents_of(parent, interrupts, known={each.id for each in interrupts}) == []
+
+
+def test_answers_to_what_waits_below_reach_it_and_the_run_ends_once_all_is_quiet(hers, below):
+    parent, child = below
+    run = Run(hers, parent, both_answered(open_interrupts(parent)))
+    answered = Event.objects.filter(conversation=child, actor=hers.user).values_list("type")
+    assert {kind for (kind,) in answered} == {"user.custom_tool_result", "user.tool_confirmation"}
+    assert open_interrupts(parent) == []
+    assert run.read(run.after).over is None
+    append(child.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    over = run.read(run.after).over
+    assert over is not None
+    assert kinds(entered().waiting(over["interrupts"], over["below"])) == ["RUN_FINISHED"]
+
+
+@pytest.mark.parametrize("query", range(12))
+def test_a_run_that_ends_while_the_log_is_read_tells_its_last_words_first(hers, below, query):
+    parent, child = below
+    run = Run(hers, parent, both_answered(open_interrupts(parent)))
+    append(parent.pk, [Entry.of(SessionStatusRunning())])
+    append(child.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    after = run.read(run.after).seq
+    last = Entry.of(AgentMessage(content=(Text(text="All done."),)))
+
+    with before_query(
+        query,
+        lambda: append(parent.pk, [last, Entry.of(SessionStatusIdle(stop_reason=EndTurn()))]),
+    ):
+        first = run.read(after)
+    news = [first] if first.over else [first, run.read(first.seq)]
+
+    assert news[-1].over is not None
+    assert last.uid in [each["id"] for one in news for each in one.events]
+
+
+def test_a_message_is_refused_while_something_below_is_open(hers, below):
+    parent, _child = below
+    said = {"id": "1", "role": "user", "content": "Hello"}
+    body = {"threadId": "plans", "runId": "r", "messages": [said]}
+    with pytest.raises(Conflict):
+        Run(hers, parent, RunInput.model_validate(body))
+
+
+def test_what_waits_below_anothers_conversation_is_not_found(hers, below, caller_of, alice, acme):
+    parent, _child = below
+    interrupts = open_interrupts(parent)
+    other = find_or_begin(hers, "other plans", "", "")
+    with pytest.raises(NotFound):
+        Run(hers, other, both_answered(interrupts))
+    assert len(open_interrupts(parent)) == 2
+
+
+def test_a_denial_has_no_arguments(hers, below):
+    parent, _child = below
+    _question, call = open_interrupts(parent)
+    answers = resume(call.id, {"approved": False, "editedArgs": {}}).resume
+    assert answers is not None
+    with pytest.raises(Invalid) as caught:
+        inputs_of(parent, answers, [call])
+    assert caught.value.field == "resume[0].payload.editedArgs"

@@ -1,0 +1,76 @@
+"""The documents name what there is: files, links between them, and the things that the glossary explains."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from .sources import PACKAGES, ROOT, parsed
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+GLOSSARY = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| `([^`|]+)` \|$", GLOSSARY, re.M)
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
+_FOLDERS = "|".join((*PACKAGES, "tests", "bench", "docs", "templates", "static"))
+FILE = re.compile(rf"`((?:{_FOLDERS})/[\w/.\-]+)`")
+"""A path from the root."""
+TARGET = re.compile(r"^([a-z][a-z-]*):.* ## ", re.M)
+COMMAND = re.compile(r"`(?:[A-Z_]+=\S+ )*make ([a-z-]+)|^ {4}make ([a-z-]+)|^make ([a-z-]+)", re.M)
+
+
+def top_names(path: Path) -> set[str]:
+    """What a module defines for others."""
+    names = set()
+    for node in parsed(path).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names.update(one.id for one in node.targets if isinstance(one, ast.Name))
+    return names
+
+
+def is_there(place: str) -> bool:
+    """`package/module.py: Name`, or a file or folder alone."""
+    path, _colon, name = place.partition(": ")
+    return (ROOT / path).exists() and (not name or name in top_names(Path(path)))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_links_and_names_only_files_that_exist(path):
+    text = path.read_text(encoding="utf-8")
+    missing = [link for link in LINK.findall(text) if not (path.parent / link).exists()]
+    missing += [name for name in FILE.findall(text) if not (ROOT / name).exists()]
+    assert missing == []
+
+
+def made_in(text: str) -> set[str]:
+    return {"".join(target) for target in COMMAND.findall(text)}
+
+
+def test_every_target_that_a_document_names_is_one_and_developers_find_them_all_in_one_place():
+    targets = set(TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
+    named = {path.name: made_in(path.read_text(encoding="utf-8")) for path in DOCUMENTS}
+    assert {name: made - targets for name, made in named.items() if made - targets} == {}
+    assert named["CONTRIBUTING.md"] | {"help", "install", "deploy-check"} >= targets
+
+
+def test_the_glossary_explains_in_order_what_stands_where_it_says():
+    lines = [line for line in GLOSSARY.splitlines() if line.startswith("|")]
+    assert len(ROWS) == len(lines) - 2 > 40
+    words = [word for word, _meaning, _place in ROWS]
+    assert words == sorted(set(words), key=str.lower)
+    assert [place for _word, _meaning, place in ROWS if not is_there(place)] == []
+
+
+@pytest.mark.parametrize("place", ["harness/nothing.py", "harness/events.py: Nothing"])
+def test_what_is_gone_would_be_found(place):
+    assert not is_there(place)
+    assert is_there("harness/events.py: UserMessage")
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/architecture.md"])
+def test_readers_are_led_to_the_glossary(document):
+    assert "glossary.md)" in (ROOT / document).read_text(encoding="utf-8")

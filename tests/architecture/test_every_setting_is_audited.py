@@ -1,0 +1,161 @@
+"""Whatever somebody does to what others rely on stands in the audit log.
+
+Every public action that is done by an actor tells the log, or stands below under the reason why it need
+not. A new one is in neither place, and is asked about here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from .sources import PRODUCT, parsed
+
+TELLING = re.compile(r"emit|(audit\.)?about_\w+")
+"""What adds an entry: `accounts.happenings.emit`, and the functions called `about_…` of the subjects."""
+
+NEED_NOT = {
+    "It asks or judges, and changes nothing.": """
+        accounts/people.may_change
+        approvals/rules.may_revoke
+        approvals/simulation.simulate_call
+        conversations/answering.checked
+        conversations/attachments.attachments_of
+        conversations/attachments.check_attachments
+        conversations/children.answer_of
+        conversations/conversations.find_agent
+        conversations/conversations.find_environment
+        conversations/outputs.find_output
+        conversations/outputs.open_output
+        conversations/outputs.outputs_of
+        conversations/own.own_conversation
+        conversations/own.require_visible
+        conversations/own.visible_conversation
+        conversations/sending.check_inputs
+        conversations/stored_files.open_file
+        spending/budgets.may_change
+        vaults/vaults.lock_vault
+    """,
+    "The log of the conversation says it, with who did it.": """
+        conversations/answers.answer_custom_tool
+        conversations/answers.answer_questions
+        conversations/answers.refuse_custom_tool
+        conversations/answers.set_questions_aside
+        conversations/answers.skip_questions
+        conversations/attachments.attached
+        conversations/background.cancel_all_background
+        conversations/background.cancel_background
+        conversations/children.begin_child
+        conversations/children.tell_agent
+        conversations/conversations.change_tools
+        conversations/direct.use_tool
+        conversations/messages.edit_message
+        conversations/messages.post_message
+        conversations/messages.request_retry
+        conversations/messages.set_feature
+        conversations/messages.steer_message
+        conversations/messages.stop
+        conversations/messages.withdraw_message
+        conversations/setaside.set_aside
+        conversations/wakes.cancel_wake
+        deadletters/letters.replay
+        deadletters/letters.replay_many
+    """,
+    "It is the actor's own: a conversation, a file, a wish, a name. Nobody else relies on it.": """
+        conversations/attachments.keep_attachment
+        conversations/attachments.remove_attachment
+        conversations/beginning.begin_conversation
+        conversations/conversations.archive_conversation
+        conversations/conversations.create_conversation
+        conversations/conversations.delete_conversation
+        conversations/conversations.pin_conversation
+        conversations/conversations.rename_conversation
+        conversations/files.add_files
+        conversations/lending.lend_vaults
+        conversations/metadata.note_conversation
+        conversations/outputs.delete_output
+        conversations/preferences.set_defaults
+        conversations/preferences.set_mails
+        conversations/stored_files.add_resource
+        conversations/stored_files.delete_file
+        conversations/stored_files.remove_resource
+        conversations/stored_files.store_file
+        conversations/tickets.issue_ticket
+        vaults/vaults.change_vault
+    """,
+    "Its own row says it, with who did it, where those look who care: letters, deliveries.": """
+        deadletters/letters.discard
+        deadletters/letters.discard_many
+        webhooks/endpoints.redeliver
+        webhooks/endpoints.redeliver_dead
+        webhooks/endpoints.send_test
+    """,
+    "It hands on to what a subject above registered, `approvals` here, whose action tells.": """
+        conversations/deciding.decide_call
+    """,
+    "It is a hint or a program's note, and means nothing to this server.": """
+        agents/metadata.note_agent
+        agents/metadata.note_environment
+        programs/sessions.wake_session
+        workers/items.note_work
+    """,
+}
+
+Key = tuple[Path, str]
+
+
+def functions() -> dict[Key, ast.FunctionDef | ast.AsyncFunctionDef]:
+    return {
+        (path, node.name): node
+        for path in PRODUCT
+        if path.parent.name == "actions"
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+FUNCTIONS = functions()
+
+
+def called_by(key: Key) -> Iterator[str]:
+    for node in ast.walk(FUNCTIONS[key]):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+
+
+def meant_by(name: str, path: Path) -> list[Key]:
+    """The actions that a call of `name` in the module at `path` may lead to."""
+    if (path, name) in FUNCTIONS:
+        return [(path, name)]
+    module, _dot, last = name.rpartition(".")
+    return [key for key in FUNCTIONS if key[1] == last and module in {"", key[0].stem}]
+
+
+def tells(key: Key, on_the_way: frozenset[Key] = frozenset()) -> bool:
+    """Whether it adds an entry, itself or through other actions that it calls by name."""
+    if key in on_the_way:
+        return False
+    way = on_the_way | {key}
+    return any(
+        TELLING.fullmatch(name) or any(tells(other, way) for other in meant_by(name, key[0]))
+        for name in called_by(key)
+    )
+
+
+def done_by_somebody() -> dict[str, Key]:
+    found = {}
+    for (path, name), node in FUNCTIONS.items():
+        names = {each.arg for each in [*node.args.args, *node.args.kwonlyargs]}
+        if not name.startswith("_") and "actor" in names:
+            found[f"{path.parts[0]}/{path.stem}.{name}"] = (path, name)
+    return found
+
+
+def test_every_action_tells_the_audit_log_or_says_why_it_need_not() -> None:
+    silent = {name for name, key in done_by_somebody().items() if not tells(key)}
+    need_not = {name for names in NEED_NOT.values() for name in names.split()}
+
+    assert sorted(silent - need_not) == []
+    assert sorted(need_not - silent) == [], "it tells by now, or is gone"

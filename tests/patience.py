@@ -1,0 +1,24 @@
+"""How long tests wait for what has to come about: so long that only a hang outlasts it.
+
+It ends a wait that would never end and measures nothing: what has come about is never late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 120.0
+"""Seconds, on a machine that is busy with other work or was paused."""
+
+
+def until(
+    holds: Callable[[], Any], seconds: float = PATIENCE, explain: Callable[[], str] = str
+) -> Any:
+    """Wait for something that others bring about; its value, or an assertion error."""
+    end = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < end, f"it did not come about in time\n{explain()}"
+        time.sleep(0.01)
+    return value

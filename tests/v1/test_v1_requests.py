@@ -1,0 +1,193 @@
+"""What `/v1` makes of requests that are odd, repeated, or come at the same moment."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.http import HttpRequest
+from django.test import Client
+
+from accounts.actions.tokens import create_token
+from accounts.models import TokenScope
+from conversations.log import append
+from harness.content import Text
+from harness.errors import Invalid
+from harness.events import UserMessage
+from harness.history import Entry
+from harness.providers.scripted import reply
+from live.items import Delta, OpenText
+from tests.conversations.conftest import rested, still, types
+from tests.patience import PATIENCE
+from v1.stream import _frame, _Previews
+from v1.streams import _after
+
+
+@pytest.fixture
+def program(alice, acme) -> Client:
+    """Alice's, with every scope there is; a fault is answered, as a server would."""
+    issued = create_token(actor=alice, organisation=acme, name="program", scopes=TokenScope.values)
+    return Client(headers={"x-api-key": issued.secret}, raise_request_exception=False)
+
+
+def post(program: Client, address: str, body: Any = None, **headers: str) -> Any:
+    return program.post(address, body or {}, "application/json", headers=headers)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["sessions", "sessions/{uid}/events", "agents"])
+def test_a_body_nested_too_deep_is_refused_at_every_address(program, converse, address):
+    conversation, _script = converse()
+    deep = '{"events": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    answer = program.post(f"/v1/{address.format(uid=conversation.uid)}", deep, "application/json")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "address",
+    [
+        "sessions/%00",
+        "sessions?agent_id=%00",
+        "sessions/{uid}/events?types[]=%00",
+        "sessions/{uid}/resources/%00",
+        "sessions/{uid}/threads/%00",
+        "agents/%00",
+        "environments/%00",
+        "files/%00",
+        "vaults/%00",
+        "vaults/%00/credentials/%00",
+        "files?after_id=%00",
+        "models/%00",
+    ],
+)
+def test_a_nul_in_an_address_finds_nothing(program, converse, address):
+    """PostgreSQL takes no such text, so that asking it would be a fault."""
+    conversation, _script = converse()
+    answer = program.get(f"/v1/{address.format(uid=conversation.uid)}")
+    assert answer.status_code in {200, 400, 404}
+    if answer.status_code == 200:
+        assert answer.json()["data"] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("end", ["gt", "gte", "lt", "lte"])
+def test_a_cursor_of_agents_is_bound_to_every_filter_however_it_is_spelt(program, make_agent, end):
+    make_agent("one"), make_agent("two")
+    year = 2020 if end.startswith("g") else 2220
+
+    def ask(**query: Any) -> Any:
+        return program.get("/v1/agents", {"limit": 1, "beta": "true"} | query)
+
+    asked = {f"created_at[{end}]": f"{year}-01-01T00:00:00Z", "include_archived": "true"}
+    page = ask(**asked).json()["next_page"]
+    assert page
+    alike = {f"created_at_{end}" if "[" in name else name: asked[name] for name in reversed(asked)}
+    assert program.get("/v1/agents", {"page": page, "limit": 5} | alike).status_code == 200
+    later = {f"created_at[{end}]": f"{year + 1}-01-01T00:00:00Z"}
+    for other in ({}, asked | later, {"include_archived": "true"}):
+        refused = ask(page=page, **other)
+        assert (refused.status_code, refused.json()["error"]["details"]["field"]) == (400, "page")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "address", ["models/one%0Amore", "sessions/%0A/", "no/such%0A", "a%0A%0Ab"]
+)
+def test_an_address_with_a_line_feed_is_answered_by_this_door_and_not_by_a_page(program, address):
+    answer = program.get(f"/v1/{address}")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found_error")
+
+
+def test_a_number_that_is_no_place_in_a_log_is_refused():
+    request = HttpRequest()
+    request.META["HTTP_LAST_EVENT_ID"] = "9" * 5_000
+    with pytest.raises(Invalid):
+        _after(request, None)  # type: ignore[arg-type]
+
+
+def test_a_number_past_64_bits_does_not_break_a_stream():
+    """Models write such inputs; a log that has one could not be followed any more."""
+    assert _frame("message", {"input": {"n": 2**70}}, None).endswith(b'"n": %d}}\n\n' % 2**70)
+
+
+@pytest.mark.parametrize("wanted", [frozenset(), frozenset({"agent.message", "agent.thinking"})])
+def test_what_a_running_command_prints_is_no_preview(wanted):
+    """It used to break the stream: the clients of this wire know no such text."""
+    previews = _Previews(wanted)
+    assert previews.delta(Delta("b", "output", 0, "compiling")) == []
+    assert previews.open(OpenText("b", "output", None, "compiling")) == []
+
+
+def test_what_comes_late_of_a_message_that_is_told_announces_nothing():
+    previews = _Previews(frozenset({"agent.message"}))
+    previews.delta(Delta("b", "text", 0, "Good "))
+    previews.concluded([{"type": "agent.message", "id": "b"}])
+    assert previews.delta(Delta("b", "text", 5, "morning")) == []
+    assert previews.delta(Delta("b", "text", 0, "Good ")) == []
+    assert previews.open(OpenText("b", "text", None, "Good morning")) == []
+
+
+# --- wakes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_wake_has_a_lost_message_answered_and_stores_nothing_itself(program, alice, converse):
+    conversation, _script = converse([reply("Here.")])
+    # As if the process that took it had died before it gave its hint.
+    append(conversation.pk, [Entry.of(UserMessage(content=(Text(text="Hello"),)))], actor=alice)
+    woken = post(program, f"/v1/sessions/{conversation.uid}/wake")
+    assert (woken.status_code, woken.json()["id"]) == (200, conversation.uid)
+    rested(conversation)
+    before = types(conversation)
+    assert before.count("agent.message") == 1
+    assert post(program, f"/v1/sessions/{conversation.uid}/wake").status_code == 200
+    still()
+    assert types(conversation) == before
+
+
+@pytest.mark.django_db
+def test_a_wake_takes_the_scope_for_writing_and_ones_own_session(
+    alice, acme, mallory, elsewhere, converse
+):
+    conversation, _script = converse()
+    every = set(TokenScope.values)
+    for user, organisation, scopes, status in (
+        (alice, acme, every - {"conversations:write"}, 403),
+        (mallory, elsewhere, every, 404),
+    ):
+        issued = create_token(actor=user, organisation=organisation, name="program", scopes=scopes)
+        client = Client(headers={"x-api-key": issued.secret})
+        refused = post(client, f"/v1/sessions/{conversation.uid}/wake")
+        assert refused.status_code == status
+
+
+# --- at the same moment ---------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_many_merge_at_the_same_moment_is_all_there(program, converse, acme, make_agent):
+    """Metadata and agents are read, merged and written: nobody writes what another one changed."""
+    conversation, _script = converse()
+    agent = make_agent("Shared", organisation=acme)
+    names = [f"key{number}" for number in range(8)]
+    ready = threading.Barrier(len(names))
+
+    def write(name: str) -> list[int]:
+        try:
+            ready.wait(PATIENCE)
+            return [
+                post(program, f"/v1/{address}", {"metadata": {name: "1"}}).status_code
+                for address in (f"sessions/{conversation.uid}", f"agents/{agent.uid}")
+            ]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        assert list(threads.map(write, names)) == [[200, 200]] * len(names)
+    for row in (conversation, agent):
+        row.refresh_from_db()
+        assert sorted(row.metadata) == names
