@@ -17,6 +17,8 @@ WORKDIR /srv/agentsite
 RUN AGENTSITE_ENV_FILE= AGENTSITE_STATIC_FROM_FINDERS=false AGENTSITE_DATA_DIR=/tmp/data \
     /opt/agentsite/bin/python manage.py collectstatic --noinput \
     && rm -rf tests
+# No process writes byte code there, so it is written once: a start compiles nothing.
+RUN /opt/agentsite/bin/python -m compileall -q /srv/agentsite
 
 FROM ${BASE}
 ENV PATH=/opt/agentsite/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \

@@ -18,15 +18,20 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 RUN_STAMP := $(VENV)/.run-$(firstword $(shell cksum requirements.txt))
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
-SOURCES := agentsite teams_app conversations skills_app tools_app accounts jobs net harness bench tests manage.py
+SOURCES := agentsite operations agui api terminal v1 teams_app programs approvals deadletters sharedfiles spending workers \
+	conversations agents vaults skills_app rendering tools_app audit webhooks sandbox accounts live wire jobs net harness \
+	bench tests manage.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --generate-hashes \
 	--python-version 3.11
+
+# The tests start hundreds of processes; without byte code each of them compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Checks touch neither this machine's settings nor its data.
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers attack attack-web check bench types format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers attack attack-web check bench format lock install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -100,6 +105,7 @@ format: $(DEV_STAMP) ## Bring code and templates into their form.
 lock: $(BIN)/uv ## Resolve the requirements anew from pyproject.toml.
 	$(COMPILE) pyproject.toml -o requirements.txt
 	$(COMPILE) pyproject.toml --group dev -o requirements-dev.txt
+	$(COMPILE) pyproject.toml --extra openshell --constraint requirements.txt -o requirements-openshell.txt
 	$(COMPILE) --group installer -o requirements-uv.txt
 
 install: $(RUN_STAMP) ## Install what running needs.
