@@ -246,29 +246,40 @@ function lineState(state, code) {
   if (state === "open") {
     status.connection("");
     composer.resend();
+    sendWaiting();
     if (stopWanted && status.mayStop) command({ type: "stop" });
     stopWanted = false;
   } else if (state === "lost") {
     resyncing = false;
-    for (const key of [...commands.keys()]) release(key);
+    for (const [key, { waits }] of [...commands]) if (!waits) release(key);
     status.connection(words.say("reconnecting"));
-  } else if (state === "gone" && code !== 4409) {
-    status.connection(words.say(code === 4401 ? "signedOut" : "gone"));
+  } else if (state === "gone") {
+    for (const key of [...commands.keys()]) release(key);
+    if (code !== 4409) status.connection(words.say(code === 4401 ? "signedOut" : "gone"));
   }
 }
 
 // --- commands ------------------------------------------------------------------------------------
 
+/* What is asked for before the socket opens, or while it is away, goes out when it is there. */
 function command(frame, control = null, ends = {}) {
-  const key = newKey();
-  if (!connection.send({ ...frame, key })) {
+  if (connection.isOver) {
     status.alert(words.say("notConnected"));
     return false;
   }
-  status.calm();
-  commands.set(key, { control, ends, seq: null });
+  const key = newKey();
+  const keyed = { ...frame, key };
+  const waits = connection.send(keyed) ? null : keyed;
+  if (!waits) status.calm();
+  commands.set(key, { control, ends, seq: null, waits });
   if (control) control.disabled = true;
   return true;
+}
+
+function sendWaiting() {
+  for (const given of commands.values()) {
+    if (given.waits && connection.send(given.waits)) given.waits = null;
+  }
 }
 
 function settleCommands() {

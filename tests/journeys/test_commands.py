@@ -79,6 +79,24 @@ def test_a_command_is_asked_for_watched_reloaded_and_stopped(visit: Visit, servi
     alice.looks_like(screen)
 
 
+def test_a_decision_made_without_a_line_is_sent_when_the_line_is_back(visit: Visit, service):
+    service.expect("Run it later", bash("echo it ran"), reply("It ran."))
+    alice = visit()
+    alice.expected += ["ERR_INTERNET_DISCONNECTED", "htmx"]
+    alice.begin("Run it later")
+    card = alice.page.locator("#log .unit.tool")
+    allow = card.get_by_role("button", name="Allow", exact=True)
+    expect(allow).to_be_visible()
+    alice.context.set_offline(True)
+    expect(alice.page.locator("#connection")).to_be_visible()
+    allow.click()
+    expect(allow).to_be_disabled()
+    expect(alice.page.locator("#alert")).to_be_hidden()
+    alice.context.set_offline(False)
+    expect(alice.log).to_contain_text("It ran.")
+    expect(card).to_have_attribute("data-state", "ok")
+
+
 def test_a_finished_command_shows_code_time_output_and_errors(visit: Visit, service):
     service.expect(
         "Fail for me", bash("echo fine; echo wrong >&2; exit 3"), reply("It failed with 3.")

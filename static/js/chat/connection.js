@@ -21,6 +21,7 @@ export class Connection {
     this.timer = 0;
     this.pulse = 0;
     this.deadline = 0;
+    this.isOver = false;
     window.addEventListener("online", () => this.hurry());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.hurry();
@@ -64,8 +65,10 @@ export class Connection {
       if (socket !== this.socket) return;
       this.quiet();
       this.socket = null;
-      if (FINAL.has(event.code)) this.handlers.state("gone", event.code);
-      else this.retry();
+      if (FINAL.has(event.code)) {
+        this.isOver = true;
+        this.handlers.state("gone", event.code);
+      } else this.retry();
     });
     this.pulse = setInterval(() => this.ping(), PING_EVERY);
   }
