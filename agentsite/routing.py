@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from api.consumers import ChatConsumer
-from conversations.consumers import ConversationConsumer
+from chat.consumers import ConversationConsumer
 
 websocket_urlpatterns: list[URLPattern] = [
     path(

@@ -356,6 +356,7 @@ INSTALLED_APPS = [
     "agents",
     "skills_app",
     "conversations",
+    "chat",
     "approvals",
     "spending",
     "workers",
@@ -367,7 +368,7 @@ INSTALLED_APPS = [
 ]
 
 AGENTSITE_PAGES: tuple[str, ...] = (
-    "conversations",
+    "chat",
     "audit",  # before `approvals`, below whose addresses its own are
     "approvals",
     "operations",

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from accounts.api.throttling import count_request
 from accounts.models import TokenScope
-from conversations import protocol
+from conversations import arriving
 from conversations.following import FollowingConsumer, Gone, after_in, in_thread
 from conversations.joining import Joining
 from conversations.models import Conversation, Event
@@ -251,18 +251,18 @@ class ChatConsumer(FollowingConsumer):
         last = conversation.last_seq
         return Batch(last, effort_of(conversation), asked, last=last)
 
-    def opening(self, snapshot: protocol.Snapshot, first: Any) -> Sequence[Any]:
+    def opening(self, snapshot: arriving.Snapshot, first: Any) -> Sequence[Any]:
         ready: Frame = {"type": "ready", "conversation_id": self._uid, "last_seq": first.seq}
         # What is arriving comes behind all of the log, of which this may be the first page only.
         self._nudged = max(self._nudged, first.last)
         return (ready, first, PlacedSnapshot(snapshot.blocks, after=self._nudged))
 
-    def piece(self, delta: Delta) -> protocol.Piece:
+    def piece(self, delta: Delta) -> arriving.Piece:
         return Placed(
             delta.block, delta.kind, delta.offset, delta.text, delta.continues, after=self._nudged
         )
 
-    async def fresh_snapshot(self) -> protocol.Snapshot:
+    async def fresh_snapshot(self) -> arriving.Snapshot:
         snapshot = await super().fresh_snapshot()
         # Asked afterwards: what it holds may be newer than the last nudge that was heard.
         last = await self._in_thread(self._last_seq)
@@ -290,7 +290,7 @@ class ChatConsumer(FollowingConsumer):
             case Placed() | PlacedSnapshot():
                 if self._pending.is_next(item, self._ledger):
                     await self._stream(item)
-            case protocol.Closed():
+            case arriving.Closed():
                 pass
             case _:
                 await self._say(item)

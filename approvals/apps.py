@@ -8,10 +8,10 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
+        from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.actions.deciding import decide_with  # noqa: PLC0415
         from conversations.kitparts import add_rules  # noqa: PLC0415
         from conversations.notices import notify_of  # noqa: PLC0415
-        from conversations.presentation.panels import make_with  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
 
         from . import projection  # noqa: PLC0415

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Organisation, User
 from accounts.reviewing import REVIEWING
 from accounts.staff import has_staff_permission
-from conversations.presentation.dangers import danger_words
+from chat.presentation.dangers import danger_words
 from harness.errors import Invalid, NotFound
 from jobs.prepared import Prepared
 from rendering.diff import diff_table

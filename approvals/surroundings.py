@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from accounts.models import ReviewersSee, User
 from accounts.staff import has_staff_permission
+from chat.presentation.content import visible
 from conversations.models import Event
-from conversations.presentation.content import visible
 from harness.content import text_of
 from harness.errors import NotFound
 from harness.events import (

@@ -24,8 +24,8 @@ from django.http import HttpRequest
 from django.utils import translation
 from django.utils.translation import gettext as _
 
+from conversations.arriving import Closed, OpenBlock, Piece, Snapshot
 from conversations.outbox import Outbox
-from conversations.protocol import Closed, OpenBlock, Piece, Snapshot
 from harness.errors import Invalid
 from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN

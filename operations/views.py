@@ -22,10 +22,10 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.models import User
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
+from chat.views.answers import done
 from conversations.actions.wakes import cancel_wake
 from conversations.models import Wake
 from conversations.sandboxing import known_sandboxes
-from conversations.views.answers import done
 from deadletters import projection as deadletters
 from deadletters.actions import letters as actions
 from deadletters.models import CHANGE, DeadLetter

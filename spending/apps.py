@@ -9,8 +9,8 @@ class SpendingConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from agents.modelnames import know  # noqa: PLC0415
+        from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.export import append_to_exports  # noqa: PLC0415
-        from conversations.presentation.panels import make_with  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
 
         from . import projection  # noqa: PLC0415

@@ -10,7 +10,7 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 
-from conversations.views.exports import export_of
+from chat.views.exports import export_of
 
 from .door import READ, Door, operation
 from .paging import choice, parameter

@@ -24,7 +24,7 @@ from approvals.models import Approval, ApprovalDecision
 from approvals.queue import Seen
 from approvals.suggestions import cover_of
 from approvals.surroundings import steps_before
-from conversations.views.answers import done, safe_next
+from chat.views.answers import done, safe_next
 from harness.errors import Declined, Invalid, NotFound
 from harness.patterns import input_hash
 from wire.givenjson import read_given

@@ -22,7 +22,7 @@ from approvals.actions import rules
 from approvals.models import PolicyRule
 from approvals.models.policyrule import CHANGE_RULES
 from approvals.suggestions import in_words
-from conversations.views.answers import done
+from chat.views.answers import done
 from harness.errors import Declined, Invalid, NotFound
 from harness.foreignjson import Unreadable, read_json
 

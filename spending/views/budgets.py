@@ -19,8 +19,8 @@ from accounts.forms import add_error
 from accounts.permissions import may_manage
 from accounts.persons import charged_person
 from accounts.requests import SignedInRequest
-from conversations.views.answers import safe_next
-from conversations.views.lookup import find_conversation
+from chat.views.answers import safe_next
+from chat.views.lookup import find_conversation
 from harness.errors import AgentError, Conflict, NotFound
 from spending.actions.budgets import may_change, remove_budget, set_budget
 from spending.budgets import standings

@@ -38,7 +38,7 @@ from harness.events import (
     UserCustomToolResult,
 )
 from harness.history import Entry
-from tests.conversations.drawing import before_query
+from tests.chat.drawing import before_query
 from tests.conversations.scenes import fill
 from tools_app.questions import TOOL
 from v1.door import parse

@@ -15,8 +15,8 @@ from django.test import Client
 from agentsite.asgi import application
 from api.stream import MAX_PENDING, Ledger, PendingText, Placed, PlacedSnapshot
 from conversations import following
+from conversations.arriving import OpenBlock
 from conversations.log import append
-from conversations.protocol import OpenBlock
 from harness.events import InputTaken
 from harness.history import Entry
 from live.hub import hub

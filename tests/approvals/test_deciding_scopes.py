@@ -265,11 +265,11 @@ DOORS = {
     # People in their browsers, and the operator's shell.
     "approvals/admin.py",
     "terminal/local.py",
-    "conversations/consumers.py",
+    "chat/consumers.py",
     "approvals/views/approvals.py",
-    "conversations/views/changes.py",
-    "conversations/views/creation.py",
-    "conversations/views/messages.py",
+    "chat/views/changes.py",
+    "chat/views/creation.py",
+    "chat/views/messages.py",
 }
 DECIDING = {
     "answer_as_shown",

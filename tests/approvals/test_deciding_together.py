@@ -9,11 +9,11 @@ import pytest
 from accounts.models import User
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval
+from chat.presentation.frames import changes, page
 from conversations.actions.messages import edit_message, post_message
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
 from conversations.log import append
 from conversations.models import Conversation, Event
-from conversations.presentation.frames import changes, page
 from harness.content import Base64Source, Image
 from harness.errors import AlreadyDecided, InputChanged, Invalid, MayNotDecide, NotFound, TooLarge
 from harness.events import AgentToolUse, RequiresAction, SessionStatusIdle, SessionStatusRunning

@@ -15,11 +15,11 @@ from approvals.actions.approvals import decide_approval
 from approvals.actions.rules import revoke_rule, save_rule
 from approvals.models import Approval
 from audit.models import AuditEntry
+from chat.presentation.calls import Card, card_of
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, request_retry, set_feature
 from conversations.log import append
 from conversations.models import Conversation, Event
-from conversations.presentation.calls import Card, card_of
 from harness.content import text_of
 from harness.errors import AskedAnew, InputChanged, NotWaiting
 from harness.events import (

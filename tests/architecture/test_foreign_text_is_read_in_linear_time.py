@@ -78,10 +78,10 @@ DEAR_CALLS = {
     "urljoin": {"harness/hostnames.py": "its host is bounded before"},
     "slugify": {
         "accounts/actions/organisations.py": "120 characters",
-        "conversations/views/exports.py": "200 characters",
+        "chat/views/exports.py": "200 characters",
     },
     "url_has_allowed_host_and_scheme": {
-        "conversations/views/answers.py": "refuses more than 2,048 characters itself"
+        "chat/views/answers.py": "refuses more than 2,048 characters itself"
     },
 }
 """What normalizes the text it is given, which takes the square of its length, and where it is bounded.

@@ -20,7 +20,7 @@ from drf_spectacular.generators import SchemaGenerator
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from api import incoming
-from conversations import protocol
+from chat import protocol
 from tests.architecture.sources import MODULES, ROOT
 from tests.mistakes import SECRET, Description, Mistake
 from tests.phrases import phrase_in

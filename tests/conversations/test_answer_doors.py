@@ -10,16 +10,16 @@ from asgiref.sync import sync_to_async
 from django.urls import reverse
 
 from accounts.models import User
+from chat.presentation.frames import page
 from conversations.actions.answers import answer_questions
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
-from conversations.presentation.frames import page
 from harness.agentconfig import CustomTool
 from harness.content import text_of
 from harness.providers.scripted import call, reply
 from tests.cast import ClientOf
+from tests.chat.sockets import Browser
 from tests.conversations.conftest import Converse, rested
-from tests.conversations.sockets import Browser
 from tools_app.questions import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)

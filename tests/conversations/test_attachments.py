@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts.models import Organisation, User
 from agents.models import Environment
+from chat.presentation.frames import page
 from conversations.actions.attachments import KEPT, keep_attachment, remove_attachment
 from conversations.actions.beginning import begin_conversation
 from conversations.actions.conversations import create_conversation
@@ -22,7 +23,6 @@ from conversations.actions.stored_files import remove_expired
 from conversations.actions.together import deny_with_message
 from conversations.export import as_markdown
 from conversations.models import Conversation, StoredFile
-from conversations.presentation.frames import page
 from harness.content import Image, Text
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import UserMessage

@@ -12,6 +12,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from chat.presentation.frames import page
 from conversations import background, backgroundrows
 from conversations.actions.background import cancel_all_background, cancel_background
 from conversations.actions.conversations import delete_conversation
@@ -19,7 +20,6 @@ from conversations.actions.messages import post_message, stop
 from conversations.background import ConversationsBackground
 from conversations.backgroundrows import Carrier
 from conversations.models import BackgroundCommand, Event
-from conversations.presentation.frames import page
 from conversations.provenance import TableProvenance
 from conversations.sandboxing import plan_sandbox, shell_access
 from harness.content import text_of

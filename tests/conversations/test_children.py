@@ -7,11 +7,11 @@ import pytest
 from accounts.models import User
 from agents.models import Environment
 from approvals.models import Approval
+from chat.presentation import frames
 from conversations.actions.children import answer_of, begin_child, tell_agent
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
-from conversations.presentation import frames
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound
 from harness.providers.scripted import call, reply

@@ -9,9 +9,9 @@ from django.test import Client
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, Role, TokenScope, User
-from conversations import protocol
+from chat import protocol
+from chat.presentation.frames import page
 from conversations.models import BackgroundCommand
-from conversations.presentation.frames import page
 from tests.approvals.asking import a_reviewer, asks
 from tests.cast import ClientOf, join, make_user
 from tests.conversations.conftest import Converse

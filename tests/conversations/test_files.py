@@ -11,9 +11,9 @@ from django.urls import reverse
 
 from accounts.models import Organisation, User
 from agents.models import Environment
+from chat.views.files import LISTED_FILES
 from conversations.actions.files import Upload, add_files, megabytes
 from conversations.models import Conversation
-from conversations.views.files import LISTED_FILES
 from harness.errors import NotFound, TooLarge
 from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent

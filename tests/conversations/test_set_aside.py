@@ -12,11 +12,11 @@ from django.urls import reverse
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from api import commands, incoming
+from chat.presentation.frames import page
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.messages import post_message, request_retry
 from conversations.actions.setaside import set_aside
 from conversations.models import Event
-from conversations.presentation.frames import page
 from harness.agentconfig import CustomTool
 from harness.content import Base64Source, Image, Text
 from harness.errors import BadRequest, Conflict, NotFound

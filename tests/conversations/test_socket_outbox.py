@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
+from chat.protocol import Changed, Pong, encode
+from conversations.arriving import OpenBlock, Piece, Snapshot
 from conversations.outbox import MAX_WAITING_TEXT, Outbox
-from conversations.protocol import Changed, OpenBlock, Piece, Pong, Snapshot, encode
 from tests.patience import PATIENCE
 
 

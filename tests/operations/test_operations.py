@@ -37,7 +37,7 @@ from harness.history import Entry
 from jobs.engine import engine
 from operations import listing as operations
 from tests.cast import ClientOf, make_user
-from tests.conversations.drawing import make_conversation
+from tests.chat.drawing import make_conversation
 from tests.patience import PATIENCE
 from tools_app import sandboxes
 

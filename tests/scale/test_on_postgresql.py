@@ -13,7 +13,7 @@ from agentsite.environment import BASE_DIR
 MODULES = [
     "tests/conversations/test_journal.py",
     "tests/conversations/test_runs.py",
-    "tests/conversations/test_socket_live.py",
+    "tests/chat/test_socket_live.py",
     "tests/conversations/test_search.py",
     "tests/workers/test_leavers.py",
     "tests/workers/test_revoked_keys.py",

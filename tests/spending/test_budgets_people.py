@@ -22,7 +22,7 @@ from spending.amounts import units_of
 from spending.budgets import standing
 from spending.models import Budget, BudgetPeriod
 from tests.cast import ClientOf, join, make_user, shown
-from tests.conversations.drawing import make_conversation
+from tests.chat.drawing import make_conversation
 
 pytestmark = pytest.mark.django_db
 

@@ -21,7 +21,7 @@ from harness.ids import new_event_id
 from spending import reports
 from spending.models import Usage
 from tests.cast import ClientOf
-from tests.conversations.drawing import make_conversation
+from tests.chat.drawing import make_conversation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_day")]
 

@@ -10,8 +10,8 @@ from conversations.actions.messages import post_message, stop
 from conversations.models import Conversation
 from harness.errors import Conflict, WorkLost
 from harness.providers.scripted import reply
+from tests.chat.drawing import before_query
 from tests.conversations.conftest import rested
-from tests.conversations.drawing import before_query
 from tests.workers.working import RECLAIM, RUN, WRITE, answer, lapse, only_call, taken
 from v1.worksessions import _news
 from workers import items as work

@@ -27,8 +27,8 @@ from harness.content import Base64Source, Image, text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, WorkLost
 from harness.events import UserToolResult
 from harness.providers.scripted import reply
+from tests.chat.drawing import before_query
 from tests.conversations.conftest import rested, until
-from tests.conversations.drawing import before_query
 from tests.patience import PATIENCE
 from tests.pictures import BROKEN
 from tests.workers.working import (

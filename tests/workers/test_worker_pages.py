@@ -10,8 +10,8 @@ from django.urls import reverse
 from accounts.tokens import hash_token
 from agents.models import Environment
 from audit.models import AuditEntry
+from chat.presentation.panels import panels_of
 from conversations.actions.messages import post_message
-from conversations.presentation.panels import panels_of
 from harness.providers.scripted import call, reply
 from tests.cast import join, shown
 from tests.conversations.conftest import rested

@@ -16,6 +16,7 @@ from accounts.models import User
 from approvals.actions.approvals import decide_approval, expire_approvals
 from approvals.actions.rules import revoke_rule, save_rule
 from approvals.models import Approval, PolicyRule
+from chat.presentation.calls import Card, card_of
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.conversations import archive_conversation
 from conversations.actions.deciding import decide_call
@@ -28,7 +29,6 @@ from conversations.actions.messages import (
     withdraw_message,
 )
 from conversations.models import Conversation, Event, Run, Wake
-from conversations.presentation.calls import Card, card_of
 from conversations.wakes import wake
 from harness.content import as_blocks
 from harness.errors import Declined, LeaseLost

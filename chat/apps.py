@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class ChatConfig(AppConfig):
+    """Pages and socket of a conversation. Holds no model: what stands is `conversations`'."""
+
+    name = "chat"
+    verbose_name = _("Chat")

@@ -1,0 +1,236 @@
+"""The panels beside a transcript: status, task list, meter, the title, and how the switches stand.
+
+All words come from the server and depend on what is stored only, never on the time of day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Literal
+
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+
+from conversations.models import BackgroundCommand, Conversation, Event
+from harness.events import (
+    SessionError,
+    SessionStatusIdle,
+    SessionStatusRescheduled,
+    SessionUpdated,
+    TodosUpdated,
+)
+from jobs.prepared import Prepared
+
+from .content import Moment, visible
+
+Panel = Literal["status", "todos", "background", "meter", "waiting", "title", "features"]
+Drawn = str | dict[str, bool]
+"""Inner HTML; of `title` plain text; of `features` how each switch stands, by its name."""
+
+COMMAND_CHARACTERS = 200
+
+_STATUS_TYPES = (
+    "session.status_running",
+    "session.status_idle",
+    "session.status_rescheduled",
+    "session.status_terminated",
+    "session.error",
+    "user.interrupt",
+)
+"""An error is told with the rest or the wait that it led to, which is stored right behind it."""
+
+_AFFECTS: dict[str, frozenset[Panel]] = {
+    **dict.fromkeys(_STATUS_TYPES, frozenset({"status"})),
+    "session.status_idle": frozenset({"status", "meter", "waiting"}),
+    "session.status_terminated": frozenset({"status", "waiting"}),
+    **dict.fromkeys(
+        (
+            "x.approval_requested",
+            "x.approval_voted",
+            "x.outcome_unknown",
+            "user.tool_confirmation",
+        ),
+        frozenset({"waiting"}),
+    ),
+    "user.message": frozenset({"status"}),
+    "x.message_withdrawn": frozenset({"status"}),
+    "x.input_taken": frozenset({"status"}),
+    "session.usage": frozenset({"meter"}),
+    "span.model_request_end": frozenset({"meter"}),
+    "agent.thread_context_compacted": frozenset({"meter"}),
+    "x.todos_updated": frozenset({"todos"}),
+    "x.background_started": frozenset({"background"}),
+    "x.background_finished": frozenset({"background"}),
+}
+
+_NEWEST = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type__in=_STATUS_TYPES
+    ).order_by("-seq")[:2]
+)
+_TODOS = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type="x.todos_updated"
+    ).order_by("-seq")[:1]
+)
+_BACKGROUND = Prepared(
+    lambda given: BackgroundCommand.objects.running().filter(conversation=given.conversation)
+)
+
+
+def every_panel() -> set[Panel]:
+    return {"status", "todos", "background", "meter", "waiting", "title", "features"}
+
+
+def affected_panels(rows: Iterable[Event]) -> set[Panel]:
+    """The panels that may look different because of `rows`."""
+    affected: set[Panel] = set()
+    for row in rows:
+        affected |= _AFFECTS.get(row.type, frozenset())
+        if row.payload.get("evaluated_permission") == "ask":
+            affected.add("waiting")
+        if row.type == "session.updated":
+            value = row.value
+            if not isinstance(value, SessionUpdated):
+                continue
+            if value.title is not None:
+                affected.add("title")
+            if value.features:
+                affected.add("features")
+    return affected
+
+
+def panels_of(conversation: Conversation, wanted: Iterable[Panel]) -> dict[str, Drawn]:
+    """What each wanted panel shows; nothing of one that nobody makes. At most one query a panel, and
+    three for the meter, which shows the budgets."""
+    return {name: _MAKERS[name](conversation) for name in sorted(wanted) if name in _MAKERS}
+
+
+def make_with(panel: Panel, maker: Callable[[Conversation], Drawn]) -> None:
+    """Have an app make this panel from now on."""
+    _MAKERS[panel] = maker
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def _status(conversation: Conversation) -> str:
+    state, words = _status_words(conversation, _NEWEST.all(conversation=conversation.pk))
+    queued = conversation.queued_count
+    if state == "starting":
+        queued -= 1  # the one it starts with
+    return render_to_string(
+        "chat/panels/status.html",
+        {
+            "state": state,
+            "words": words,
+            "queued": queued,
+            "may_stop": conversation.may_be_interrupted,
+        },
+    ).strip()
+
+
+def _status_words(conversation: Conversation, newest: Sequence[Event]) -> tuple[str, str]:
+    last = next((row for row in newest if row.type != "session.error"), None)
+    match conversation.status:
+        case Conversation.Status.RUNNING:
+            if last is not None and last.type == "user.interrupt":
+                return "running", _("Stopping…")
+            return "running", _("Working…")
+        case Conversation.Status.RESCHEDULING:
+            return "rescheduling", _try_again_words(newest)
+        case Conversation.Status.TERMINATED:
+            return "terminated", _("Ended")
+    if conversation.is_about_to_start:
+        return "starting", _("Starting…")
+    value = last.value if last is not None else None
+    if isinstance(value, SessionStatusIdle) and value.interrupted:
+        return "stopped", _("Stopped")
+    match conversation.stop_reason:
+        case "requires_action":
+            return "waiting", _("Waiting for you")
+        case "waits_for_worker":
+            return "worker", _("Waiting for a worker")
+        case "retries_exhausted":
+            return "failed", _("Failed")
+        case "budget_reached":
+            return "limit", _("Stopped at a limit")
+        case "refusal":
+            return "refused", _("The model declined")
+    return "idle", _("Ready")
+
+
+def _try_again_words(newest: Sequence[Event]) -> str:
+    """When, and because of what: the error stands right before the wait it led to."""
+    row, before = (*newest, None, None)[:2]
+    put_off = row.value if row is not None else None
+    if row is None or not isinstance(put_off, SessionStatusRescheduled):
+        return _("Trying again soon…")
+    due = Moment.of(row.created_at + timedelta(seconds=put_off.delay_seconds)).clock
+    cause = before.value if before is not None else None
+    if isinstance(cause, SessionError) and cause.error.retry_status == "retrying":
+        return _("Trying again at %(time)s: %(reason)s") % {
+            "time": due,
+            "reason": cause.error.message,
+        }
+    return _("Trying again at %(time)s") % {"time": due}
+
+
+# --- task list ------------------------------------------------------------------------------------
+
+
+def _todos(conversation: Conversation) -> str:
+    row = _TODOS.first(conversation=conversation.pk)
+    value = row.value if row is not None else None
+    todos = value.todos if isinstance(value, TodosUpdated) else ()
+    if not todos:
+        return ""
+    done = [todo for todo in todos if todo.status == "completed"]
+    context = {
+        "todos": todos,
+        "done": len(done),
+        "all": len(todos),
+        "current": next((todo for todo in todos if todo.status == "in_progress"), None),
+    }
+    return render_to_string("chat/panels/todos.html", context).strip()
+
+
+# --- background commands --------------------------------------------------------------------------
+
+
+def _background(conversation: Conversation) -> str:
+    running = _BACKGROUND.all(conversation=conversation.pk)
+    rows = [
+        {
+            "uid": row.uid,
+            "command": visible(" ".join(row.command.split()))[:COMMAND_CHARACTERS],
+            "since": Moment.of(row.started_at),
+            "ending": row.cancel_asked_at is not None,
+            "output": row.output_path,
+        }
+        for row in running
+    ]
+    if not rows:
+        return ""
+    return render_to_string("chat/panels/background.html", {"rows": rows}).strip()
+
+
+# --- from the conversation's row ------------------------------------------------------------------
+
+
+def _title(conversation: Conversation) -> str:
+    return conversation.title or _("Untitled")
+
+
+def _features(conversation: Conversation) -> dict[str, bool]:
+    return conversation.features.model_dump()
+
+
+_MAKERS: dict[Panel, Callable[[Conversation], Drawn]] = {
+    "status": _status,
+    "todos": _todos,
+    "background": _background,
+    "title": _title,
+    "features": _features,
+}

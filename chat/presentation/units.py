@@ -1,0 +1,410 @@
+"""Units: the elements of a transcript, each made of all events with one subject.
+
+Pure over rows: the same rows give the same units, so that what is drawn live equals what is drawn
+after a reload. Which rows to read is `frames`' part, what a unit looks like the templates'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from conversations.models import Event
+from harness.content import Block, Text, UploadedFile
+from harness.events import (
+    TYPES,
+    AgentMessage,
+    AgentThinking,
+    AgentThreadContextCompacted,
+    AppEvent,
+    BackgroundFinished,
+    BudgetReached,
+    ContentSetAside,
+    MessageEdited,
+    MessageSteered,
+    MessageWithdrawn,
+    Refusal,
+    RequiresAction,
+    RetriesExhausted,
+    RetryRequested,
+    SessionError,
+    SessionStatusIdle,
+    SessionStatusTerminated,
+    SessionThreadCreated,
+    SessionUpdated,
+    ToolUse,
+    UserDefineOutcome,
+    UserMessage,
+    WakeDue,
+    WakeRequested,
+)
+from harness.frontends import documents_of
+from rendering.markdown import to_html
+
+from .calls import Card, card_of
+from .content import Moment, duration, pieces_of, visible
+from .network import network_of
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """A file that came with a message, and where its page is."""
+
+    name: str
+    size: int
+    address: str
+
+    @classmethod
+    def of(cls, file: UploadedFile, row: Event) -> Uploaded:
+        address = reverse("conversations:file", args=[row.conversation.uid])
+        name = visible(file.path.rpartition("/")[2])
+        return cls(name, file.size, f"{address}?{urlencode({'path': file.path})}")
+
+
+Kind = Literal[
+    "message", "text", "thinking", "tool", "plan", "questions", "error", "rest", "notice"
+]
+Place = Literal["log", "queue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One element. `key` is its subject, `members` the ids of the text blocks it is made of.
+
+    Units of a place stand by `order`; those with the same one, in the order they are listed.
+    """
+
+    key: str
+    kind: Kind
+    place: Place
+    order: int
+    members: tuple[str, ...]
+    at: Moment
+    context: Mapping[str, Any] = field(repr=False)
+    state: str = ""
+
+    @property
+    def template(self) -> str:
+        return f"chat/units/{self.kind}.html"
+
+
+FIRST_TYPES = frozenset(
+    {
+        "user.message",
+        "user.define_outcome",
+        "agent.message",
+        "agent.thinking",
+        "agent.tool_use",
+        "agent.mcp_tool_use",
+        "agent.custom_tool_use",
+        "agent.thread_context_compacted",
+        "session.status_idle",
+        "session.status_terminated",
+        "session.error",
+        "session.updated",
+        "session.thread_created",
+        "x.retry_requested",
+        "x.wake_requested",
+        "x.wake_due",
+        "x.background_finished",
+    }
+)
+"""Events that may begin a unit; all others but those of apps only add to one, or to none."""
+
+
+def may_begin(event_type: str) -> bool:
+    return event_type in FIRST_TYPES or event_type not in TYPES
+
+
+def units_of(rows: Iterable[Event], *, taken: Mapping[str, int]) -> list[Unit]:
+    """The units of `rows`, in order.
+
+    `rows` must hold every event about each subject; a subject whose first event is missing makes no
+    unit. `taken` tells at which seq a message entered the dialogue, in the order they did.
+    """
+    subjects: dict[str, list[Event]] = {}
+    for row in sorted(rows, key=lambda row: row.seq):
+        subjects.setdefault(row.subject, []).append(row)
+    turns = {uid: turn for turn, uid in enumerate(taken)}
+    units = [
+        unit
+        for subject, about in subjects.items()
+        if about[0].uid == subject and (unit := _unit(about, taken)) is not None
+    ]
+    return sorted(units, key=lambda unit: (unit.order, turns.get(unit.key, 0)))
+
+
+def _unit(rows: Sequence[Event], taken: Mapping[str, int]) -> Unit | None:
+    value = rows[0].value
+    match value:
+        case UserMessage():
+            return _message(value, rows, taken)
+        case AgentMessage():
+            return _text(rows)
+        case AgentThinking():
+            return _thinking(value, rows)
+        case _ if isinstance(value, ToolUse):
+            return _call(value, rows)
+        case _:
+            return _remark(value, rows)
+
+
+def _made(
+    rows: Sequence[Event],
+    kind: Kind,
+    *,
+    members: tuple[str, ...] = (),
+    state: str = "",
+    **context: Any,
+) -> Unit:
+    first = rows[0]
+    at = Moment.of(first.created_at)
+    return Unit(first.uid, kind, "log", first.seq, members, at, context, state)
+
+
+# --- what people and the agent say ----------------------------------------------------------------
+
+
+def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]) -> Unit | None:
+    first = rows[0]
+    queued = first.uid not in taken
+    content: tuple[Block, ...] = (*value.content, *documents_of(value.front_end))
+    edited, steered, set_aside = False, False, False
+    for row in rows[1:]:
+        match row.value:
+            case MessageWithdrawn():
+                return None
+            case MessageEdited(content=content):
+                edited = True
+            case MessageSteered():
+                steered = True
+            case ContentSetAside():
+                set_aside = True
+            case _:
+                pass
+    return Unit(
+        first.uid,
+        "message",
+        "queue" if queued else "log",
+        taken.get(first.uid, first.seq),
+        (first.uid,),
+        Moment.of(first.created_at),
+        {
+            "author": _("Another agent") if value.by_agent else _name(first),
+            "pieces": pieces_of(content, in_full=True),
+            "files": [Uploaded.of(file, first) for file in value.files],
+            "queued": queued,
+            "edited": edited,
+            "steered": steered,
+            "set_aside": set_aside,
+            # An edit is text alone: it must not take a picture away.
+            "editable": all(isinstance(block, Text) for block in content),
+        },
+        "queued" if queued else "aside" if set_aside else "",
+    )
+
+
+def _text(rows: Sequence[Event]) -> Unit | None:
+    pieces = [(row.uid, row.value) for row in rows]
+    said = [(uid, piece) for uid, piece in pieces if isinstance(piece, AgentMessage)]
+    source = "".join(block.text for _uid, piece in said for block in piece.content)
+    if not source.strip():
+        return None
+    return _made(
+        rows,
+        "text",
+        members=tuple(uid for uid, _piece in said),
+        source=source,
+        html=to_html(source),
+        interrupted=said[-1][1].interrupted,
+    )
+
+
+def _thinking(value: AgentThinking, rows: Sequence[Event]) -> Unit | None:
+    if not value.thinking.strip() and not value.redacted_data:
+        return None
+    return _made(
+        rows,
+        "thinking",
+        members=(rows[0].uid,),
+        html=to_html(value.thinking) if value.thinking.strip() else "",
+        interrupted=value.interrupted,
+    )
+
+
+def _call(value: ToolUse, rows: Sequence[Event]) -> Unit:
+    card: Card = card_of(value, rows)
+    kind: Kind = "plan" if card.plan is not None else "questions" if card.questions else "tool"
+    return _made(rows, kind, state=card.state, card=card)
+
+
+# --- what happened besides ------------------------------------------------------------------------
+
+
+def _remark(value: object, rows: Sequence[Event]) -> Unit | None:
+    if isinstance(value, AppEvent):
+        words = value.remark()
+        return _notice(rows, words) if words else None
+    maker = _REMARKS.get(type(value))
+    return maker(value, rows) if maker else None
+
+
+def _error(value: SessionError, rows: Sequence[Event]) -> Unit | None:
+    """Only one that ended the turn: that it is being tried again is the status panel's word."""
+    if value.error.retry_status == "retrying":
+        return None
+    return _made(rows, "error", error=value.error)
+
+
+def _rest(value: SessionStatusIdle, rows: Sequence[Event]) -> Unit | None:
+    """Only a rest that a reader would wonder about: an error before it has said its own words, and a
+    call that waits asks for itself."""
+    details = value.stop_details
+    state, words = "noted", ""
+    match value.stop_reason:
+        case _ if value.interrupted:
+            state, words = "stopped", _("Stopped.")
+        case BudgetReached():
+            state, words = "limit", _("Stopped at a limit.")
+        case Refusal():
+            state, words = "refusal", _("The model declined to answer.")
+        case RetriesExhausted() | RequiresAction():
+            return None
+        case _ if details is None:
+            return None
+    return _made(
+        rows,
+        "rest",
+        state=state,
+        words=words,
+        details=details,
+        can_go_on=state == "limit",
+    )
+
+
+def _notice(rows: Sequence[Event], words: str, **more: Any) -> Unit:
+    return _made(rows, "notice", words=words, **more)
+
+
+def _ended(value: SessionStatusTerminated, rows: Sequence[Event]) -> Unit:
+    return _notice(rows, _("This conversation has ended."))
+
+
+def _compacted(value: AgentThreadContextCompacted, rows: Sequence[Event]) -> Unit:
+    if value.fallback:
+        words = _("Earlier messages no longer fit and could not be summarised for the agent.")
+    elif value.messages:
+        words = ngettext(
+            "%(count)d earlier message was summarised for the agent.",
+            "%(count)d earlier messages were summarised for the agent.",
+            value.messages,
+        ) % {"count": value.messages}
+    else:
+        words = _("Earlier messages were summarised for the agent.")
+    kept = _("The log above keeps all of them.")
+    return _notice(
+        rows,
+        f"{words} {kept}",
+        label=_("The summary"),
+        html="" if value.fallback else to_html(value.summary),
+    )
+
+
+def _updated(value: SessionUpdated, rows: Sequence[Event]) -> Unit | None:
+    if not value.features and not value.overrides:
+        return None
+    names = {
+        "teams": _("Teams"),
+        "tracing": _("Tracing"),
+        "approval": _("Approvals"),
+        "plan_mode": _("Plan mode"),
+    }
+    sentences = [
+        (_("%(feature)s: on.") if on else _("%(feature)s: off."))
+        % {"feature": names.get(feature, feature)}
+        for feature, on in value.features.items()
+    ]
+    if value.overrides:
+        sentences.append(_("The agent's tools in this conversation were changed."))
+    return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
+
+
+def _retry(value: RetryRequested, rows: Sequence[Event]) -> Unit:
+    sentences = [_("Trying again from the start.") if value.from_start else _("Trying again.")]
+    if value.model:
+        sentences.append(_("Model: %(model)s.") % {"model": value.model})
+    if value.token_budget:
+        sentences.append(_("Token budget: %(tokens)d.") % {"tokens": value.token_budget})
+    return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
+
+
+def _thread(value: SessionThreadCreated, rows: Sequence[Event]) -> Unit:
+    return _notice(rows, _("%(agent)s started to work on a part.") % {"agent": value.agent_name})
+
+
+def _outcome(value: UserDefineOutcome, rows: Sequence[Event]) -> Unit:
+    return _notice(
+        rows,
+        _("Outcome to reach: %(description)s") % {"description": value.description},
+        by=_name(rows[0]) if rows[0].actor else "",
+        label=_("How it is judged"),
+        pieces=pieces_of((Text(text=value.rubric),)),
+    )
+
+
+def _sleeping(value: WakeRequested, rows: Sequence[Event]) -> Unit:
+    after = duration(value.delay_seconds * 1_000)
+    words = _("Sleeps for %(duration)s: %(reason)s") % {"duration": after, "reason": value.reason}
+    return _notice(rows, words)
+
+
+def _woken(value: WakeDue, rows: Sequence[Event]) -> Unit:
+    return _notice(rows, _("Woken: %(reason)s") % {"reason": value.reason})
+
+
+def _finished(value: BackgroundFinished, rows: Sequence[Event]) -> Unit:
+    how = {
+        "completed": _("Background command done"),
+        "failed": _("Background command failed"),
+        "timed_out": _("Background command took too long and was ended"),
+        "cancelled": _("Background command cancelled"),
+        "lost": _("Background command lost with its process"),
+    }[value.state]
+    facts = [duration(round(value.seconds * 1_000))]
+    if value.exit_code is not None:
+        facts.insert(0, _("exit code %(code)d") % {"code": value.exit_code})
+    line = " ".join(value.command.split())[:200]
+    words = f"{how} ({', '.join(facts)}): {visible(line)}"
+    tail = "\n".join(part for part in (value.detail, value.tail) if part)
+    return _notice(
+        rows,
+        words,
+        label=_("The end of its output"),
+        pieces=pieces_of((Text(text=tail),)) if tail else (),
+        network=network_of(value.network),
+    )
+
+
+_REMARKS: dict[type, Callable[[Any, Sequence[Event]], Unit | None]] = {
+    SessionError: _error,
+    SessionStatusIdle: _rest,
+    SessionStatusTerminated: _ended,
+    AgentThreadContextCompacted: _compacted,
+    SessionUpdated: _updated,
+    RetryRequested: _retry,
+    SessionThreadCreated: _thread,
+    UserDefineOutcome: _outcome,
+    WakeRequested: _sleeping,
+    WakeDue: _woken,
+    BackgroundFinished: _finished,
+}
+
+
+def _name(row: Event) -> str:
+    return str(row.actor) if row.actor else _("Somebody")

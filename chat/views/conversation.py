@@ -1,0 +1,124 @@
+"""The conversation itself: the page, and older pieces of it while one scrolls up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.requests import SignedInRequest
+from agents.switches import help_text, offered
+from chat.presentation.frames import page
+from conversations.kits import DEMO, choose_provider
+from conversations.models import Conversation
+from conversations.notices import mark_seen
+from harness.errors import Declined, Invalid
+from harness.modelcards import card_for
+from harness.providers.table import KINDS
+
+from .attachments import attaching
+from .lookup import find_conversation
+
+
+@login_required
+@require_safe
+@never_cache
+def show(request: SignedInRequest, uid: str) -> HttpResponse:
+    """The newest units, or with `before` in the query those before that number."""
+    conversation = find_conversation(request.user, uid)
+    return render_conversation(request, conversation, before=_before(request))
+
+
+@login_required
+@require_safe
+@never_cache
+def older(request: SignedInRequest, uid: str) -> HttpResponse:
+    """The units before `before` as bare elements, oldest first.
+
+    `X-First-Seq` is the next `before`; `X-Has-Older` says whether it leads anywhere.
+    """
+    conversation = find_conversation(request.user, uid)
+    before = _before(request)
+    if before is None:
+        raise Invalid(
+            _("It is not said before which event."),
+            field="before",
+            hint=_("Give the number of the first event you have."),
+        )
+    shown = page(conversation, before=before)
+    return HttpResponse(
+        "".join(shown.units),
+        headers={
+            "X-First-Seq": str(shown.first_seq),
+            "X-Has-Older": "true" if shown.has_older else "false",
+        },
+    )
+
+
+def render_conversation(
+    request: SignedInRequest,
+    conversation: Conversation,
+    *,
+    before: int | None = None,
+    draft: str = "",
+    refusal: Declined | None = None,
+) -> HttpResponse:
+    """The page, which counts as seen; with `refusal`, why the draft was not taken."""
+    shown = page(conversation, before=before)
+    conversation = shown.conversation
+    mark_seen(request.user, conversation)
+    service = _service(conversation)
+    context = {
+        "conversation": conversation,
+        "page": shown,
+        "before": before,
+        "draft": draft,
+        "refusal": refusal,
+        "message_characters": settings.AGENTSITE_MESSAGE_CHARACTERS,
+        "service": service,
+        "attach": attaching(
+            (), conversation.environment.upload_limit, sees=card_for(service["model"]).sees
+        ),
+        "switches": [
+            {
+                "name": name,
+                "label": label,
+                "help": help_text(name),
+                "enabled": getattr(conversation.features, name),
+            }
+            for name, label in offered().items()
+        ],
+    }
+    return render(request, "chat/conversation.html", context, status=422 if refusal else 200)
+
+
+def _service(conversation: Conversation) -> dict[str, Any]:
+    """Which model service the next answer comes from, or why none can be asked."""
+    choice = choose_provider(conversation.config, conversation.owner, conversation.organisation)
+    problem = choice.problem
+    kind = KINDS.get(choice.provider)
+    return {
+        "label": kind.label if kind else choice.provider,
+        "model": choice.model,
+        "problem": f"{problem.message} {problem.hint}".strip() if problem else "",
+        "is_demo": choice.provider == DEMO,
+    }
+
+
+def _before(request: SignedInRequest) -> int | None:
+    text = request.GET.get("before", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 18):
+        raise Invalid(
+            _("“before” is not the number of an event."),
+            field="before",
+            hint=_("Give a whole number above 0."),
+        )
+    return int(text)

@@ -1,0 +1,115 @@
+"""The files of a conversation: list, preview, download, upload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.requests import SignedInRequest
+from conversations.actions.files import add_files, megabytes
+from conversations.models import Conversation
+from conversations.uploads import LimitedUploadHandler, received
+from rendering.code import highlighted, language_of
+from tools_app.workspace import Workspace, workspace_for
+
+from .answers import FILES_CHANGED, done
+from .lookup import find_conversation
+
+LISTED_FILES = 500
+
+
+@login_required
+@require_safe
+@never_cache
+def list_files(request: SignedInRequest, uid: str) -> HttpResponse:
+    """A page; for htmx what the files panel holds."""
+    conversation = find_conversation(request.user, uid)
+    template = "chat/_files.html" if _is_fragment(request) else "chat/files.html"
+    return render(request, template, files_context(conversation))
+
+
+def files_context(conversation: Conversation) -> dict[str, Any]:
+    listing = Workspace(workspace_for(conversation.uid)).entries(limit=LISTED_FILES)
+    return {
+        "conversation": conversation,
+        "files": listing.entries,
+        "complete": listing.complete,
+        "upload_limit": megabytes(conversation.environment.upload_limit),
+    }
+
+
+@login_required
+@require_safe
+@never_cache
+def show_file(request: SignedInRequest, uid: str) -> HttpResponse:
+    """The beginning of one file as text. Its path is the query's `path`."""
+    conversation = find_conversation(request.user, uid)
+    preview = Workspace(workspace_for(uid)).preview(request.GET.get("path", ""))
+    language = language_of(preview.entry.path)
+    context = {
+        "conversation": conversation,
+        "preview": preview,
+        "language": language,
+        "code": highlighted(preview.text, language),
+    }
+    template = "chat/_file.html" if _is_fragment(request) else "chat/file.html"
+    return render(request, template, context)
+
+
+@login_required
+@require_safe
+@never_cache
+def download(request: SignedInRequest, uid: str) -> HttpResponseBase:
+    """The whole file, to be saved: never shown by the browser as what it claims to be."""
+    find_conversation(request.user, uid)
+    workspace = Workspace(workspace_for(uid))
+    path = request.GET.get("path", "")
+    file = workspace.open_for_read(path)
+    response = FileResponse(
+        file,
+        as_attachment=True,
+        filename=path.rstrip("/").rpartition("/")[2],
+        content_type="application/octet-stream",
+    )
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
+
+
+@csrf_exempt  # the token stands in the body, which may be read only once the limit is known
+@login_required
+@require_POST
+def upload(request: SignedInRequest, uid: str) -> HttpResponseBase:
+    conversation = find_conversation(request.user, uid)
+    handler = LimitedUploadHandler(request, conversation.environment.upload_limit)
+    request.upload_handlers.insert(0, handler)
+    return _upload(request, conversation)
+
+
+@csrf_protect
+def _upload(request: HttpRequest, conversation: Conversation) -> HttpResponse:
+    assert request.user.is_authenticated  # noqa: S101 - upload() requires it
+    stored = add_files(
+        actor=request.user,
+        conversation=conversation,
+        uploads=received(request, "files"),
+    )
+    text = ngettext("%(count)d file uploaded.", "%(count)d files uploaded.", len(stored))
+    return done(
+        request,
+        text % {"count": len(stored)},
+        to=reverse("conversations:files", args=[conversation.uid]),
+        event=FILES_CHANGED,
+    )
+
+
+def _is_fragment(request: HttpRequest) -> bool:
+    return bool(request.htmx)  # type: ignore[attr-defined]
