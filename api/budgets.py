@@ -16,8 +16,8 @@ from conversations.models import Conversation
 from harness.errors import NotFound
 from spending.actions.budgets import remove_budget, set_budget
 from spending.amounts import MONEY, units_of_millionths, whole_millionths_of
-from spending.budgets import Standing, standing
 from spending.models import Budget
+from spending.standings import Standing, standing
 
 from .base import ApiView
 from .bodies import read_body

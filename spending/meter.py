@@ -12,8 +12,8 @@ from conversations.models import Conversation
 from jobs.prepared import Prepared
 
 from .amounts import money, number
-from .budgets import standing
 from .models import Usage
+from .standings import standing
 
 _SPENT = Prepared(
     lambda given: (

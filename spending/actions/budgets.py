@@ -23,7 +23,7 @@ from harness.errors import Forbidden, Invalid, NotFound
 from harness.events import RetryRequested, SessionStatusIdle
 from harness.history import Entry
 from jobs.dispatch import dispatch
-from spending import budgets
+from spending import budgets, periods
 from spending import stops as budgetstops
 from spending.amounts import LARGEST_DOLLARS, LARGEST_TOKENS, amount_text, plain_amount, units_of
 from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
@@ -87,7 +87,7 @@ def set_budget(
                 updated_by=actor,
                 **_columns(subject),
             )
-            budgets.begin_period(current, now=now)
+            periods.begin_period(current, now=now)
             _record(audit.Action.BUDGET_SET, current, actor)
             return current
         before, rises = current.limit, limit > current.limit
@@ -96,7 +96,7 @@ def set_budget(
         current.ceiling = ceiling
         current.updated_by = actor
         current.save(update_fields=["limit", "ceiling", "updated_by", "updated_at"])
-        budgets.set_limit(current, now=now)
+        periods.set_limit(current, now=now)
         if differs:
             _record(audit.Action.BUDGET_SET, current, actor, before=plain_amount(unit, before))
         if rises:

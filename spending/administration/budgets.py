@@ -18,8 +18,8 @@ from accounts.adminwrites import DeletesEach
 from accounts.formwords import OurModelForm
 from spending.actions.budgets import check_amount, check_subject, remove_budget, set_budget
 from spending.amounts import LARGEST_TOKENS, MONEY, amount_text, dollars_of, units_of
-from spending.budgets import starts_on
 from spending.models import Budget, BudgetPeriod
+from spending.periods import starts_on
 
 SUBJECT = ("scope", "organisation", "user", "unit", "period")
 

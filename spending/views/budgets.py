@@ -23,9 +23,9 @@ from chat.views.answers import safe_next
 from chat.views.lookup import find_conversation
 from harness.errors import AgentError, Conflict, NotFound
 from spending.actions.budgets import may_change, remove_budget, set_budget
-from spending.budgets import standings
 from spending.forms import BudgetForm, ConversationBudgetForm
 from spending.models import Budget
+from spending.standings import standings
 
 MOST_SHOWN = 200
 

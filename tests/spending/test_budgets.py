@@ -37,7 +37,7 @@ from harness.events import (
 from harness.history import Entry
 from harness.messages import Usage as Tokens
 from harness.providers.scripted import Fail, Hold, reply, say
-from spending import budgets
+from spending import periods
 from spending import stops as budgetstops
 from spending.actions.budgets import remove_budget, resume_stopped, set_budget
 from spending.amounts import units_of
@@ -63,7 +63,7 @@ def tokens_of_acme(staff: User, acme: Organisation) -> SetBudget:
 
 def current(budget: Budget) -> BudgetPeriod:
     return BudgetPeriod.objects.get(
-        budget=budget, starts_on=budgets.starts_on(budget.period, timezone.now())
+        budget=budget, starts_on=periods.starts_on(budget.period, timezone.now())
     )
 
 
@@ -477,10 +477,10 @@ def test_the_days_of_a_budget_are_those_of_the_sites_time_zone(settings):
     settings.TIME_ZONE = "Pacific/Auckland"
     with timezone.override("Pacific/Auckland"):
         late = datetime.fromisoformat("2026-03-31T12:30:00+00:00")
-        assert str(budgets.starts_on("day", late)) == "2026-04-01"
-        assert str(budgets.starts_on("month", late)) == "2026-04-01"
-        assert str(budgets.ends_on("month", late)) == "2026-05-01"
-    assert budgets.ends_on("total", late) is None
+        assert str(periods.starts_on("day", late)) == "2026-04-01"
+        assert str(periods.starts_on("month", late)) == "2026-04-01"
+        assert str(periods.ends_on("month", late)) == "2026-05-01"
+    assert periods.ends_on("total", late) is None
 
 
 def test_a_budget_made_in_mid_period_counts_what_was_spent_before(

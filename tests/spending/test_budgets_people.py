@@ -19,8 +19,8 @@ from harness.history import Entry
 from spending import budgets
 from spending.actions.budgets import remove_budget, set_budget
 from spending.amounts import units_of
-from spending.budgets import standing
 from spending.models import Budget, BudgetPeriod
+from spending.standings import standing
 from tests.cast import ClientOf, join, make_user, shown
 from tests.chat.drawing import make_conversation
 

@@ -21,8 +21,9 @@ from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.errors import Forbidden, LimitReached
 from spending.actions.budgets import remove_budget, set_budget
-from spending.budgets import CapReached, standing
+from spending.budgets import CapReached
 from spending.models import Budget, BudgetPeriod, Reservation
+from spending.standings import standing
 from tests.cast import ClientOf, join
 from tests.conversations.conftest import MakeAgent
 from tests.spending.test_budgets import begin_call, books_balance, end_call

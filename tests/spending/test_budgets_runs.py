@@ -17,8 +17,8 @@ from harness.messages import Usage as Tokens
 from harness.providers.scripted import call, reply
 from spending.actions.budgets import resume_stopped, set_budget
 from spending.amounts import units_of
-from spending.budgets import standing
 from spending.models import Budget, BudgetPeriod, BudgetStop, ModelPrice
+from spending.standings import standing
 from tests.approvals.test_asked_first import program
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, still
