@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from .sources import PACKAGES, ROOT, parsed
+from .sources import MODULES, PACKAGES, ROOT, called_in, parsed
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+ADDING = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| `([^`|]+)` \|$", GLOSSARY, re.M)
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
@@ -63,6 +65,34 @@ def test_the_glossary_explains_in_order_what_stands_where_it_says():
     words = [word for word, _meaning, _place in ROWS]
     assert words == sorted(set(words), key=str.lower)
     assert [place for _word, _meaning, place in ROWS if not is_there(place)] == []
+
+
+def registrations(path: Path) -> set[str]:
+    """The functions of other packages that an app calls at its start."""
+    ours = [
+        node
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom)
+        and not node.level
+        and (node.module or "").partition(".")[0] in {*PACKAGES} - {path.parts[0]}
+    ]
+    return {one.name for node in ours for one in node.names} & called_in(path)
+
+
+def test_each_way_in_which_an_app_joins_is_told_of():
+    found = set().union(*(registrations(path) for path in MODULES if path.name == "apps.py"))
+    assert len(found) > 10
+    assert {name for name in found if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", ADDING)} == set()
+
+
+def test_each_page_is_told_of_where_it_is_drawn():
+    views = {
+        "/".join(path.parts[:2])
+        for path in MODULES
+        if path.name != "__init__.py" and path.parts[1] in {"views", "views.py"}
+    }
+    assert len(views) > 5
+    assert {place for place in views if f"`{place}" not in ARCHITECTURE} == set()
 
 
 @pytest.mark.parametrize("place", ["harness/nothing.py", "harness/events.py: Nothing"])
