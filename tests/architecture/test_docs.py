@@ -82,7 +82,9 @@ def registrations(path: Path) -> set[str]:
 def test_each_way_in_which_an_app_joins_is_told_of():
     found = set().union(*(registrations(path) for path in MODULES if path.name == "apps.py"))
     assert len(found) > 10
-    assert {name for name in found if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", ADDING)} == set()
+    assert {
+        name for name in found if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", ADDING)
+    } == set()
 
 
 def test_each_page_is_told_of_where_it_is_drawn():
