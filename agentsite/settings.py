@@ -407,6 +407,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "accounts.middleware.OrganisationMiddleware",
+    "agentsite.drawing.DrawingMiddleware",
     "axes.middleware.AxesMiddleware",
     "agentsite.nul.NulMiddleware",
     "agentsite.declined.DeclinedMiddleware",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.persons import whose_place
 from accounts.sessions import user_of_session
 from chat import protocol
 from chat.presentation import frames
@@ -31,7 +32,9 @@ from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
+from jobs.shares import Shares
 from live.hub import Delta
+from rendering.aside import drawn_for
 from tools_app.questions import Answer
 from wire.socketframes import Refused
 
@@ -39,6 +42,11 @@ logger = logging.getLogger(__name__)
 
 MAX_EVENTS_BEHIND = 1_000
 """Further behind than this, loading the page again is cheaper than patching it."""
+MAX_UNDRAWN = 16
+"""Stretches of arriving text that wait to be drawn; with more, the text stays plain until its end."""
+
+_drawing = Shares(2)
+"""Of the sockets' threads, how many draw for one person: her texts may be made to take long."""
 
 _VISIBLE = Prepared(lambda given: Conversation.objects.visible_to(given.user).filter(uid=given.uid))
 
@@ -47,7 +55,8 @@ class ConversationConsumer(FollowingConsumer):
     async def connect(self) -> None:
         self.prepare()
         self._arriving = Arriving()
-        self._finished: asyncio.Queue[Finished] = asyncio.Queue()
+        self._finished: asyncio.Queue[Finished] = asyncio.Queue(MAX_UNDRAWN)
+        self._place: int | None = None
         await self.accept()
         try:
             with translation.override(self._language):
@@ -65,11 +74,12 @@ class ConversationConsumer(FollowingConsumer):
         finished = self._arriving.read(plain)
         if not finished:
             return plain
-        drawn: Snapshot = await self._in_thread(with_drawn, plain, finished)
+        drawn: Snapshot = await self._in_turn(with_drawn, plain, finished)
         return drawn
 
     def arrived(self, delta: Delta) -> None:
-        if finished := self._arriving.take(delta):
+        finished = self._arriving.take(delta)
+        if finished and not self._finished.full():
             self._finished.put_nowait(finished)
 
     def more_work(self) -> Sequence[Coroutine[Any, Any, None]]:
@@ -79,24 +89,60 @@ class ConversationConsumer(FollowingConsumer):
         """Beside the text, which does not wait for it."""
         while True:
             finished = await self._finished.get()
-            drawn: protocol.Rendered = await self._in_thread(finished.drawn)
-            self._outbox.put(drawn)
+            drawn: protocol.Rendered = await self._in_turn(finished.drawn)
+            await self._outbox.deliver(drawn)
 
     async def write(self, item: protocol.Outgoing) -> None:
         if isinstance(item, Closed):
             self._arriving.end(item.block)
         await self.send_text(protocol.encode(item))
 
+    # --- what is drawn ----------------------------------------------------------------------------
+
+    async def look(self) -> protocol.Changed:
+        if self._place is None:
+            changed: protocol.Changed | None = await self._in_thread(self._first_look)
+            if changed is not None:
+                return changed
+        changed = await self._in_turn(self.read)
+        assert changed is not None  # noqa: S101 - what `read` returns
+        return changed
+
+    async def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What draws, in a thread, as far as one person's share of them goes."""
+        if self._place is None:
+            self._place = await self._in_thread(lambda: whose_place(self._user()))
+        place = self._place
+
+        def for_her() -> Any:
+            with drawn_for(lambda: place):
+                return function(*arguments)
+
+        async with _drawing.of(place):
+            return await self._in_thread(for_her)
+
+    def _first_look(self) -> protocol.Changed | None:
+        """Who is there, and what `read` says where there is nothing to draw: mostly, behind a page."""
+        user = self._user()
+        self._place = whose_place(user)
+        return self._unless_behind(self._conversation(user))
+
     def read(self) -> protocol.Changed:
         """What happened after the browser's last event. Raises `Gone`."""
         conversation = self._conversation(self._user())
+        unchanged = self._unless_behind(conversation)
+        if unchanged is not None:
+            return unchanged
+        changes = frames.changes(conversation, self._seen)
+        return protocol.Changed(changes.seq, changes.units, changes.removed, changes.panels)
+
+    def _unless_behind(self, conversation: Conversation) -> protocol.Changed | None:
         behind = conversation.last_seq - self._seen
         if behind == 0:
             return protocol.Changed(self._seen, (), (), {})
         if behind < 0 or behind > MAX_EVENTS_BEHIND:
             raise Gone(protocol.Reload(), protocol.CLOSED_STALE)
-        changes = frames.changes(conversation, self._seen)
-        return protocol.Changed(changes.seq, changes.units, changes.removed, changes.panels)
+        return None
 
     # --- commands ---------------------------------------------------------------------------------
 

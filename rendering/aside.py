@@ -7,7 +7,9 @@ again shows what was shown before, also for a text that ends just about when its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.core.cache import cache
@@ -24,6 +26,19 @@ PATIENCE = 6
 REMEMBERED_SECONDS = 30 * 24 * 3_600
 
 _RENDERED, _PLAIN = "rendered", "plain"
+
+_whose: ContextVar[Callable[[], Hashable] | None] = ContextVar("drawn_for", default=None)
+
+
+@contextmanager
+def drawn_for(whose: Callable[[], Hashable]) -> Iterator[None]:
+    """What is rendered in it is for the person whose key `whose` gives, who takes nobody else's turn by
+    it. Asked only where something is rendered here."""
+    token = _whose.set(whose)
+    try:
+        yield
+    finally:
+        _whose.reset(token)
 
 
 class Aside:
@@ -49,7 +64,7 @@ class Aside:
             return {}
         patience = PATIENCE if decided == _RENDERED else 1
         try:
-            answer = self.processes.ask({**request, "patience": patience})
+            answer = self.processes.ask({**request, "patience": patience}, who=_who())
         except IsolationTimedOut:
             answer = {}
             outcome = _PLAIN
@@ -66,3 +81,8 @@ class Aside:
         ):
             return {}  # where several ask at once the first one decides
         return answer if isinstance(answer, dict) else None
+
+
+def _who() -> Hashable:
+    whose = _whose.get()
+    return None if whose is None else whose()

@@ -9,24 +9,32 @@ from __future__ import annotations
 
 import re
 
+from .markdown import LONGEST
+
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _MATHS = {"$$": "$$", "\\[": "\\]"}
+LINES = 5_000
+"""Of a text that are looked at while it arrives; readers do that where everybody waits."""
 _TELLING = 12
 """Characters of a line by which it can be told from the item of a list."""
 
 
 class Growing:
-    """One text as it arrives."""
+    """One text as it arrives. What is longer than `LONGEST`, which is shown plain at its end, or has more
+    than `LINES`, is left alone from there on."""
 
     def __init__(self) -> None:
         self.length = 0
         """Characters that came."""
         self.finished = 0
         """Characters at its beginning that nothing to come can change."""
-        self._tail = ""
-        """What came behind these."""
-        self._seen = 0
-        """Characters of the tail whose lines were looked at."""
+        self._lines_left = LINES
+        self._lines: list[str] = []
+        """The whole lines behind these."""
+        self._line: list[str] = []
+        """What came of the line that is open."""
+        self._beginning = ""
+        """As much of it as tells what it begins."""
         self._end = ""
         """What ends the code or formula that is open; empty while none is."""
         self._stands_alone = False
@@ -37,30 +45,50 @@ class Growing:
     def add(self, text: str) -> str:
         """Take what came next; what is finished by it and was not before, mostly nothing."""
         self.length += len(text)
-        self._tail += text
-        cut = self._look()
-        done, self._tail = self._tail[:cut], self._tail[cut:]
-        self._seen -= cut
-        self.finished += cut
+        if self.length > LONGEST or not self._lines_left:
+            return self._leave_alone()
+        done: list[str] = []
+        place = 0
+        while (stop := text.find("\n", place)) >= 0:
+            self._grow(text[place:stop])
+            done += self._take_line()
+            place = stop + 1
+            self._lines_left -= 1
+            if not self._lines_left:
+                return self._leave_alone()
+        if place < len(text):
+            self._grow(text[place:])
+            if self._begins_block(self._beginning, whole=False):
+                done += self._begin_block()
+        finished = "".join(done)
+        self.finished += len(finished)
+        return finished
+
+    def _leave_alone(self) -> str:
+        self._lines_left = 0
+        self._lines, self._line = [], []
+        return ""
+
+    def _grow(self, text: str) -> None:
+        self._line.append(text)
+        if len(self._beginning) < _TELLING:
+            self._beginning += text[: _TELLING - len(self._beginning)]
+
+    def _take_line(self) -> list[str]:
+        """Now that it is whole; what is finished by it."""
+        line = "".join(self._line)
+        self._line, self._beginning = [], ""
+        done = self._begin_block() if self._begins_block(line, whole=True) else []
+        self._lines.append(f"{line}\n")
+        if self._ends_block(line):
+            done += self._begin_block()
         return done
 
-    def _look(self) -> int:
-        """The place in the tail up to which it is finished."""
-        cut = 0
-        while True:
-            stop = self._tail.find("\n", self._seen)
-            line = self._tail[self._seen : stop if stop >= 0 else self._seen + _TELLING]
-            if self._begins_block(line, whole=stop >= 0):
-                cut = self._begin_block(self._seen)
-            if stop < 0:
-                return cut
-            self._seen = stop + 1
-            if self._ends_block(line):
-                cut = self._begin_block(self._seen)
-
-    def _begin_block(self, place: int) -> int:
+    def _begin_block(self) -> list[str]:
+        """What stands before it, which is finished by that."""
         self._in_list = self._after_blank = False
-        return place
+        done, self._lines = self._lines, []
+        return done
 
     def _begins_block(self, line: str, *, whole: bool) -> bool:
         """Whether another block than the one that is open begins with this line."""

@@ -14,6 +14,9 @@ from live.hub import Delta
 from rendering.markdown import to_html
 from rendering.streaming import Growing
 
+AT_ONCE = 4
+"""Texts that are drawn while they arrive; an agent writes one, and further ones stay plain until they end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -39,7 +42,7 @@ class Arriving:
             return None
         held = self._texts.get(delta.block)
         if held is None:
-            if delta.offset:
+            if delta.offset or len(self._texts) >= AT_ONCE:
                 return None
             held = self._texts[delta.block] = Growing()
         known = held.length - delta.offset
@@ -56,14 +59,18 @@ class Arriving:
         self._texts.pop(block, None)
 
     def read(self, snapshot: Snapshot) -> list[Finished]:
-        """What of a snapshot is finished; what follows joins on to it."""
+        """What of a snapshot is finished; what follows joins on to it. Texts that it has not have ended."""
         found = []
+        arriving = {block.block for block in snapshot.blocks}
+        self._texts = {block: held for block, held in self._texts.items() if block in arriving}
         for block in snapshot.blocks:
             if block.kind != "text":
                 continue
+            held = self._texts.get(block.block)
+            if held is None and len(self._texts) >= AT_ONCE:
+                continue
             growing = Growing()
             text = growing.add(block.text)
-            held = self._texts.get(block.block)
             if held is None or held.length < growing.length:
                 self._texts[block.block] = growing
             if text:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rendering.markdown import to_html
+from rendering.markdown import LONGEST, to_html
 from rendering.streaming import Growing
+from tests.heartbeat import MOST_SECONDS, seconds_of_work
 
 BLOCKS = (
     "A paragraph with **bold** and `code`.",
@@ -105,3 +106,33 @@ def test_a_long_text_costs_the_same_in_however_many_pieces_it_comes():
         for word in ("a line ", "of code\n"):
             growing.add(word)
     assert looked == 2_000
+
+
+@pytest.mark.parametrize("piece", ["abcd", "ab\n", "- a\n", "\n"])
+@pytest.mark.parametrize("opened", ["", "```\n"])
+def test_a_block_that_never_ends_costs_the_same_however_long_it_was_before(opened, piece):
+    def seconds(pieces: int) -> float:
+        def run() -> None:
+            growing = Growing()
+            growing.add(opened)
+            for _n in range(pieces):
+                growing.add(piece)
+
+        return seconds_of_work(run)
+
+    few, many = seconds(20_000), seconds(400_000)
+    assert many < 60 * few
+
+
+@pytest.mark.parametrize("line", ["\n", "a\n", "a\n\n", "- a\n", "```\n"])
+def test_a_text_that_comes_at_once_is_looked_at_for_no_longer_than_others_may_wait(line):
+    text = line * (4_000_000 // len(line))
+    assert seconds_of_work(lambda: Growing().add(text[:LONGEST])) <= MOST_SECONDS
+    assert seconds_of_work(lambda: Growing().add(text)) <= MOST_SECONDS
+
+
+def test_nothing_is_drawn_of_a_text_that_has_become_too_long_to_be():
+    growing = Growing()
+    assert growing.add("One\n\nTwo")
+    assert growing.add("o" * LONGEST) == ""
+    assert growing.add("\n\nThree\n\nFour") == ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.patience import PATIENCE
 from tools_app import isolation
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
-from tools_app.warmprocesses import WarmProcesses
+from tools_app.warmprocesses import WAITING, WarmProcesses
 
 
 @pytest.fixture
@@ -113,4 +114,30 @@ def test_no_more_warm_processes_run_than_were_said_and_each_request_has_its_turn
     with ThreadPoolExecutor(8) as threads:
         found = set(threads.map(lambda _n: warm.ask({"sleep": 0.02}), range(16)))
     assert 1 <= len(found) <= 2
+    warm.close()
+
+
+HOLD = """
+import time
+for line in sys.stdin:
+    request = json.loads(line)
+    while "until" in request and not os.path.exists(request["until"]): time.sleep(0.005)
+    print(json.dumps(os.getpid()), flush=True)
+"""
+
+
+def test_one_persons_requests_leave_a_process_to_others_and_threads_too(script, tmp_path):
+    warm = WarmProcesses(script(HOLD), most=2, seconds=PATIENCE)
+    over = tmp_path / "over"
+    with ThreadPoolExecutor(8) as threads:
+        hers = [
+            threads.submit(warm.ask, {"until": str(over)}, who="mallory")
+            for _n in range(WAITING + 3)
+        ]
+        turned_away = list(islice(as_completed(hers, PATIENCE), 2))
+        assert all(isinstance(one.exception(), IsolationFailed) for one in turned_away)
+        assert warm.ask({}, who="bob")
+        assert not any(one.done() for one in hers if one not in turned_away)
+        over.touch()
+    assert len({one.result() for one in hers if one not in turned_away}) == 1
     warm.close()

@@ -1,0 +1,89 @@
+"""Drawing what one person's agents write keeps nobody else's sockets waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from chat.consumers import MAX_UNDRAWN, ConversationConsumer
+from conversations.models import Conversation
+from conversations.outbox import Outbox
+from chat.presentation.arriving import Arriving
+from conversations.arriving import Snapshot
+from live.hub import Delta, hub
+from tests.chat.sockets import Browser
+from tests.hostile import CODE, SLOW_TO_COLOUR
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SOCKETS = 6
+"""More than there are threads for them."""
+
+
+def dear(number: int) -> str:
+    """A block of code that takes as long to colour as any may."""
+    language, text = CODE[SLOW_TO_COLOUR[0]]
+    return f"```{language}\n# {number}\n{text}\n```\n"
+
+
+async def test_others_are_answered_while_one_persons_texts_are_drawn(
+    alice, bob, acme, make_agent, environment
+):
+    def conversation_of(person) -> Conversation:
+        return Conversation.objects.create(
+            organisation=acme,
+            owner=person,
+            agent_version=make_agent().current,
+            environment=environment,
+        )
+
+    make = sync_to_async(conversation_of)
+    hers, his = [await make(alice) for _n in range(SOCKETS)], await make(bob)
+    async with AsyncExitStack() as stack:
+        alices = [await stack.enter_async_context(Browser(alice, one.uid)) for one in hers]
+        bobs = await stack.enter_async_context(Browser(bob, his.uid))
+        for browser in (*alices, bobs):
+            await browser.hear_a("changes")
+        for number, one in enumerate(hers):
+            hub.open(one.uid, "block", "text")
+            hub.extend(one.uid, "block", dear(number))
+        for browser in alices:
+            await browser.hear_a("delta")
+        await bobs.say(type="stop", key="1")
+        await bobs.hear_a("accepted")
+        first = [asyncio.ensure_future(browser.hear_a("rendered")) for browser in alices]
+        done, _waiting = await asyncio.wait(first, timeout=0)
+        assert not done
+        await asyncio.gather(*first)
+        for one in hers:
+            hub.close(one.uid, "block")
+
+
+async def test_what_a_client_does_not_read_is_not_drawn_for_it():
+    taken = asyncio.Event()
+
+    async def write(_item: object) -> None:
+        await taken.wait()
+
+    async def nothing() -> Snapshot:
+        return Snapshot([])
+
+    consumer = ConversationConsumer()
+    consumer._language, consumer._place = "en", 1
+    consumer._arriving, consumer._finished = Arriving(), asyncio.Queue(MAX_UNDRAWN)
+    consumer._outbox = Outbox(write, nothing)
+    tasks = [asyncio.ensure_future(consumer._draw()), asyncio.ensure_future(consumer._outbox.run())]
+    length = 0
+    for number in range(5 * MAX_UNDRAWN):
+        text = f"{number}\n\n"
+        consumer.arrived(Delta("block", "text", length, text, None))
+        length += len(text)
+        await asyncio.sleep(0.005)
+    assert consumer._finished.full()
+    assert len(consumer._outbox._waiting) <= 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
