@@ -194,18 +194,23 @@ def _is_meant(command: Simple, prefix: Sequence[str], meant_by: MeantBy, *, move
         return otherwise
     if name == "curl":
         any_name = any(_CURL_EXPANDS.search(word or "") for word in rest)
-        any_name = any_name or _is_same_address(rest, prefix[1:], meant_by)
+        any_name = (
+            any_name or _is_same_address(rest, prefix[1:], meant_by) or _reads_addresses(rest)
+        )
     else:
         any_name = moved and name in FOLDER_UNSAID and _leaves_out(rest, prefix[1:])
         any_name = any_name or _begins_any(NAMES_IN_A_FILE.get(name, ()), rest)
+        any_name = any_name or (name == "jq" and any(_JQ_READS.search(word or "") for word in rest))
     given = (*rest, *command.targets)
     return max(_plain_is_meant(given, prefix[1:], any_name=any_name, moved=moved), otherwise)
 
 
 _MOVING = frozenset({"cd", "chdir", "pushd", "popd"})
-_CURL_EXPANDS = re.compile(r"[\[{%]|[^\0-\x7f]|\w\.(?!\w)")
-"""By what curl makes another address of a word: its own globs, escapes, letters of other alphabets, the dot
-that ends a host."""
+_CURL_EXPANDS = re.compile(r"[\[{%]|[^\0-\x7f]|\w\.(?!\w)|xn--", re.IGNORECASE)
+"""By what curl makes another address of a word: its own globs, escapes, letters of other alphabets and
+their spelling without them, the dot that ends a host."""
+_JQ_READS = re.compile(r"\b(?:import|include)\b")
+"""By what a program of jq names a file, without the end of its name."""
 
 
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")
@@ -220,6 +225,19 @@ def _is_same_address(words: Sequence[Word], wanted: Sequence[str], meant_by: Mea
         return False
     given = {found for word in words if word for found in _NUMBERS.findall(word.lower())} - spelt
     return any(not meant.isdisjoint(meant_by(found)) for found in given)
+
+
+def _reads_addresses(words: Sequence[Word]) -> bool:
+    """Whether curl takes its addresses from a file (`--url @list`)."""
+    before: Word = ""
+    for word in words:
+        name, _equals, value = (word or "").partition("=")
+        if _begins_any(("--url",), [before]) and (word or "").startswith("@"):
+            return True
+        if value.startswith("@") and _begins_any(("--url",), [name]):
+            return True
+        before = word
+    return False
 
 
 def _leaves_out(words: Sequence[Word], wanted: Sequence[str]) -> bool:

@@ -85,6 +85,9 @@ _CHECKING = _words("b2sum cksum md5sum sha1sum sha224sum sha256sum sha384sum sha
 NAMES_IN_A_FILE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("du", "sort", "wc"), ("--files0-from",)),
     "find": ("-files0-from",),
+    "file": ("-f", "--files-from"),
+    "hostname": ("-F", "--file"),
+    "jq": ("-f", "--from-file"),
     **dict.fromkeys(_CHECKING, ("-c", "--check")),
 }
 """Options by which a plain program takes names from a file or from what comes in: their beginnings."""
@@ -147,7 +150,7 @@ GIT_LISTING = frozenset({"branch", "tag"})
 """Those that only list what a pattern or such an option stands for."""
 
 GIT_EVERYTHING = (
-    *("--all", "--branches", "--glob", "--reflog", "--remotes", "--stdin", "--tags"),
+    *("--all", "--batch", "--branches", "--glob", "--reflog", "--remotes", "--stdin", "--tags"),
     "--pathspec-from-file",
 )
 """Options that stand for many names, or for those that a file holds: their beginnings."""

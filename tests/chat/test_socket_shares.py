@@ -9,10 +9,10 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from chat.consumers import MAX_UNDRAWN, ConversationConsumer
-from conversations.models import Conversation
-from conversations.outbox import Outbox
 from chat.presentation.arriving import Arriving
 from conversations.arriving import Snapshot
+from conversations.models import Conversation
+from conversations.outbox import Outbox
 from live.hub import Delta, hub
 from tests.chat.sockets import Browser
 from tests.hostile import CODE, SLOW_TO_COLOUR

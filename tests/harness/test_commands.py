@@ -268,6 +268,20 @@ DRESSED = {
     "sort secret": ["sort --files0-from=list", "sort -u --files list"],
     "du -a secret": ["du -a --files0-from=list"],
     "find secret -delete": ["find -files0-from list -delete", "find -files0-from - -delete"],
+    "file secret": ["file -f list", "file -bf list", "file --files=list"],
+    "hostname evil": ["hostname -F list"],
+    "jq . secret.json": [
+        "jq -n 'import \"secret\" as $s; $s'", "jq -n 'include \"secret\"; .'", "jq -nf program",
+        "jq -n --from-file program",
+    ],
+    "git cat-file -p HEAD:secret": [
+        "git cat-file --batch <list", "echo HEAD:secret | git cat-file --batch-check",
+        "git cat-file --batch-command", "git cat-file --batch-all-objects --batch",
+    ],
+    "curl http://ev-il": [
+        "curl --url @list", "curl --url=@list", "curl -s --ur @-", "curl --url @- <list",
+    ],
+    "curl http://b\u00fccher.de": ["curl http://xn--bcher-kva.de", "curl HTTP://XN--BCHER-KVA.DE"],
     "sha256sum secret": ["sha256sum -c list", "sha256sum --check <list", "sha256sum --quiet -wc list"],
 }  # fmt: skip
 """What a rule denies, and the same in other words."""
@@ -321,7 +335,11 @@ UNTOUCHED = {
     "curl http://127.0.0.1": ["curl http://127.0.0.2", "curl -m 10 http://128.1/", "curl http://a/127"],
     "wc secret": ["wc -l x", "sort --files0-from=list"],
     "sha256sum secret": ["sha256sum x"],
+    "file secret": ["file x", "file -b x"],
+    "jq . secret.json": ["jq . x.json", "jq '.imports[]' x.json"],
+    "git cat-file -p HEAD:secret": ["git cat-file -p HEAD:x"],
     "curl http://evil": ["curl http://good", "curl -sSf -o page http://good.example/evil.html"],
+    "curl http://ev-il": ["curl -d @x --url http://good"],
     "cp a /etc": ["cp a b", "cp -r x y", "cp b /etc"],
     "chmod 777 x": ["chmod +x x", "chmod 755 x"],
     "head -n 5": ["head x", "head -n 50 x"],
