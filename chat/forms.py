@@ -16,6 +16,11 @@ from agents.switches import help_text, offered
 from vaults.models import Vault
 
 
+def as_typed(text: str) -> str:
+    """Forms send each end of a line as CR and LF (HTML, "multipart/form-data"); the socket sends LF."""
+    return text.replace("\r\n", "\n")
+
+
 class TitleForm(OurForm):
     # Longer titles are refused by the action, which names the rule.
     title = forms.CharField(label=_("Title"), required=False, strip=True)
@@ -81,6 +86,9 @@ class NewConversationForm(OurForm):
             self.fields[name] = forms.BooleanField(
                 label=label, required=False, help_text=help_text(name)
             )
+
+    def clean_message(self) -> str:
+        return as_typed(self.cleaned_data["message"])
 
     def features(self) -> dict[str, bool]:
         return {name: self.cleaned_data[name] for name in offered()}

@@ -40,6 +40,7 @@ of_conversation = [
     path("delete/", changes.delete, name="delete"),
     # The path of a file is a parameter: it may hold what an address may not.
     path("files/", files.list_files, name="files"),
+    path("files/names/", files.name_files, name="file-names"),
     path("files/view/", files.show_file, name="file"),
     path("files/download/", files.download, name="download"),
     path("files/upload/", files.upload, name="upload"),

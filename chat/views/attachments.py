@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from typing import Any
-
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.translation import gettext as _
@@ -16,34 +11,13 @@ from django.views.decorators.http import require_POST
 from accounts.models import Organisation
 from accounts.requests import SignedInRequest
 from agents.models import Environment
-from conversations.actions.attachments import is_picture, keep_attachment, remove_attachment
+from chat.attaching import chips
+from conversations.actions.attachments import keep_attachment, remove_attachment
 from conversations.actions.conversations import find_environment
-from conversations.models import StoredFile
 from conversations.uploads import LimitedUploadHandler, received
 from harness.errors import Invalid
 
 from .lookup import find_conversation
-
-FILES = "files"
-"""The field of forms that names what was uploaded for the message."""
-
-
-def attaching(files: Iterable[StoredFile], limit: int, *, sees: bool = True) -> dict[str, Any]:
-    """What a form needs in which files are attached: those that are, how large one may be, and whether
-    the model sees pictures."""
-    return {
-        "kept": json.dumps(chips(files)),
-        "limit": limit,
-        "most": settings.AGENTSITE_ATTACHMENTS,
-        "blind": not sees,
-    }
-
-
-def chips(files: Iterable[StoredFile]) -> list[dict[str, Any]]:
-    return [
-        {"id": file.uid, "name": file.filename, "size": file.size, "picture": is_picture(file)}
-        for file in files
-    ]
 
 
 @csrf_exempt  # the token is looked for in the body, which may be read only once the limit is known

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
 from agents.switches import help_text, offered
+from chat.attaching import attaching
 from chat.presentation.frames import page
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation
@@ -22,7 +23,6 @@ from harness.errors import Declined, Invalid
 from harness.modelcards import card_for
 from harness.providers.table import KINDS
 
-from .attachments import attaching
 from .lookup import find_conversation
 
 

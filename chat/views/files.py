@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import ngettext
@@ -24,6 +24,8 @@ from .answers import FILES_CHANGED, done
 from .lookup import find_conversation
 
 LISTED_FILES = 500
+OFFERED_FILES = 12
+NAME_CHARACTERS = 100
 
 
 @login_required
@@ -34,6 +36,20 @@ def list_files(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     template = "chat/_files.html" if _is_fragment(request) else "chat/files.html"
     return render(request, template, files_context(conversation))
+
+
+@login_required
+@require_safe
+@never_cache
+def name_files(request: SignedInRequest, uid: str) -> JsonResponse:
+    """`paths`: files whose path holds the query's `q`, letters of any case; those whose name begins
+    with it first."""
+    conversation = find_conversation(request.user, uid)
+    wanted = request.GET.get("q", "")[:NAME_CHARACTERS].casefold()
+    listing = Workspace(workspace_for(conversation.uid)).entries(limit=LISTED_FILES)
+    found = [entry.path for entry in listing.entries if wanted in entry.path.casefold()]
+    found.sort(key=lambda path: not path.rpartition("/")[2].casefold().startswith(wanted))
+    return JsonResponse({"paths": found[:OFFERED_FILES]})
 
 
 def files_context(conversation: Conversation) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
 from chat.listing import ListPage, list_page
+from chat.starting import start_context, start_form
 from conversations.models import Conversation
 from conversations.search import marked, matching, snippets, words_of
 from harness.errors import Invalid
@@ -57,6 +58,8 @@ def show_list(request: SignedInRequest) -> HttpResponse:
         "query": urlencode(query),
     }
     template = "chat/list.html"
+    if not (request.htmx or archived or text):  # type: ignore[attr-defined]
+        context |= start_context(request, start_form(request))
     if request.htmx:  # type: ignore[attr-defined]
         template = "chat/_rows.html" if after else "chat/_results.html"
     return render(request, template, context, status=422 if refusal else 200)

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from accounts.requests import SignedInRequest
+from chat.forms import as_typed
 from conversations.actions import messages as actions
 from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
@@ -24,7 +25,7 @@ from .lookup import find_conversation
 def post(request: SignedInRequest, uid: str) -> HttpResponse:
     """Refused, the page comes back with what was typed still in the box."""
     conversation = find_conversation(request.user, uid)
-    text = request.POST.get("content", "")
+    text = as_typed(request.POST.get("content", ""))
     try:
         actions.post_message(
             actor=request.user,
@@ -64,7 +65,7 @@ def withdraw(request: SignedInRequest, uid: str, message_uid: str) -> HttpRespon
 def edit(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
     """Refused, the page comes back with the new words in the box, so that they are not lost."""
     conversation = find_conversation(request.user, uid)
-    text = request.POST.get("content", "")
+    text = as_typed(request.POST.get("content", ""))
     try:
         actions.edit_message(
             actor=request.user, conversation=conversation, message_uid=message_uid, text=text

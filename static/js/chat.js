@@ -3,19 +3,20 @@
 
 import { Approvals } from "./chat/approvals.js";
 import { Attachments } from "./attachments.js";
-import { Composer, newKey, recall, remember } from "./chat/composer.js";
+import { Composer, newKey } from "./chat/composer.js";
 import { Connection } from "./chat/connection.js";
 import { Editing } from "./chat/editing.js";
+import { Mentions } from "./chat/mentions.js";
 import { Questions } from "./chat/questions.js";
 import { Scrolling } from "./chat/scrolling.js";
 import { Status } from "./chat/status.js";
 import { Transcript } from "./chat/transcript.js";
 import { words } from "./chat/words.js";
 import { storePrefix } from "./private.js";
+import { setting } from "./settings.js";
 
 /* Errors about a frame whose key the server could not read. */
 const UNREAD = new Set(["too_large", "bad_frame"]);
-const SHORTCUTS = "agentsite:shortcuts";
 const root = document.getElementById("conversation");
 const byId = (id) => document.getElementById(id);
 const store = `${storePrefix(document.body.dataset.user)}${root.dataset.uid}`;
@@ -53,6 +54,14 @@ const approvals = new Approvals({
 const connection = new Connection(root.dataset.socket, Number(root.dataset.seq), {
   frame: (frame) => takers[frame.type]?.(frame),
   state: lineState,
+});
+// Before the composer: what is chosen with Enter is not sent.
+new Mentions({
+  box: byId("composer-text"),
+  list: byId("mentions"),
+  address: byId("mentions").dataset.address,
+  announce: (text) => status.announce(text),
+  typed: () => composer.typed(),
 });
 const composer = new Composer({
   form: byId("composer"),
@@ -432,15 +441,12 @@ document.addEventListener("change", (event) => {
       box,
     );
     if (!sent) box.checked = !box.checked;
-  } else if (box.matches?.('input[data-setting="shortcuts"]')) {
-    remember(localStorage, SHORTCUTS, box.checked);
-    document.body.dataset.shortcuts = box.checked ? "on" : "off";
   }
 });
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
-  if (recall(localStorage, SHORTCUTS, true) === false) return;
+  if (!setting("shortcuts")) return;
   if (document.querySelector("dialog[open], [popover]:popover-open")) return;
   const field = event.target.closest?.("input, textarea, select");
   if (field && !field.closest("#composer")) return;
@@ -450,10 +456,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-document.body.dataset.shortcuts = recall(localStorage, SHORTCUTS, true) === false ? "off" : "on";
-for (const box of document.querySelectorAll('input[data-setting="shortcuts"]')) {
-  box.checked = recall(localStorage, SHORTCUTS, true) !== false;
-}
 
 // --- older units and files -----------------------------------------------------------------------
 

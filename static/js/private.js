@@ -1,8 +1,10 @@
 /* What a browser keeps of what people type: in whose name, and when it is forgotten. Writing and
    reading it is chat's. Settings of the browser itself are nobody's and stay. */
 
+import { NAMES } from "./settings.js";
+
 const PREFIX = "agentsite:";
-const SHARED = new Set(["agentsite:shortcuts"]);
+const SHARED = new Set(NAMES.map((name) => `${PREFIX}${name}`));
 
 /* Begins the name of everything that is kept for this person. */
 export function storePrefix(user) {

@@ -1,6 +1,6 @@
 /* The review queue's keys and its choice of identical calls. Everything works without them. */
 
-import { recall } from "./chat/composer.js";
+import { setting } from "./settings.js";
 
 const queue = document.querySelector("[data-queue]");
 const bar = document.getElementById("chosen-calls");
@@ -59,7 +59,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return;
   }
-  if (event.repeat || recall(localStorage, "agentsite:shortcuts", true) === false) return;
+  if (event.repeat || !setting("shortcuts")) return;
   const typing = event.target.closest?.("input:not([type=checkbox]), textarea, select");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
   event.preventDefault();

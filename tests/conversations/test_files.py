@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from accounts.models import Organisation, User
 from agents.models import Environment
-from chat.views.files import LISTED_FILES
+from chat.views.files import LISTED_FILES, OFFERED_FILES
 from conversations.actions.files import Upload, add_files, megabytes
 from conversations.models import Conversation
 from harness.errors import NotFound, TooLarge
@@ -95,6 +95,33 @@ def test_names_are_shown_as_text_and_lead_back_to_their_file(
     assert "<b>" not in html
     answer = browser.get(at("file", conversation), {"path": name})
     assert "odd" in answer.content.decode()
+
+
+def test_files_are_offered_by_parts_of_their_paths_those_whose_name_begins_so_first(
+    conversation: Conversation, root: Path, browser: Client
+):
+    workspace = Workspace(root)
+    for path in ("app/plan.md", "plans/app.py", "other.txt"):
+        workspace.write_bytes(path, b"x")
+    for number in range(20):
+        workspace.write_bytes(f"many/{number:02}.csv", b"x")
+
+    def offered(typed: str) -> list[str]:
+        paths: list[str] = browser.get(at("file-names", conversation), {"q": typed}).json()["paths"]
+        return paths
+
+    assert offered("APP") == ["plans/app.py", "app/plan.md"]
+    assert offered("nothing") == []
+    assert len(offered("many")) == OFFERED_FILES
+
+
+def test_names_of_files_are_the_owners_alone(
+    conversation: Conversation, root: Path, mallory: User, client_of: ClientOf
+):
+    Workspace(root).write_bytes("plan.md", b"x")
+    answer = client_of(mallory).get(at("file-names", conversation), {"q": ""})
+    assert answer.status_code == 404
+    assert b"plan" not in answer.content
 
 
 # --- preview --------------------------------------------------------------------------------------

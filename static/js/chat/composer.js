@@ -3,6 +3,8 @@
    A sent text is kept, with its key, until the server says `accepted`; after a reconnect it is sent
    again with the same key, so it is stored once. A refused text returns to the box. */
 
+import { pressed } from "../enter.js";
+import { recall, remember } from "../kept.js";
 import { words } from "./words.js";
 
 export class Composer {
@@ -152,16 +154,10 @@ export class Composer {
   }
 
   key(event) {
-    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
-    if (event.ctrlKey || event.metaKey) {
-      event.preventDefault();
-      this.post(true);
-      return;
-    }
-    // On a touch keyboard there is no Shift+Enter: Enter makes a line, the button sends.
-    if (event.shiftKey || event.altKey || window.matchMedia("(pointer: coarse)").matches) return;
+    const meant = event.defaultPrevented ? "" : pressed(event);
+    if (!meant) return;
     event.preventDefault();
-    this.post(false);
+    this.post(meant === "demand");
   }
 
   keep() {
@@ -196,24 +192,4 @@ export function tooLong(text, limit) {
 export function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/* Storage may be full or forbidden; then only this page remembers. */
-export function remember(storage, name, value) {
-  try {
-    const empty = value === "" || (Array.isArray(value) && value.length === 0);
-    if (empty) storage.removeItem(name);
-    else storage.setItem(name, JSON.stringify(value));
-  } catch {
-    return;
-  }
-}
-
-export function recall(storage, name, otherwise) {
-  try {
-    const text = storage.getItem(name);
-    return text === null ? otherwise : JSON.parse(text);
-  } catch {
-    return otherwise;
-  }
 }

@@ -3,7 +3,9 @@
    What is typed lives here and in the tab's storage, never in what the server draws: a unit drawn
    anew takes its box back, and when the message has left the queue the text is handed to `rescue`. */
 
-import { recall, remember, tooLong } from "./composer.js";
+import { pressed } from "../enter.js";
+import { recall, remember } from "../kept.js";
+import { tooLong } from "./composer.js";
 import { words } from "./words.js";
 
 export class Editing {
@@ -149,9 +151,7 @@ export class Editing {
       if (!event.target.readOnly) this.close(message);
       return;
     }
-    if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
-    const isDemanded = event.ctrlKey || event.metaKey;
-    if (!isDemanded && window.matchMedia("(pointer: coarse)").matches) return;
+    if (!pressed(event)) return;
     event.preventDefault();
     this.submit(message);
   }

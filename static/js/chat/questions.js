@@ -3,7 +3,7 @@
    What is chosen and typed survives a reload of this tab; when somebody else's answer came first, the
    typed words are handed to `rescue`. The server draws the forms and checks what they say. */
 
-import { recall, remember } from "./composer.js";
+import { recall, remember } from "../kept.js";
 
 export class Questions {
   constructor({ log, store, rescue }) {

@@ -1,0 +1,83 @@
+"""The form in which a conversation begins: on its own page, and folded above the list.
+
+It shows what may be chosen and what is chosen where nobody did. Beginning is
+`conversations.actions.beginning`'s part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accounts.requests import SignedInRequest
+from agents.models import Agent, Environment
+from agents.namesakes import told_apart
+from chat.forms import NewConversationForm
+from conversations.actions.attachments import attachments_of
+from conversations.defaults import default_agent, default_environment
+from harness.agentconfig import Features
+
+from .attaching import FILES, attaching
+
+
+def start_form(request: SignedInRequest) -> NewConversationForm:
+    """Filled with what was posted, else with what begins where nobody chose."""
+    form = NewConversationForm(
+        request.POST if request.method == "POST" else None,
+        user=request.user,
+        organisation=request.organisation,
+    )
+    if not form.is_bound:
+        form.initial = _initial(request, form)
+    return form
+
+
+def start_context(request: SignedInRequest, form: NewConversationForm) -> dict[str, Any]:
+    """What `chat/_start.html` shows."""
+    fields: Any = form.fields
+    chosen = form["agent"].value()
+    uid = getattr(chosen, "uid", chosen)
+    agents = told_apart(fields["agent"].queryset)
+    environments = list(fields["environment"].queryset)
+    return {
+        "form": form,
+        "groups": _grouped(agents),
+        "chosen_agent": uid,
+        "environments": environments,
+        "vaults": fields["vaults"].queryset,
+        "chosen_vaults": form["vaults"].value() or [],
+        "attach": attaching(
+            attachments_of(
+                actor=request.user,
+                organisation=request.organisation,
+                uids=request.POST.getlist(FILES),
+            ),
+            max((each.upload_limit for each in environments), default=0),
+        ),
+    }
+
+
+def _initial(request: SignedInRequest, form: NewConversationForm) -> dict[str, Any]:
+    """What begins where nobody chose; the switches are the agent's own."""
+    fields: Any = form.fields
+    agents: list[Agent] = list(fields["agent"].queryset)
+    wanted = request.GET.get("agent")
+    agent = next((each for each in agents if each.uid == wanted), None)
+    if agent is None and agents:
+        agent = default_agent(request.user, request.organisation)
+    environment: Environment | None = None
+    if fields["environment"].queryset:
+        environment = default_environment(request.user, request.organisation)
+    features = agent.current.config.features if agent and agent.current else Features()
+    return {
+        "agent": agent.uid if agent else None,
+        "environment": environment.uid if environment else None,
+        "message": request.GET.get("message", ""),
+        **features.model_dump(),
+    }
+
+
+def _grouped(agents: list[Agent]) -> list[tuple[str, list[Agent]]]:
+    """The organisation's own agents, then the server's."""
+    own = [agent for agent in agents if agent.organisation_id is not None]
+    shared = [agent for agent in agents if agent.organisation_id is None]
+    return [(name, group) for name, group in (("own", own), ("shared", shared)) if group]

@@ -1,0 +1,79 @@
+"""Writing: a message from the first page with one action, files by name, and what Enter does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.providers.scripted import reply
+from tests.journeys.conftest import Visit
+from tests.journeys.test_attachments import NOTES, chips, choose
+
+
+@pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desktop", "phone"])
+def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
+    visit: Visit, service: Any, kind: dict[str, bool]
+):
+    first, second = f"How deep is it? {kind}", f"Read @uploads/notes.txt again {kind}"
+    service.expect(first, reply("Seven metres."))
+    service.expect(second, reply("Still seven."))
+    alice = visit(**kind)
+    page = alice.page
+    page.goto("/")
+    box = page.get_by_label("First message")
+    expect(box).to_be_focused()
+    fold = page.locator("details[data-fold=agent]")
+    expect(fold.locator("[data-chosen]")).not_to_be_empty()
+    expect(fold.locator("input").first).to_be_hidden()
+    box.press_sequentially(first)
+    choose(page, NOTES)
+    expect(chips(page)).to_have_count(1)
+    assert alice.audit() == ""
+    if alice.phone:
+        page.get_by_role("button", name="Start", exact=True).tap()
+    else:
+        box.press("Enter")
+    page.wait_for_url(re.compile(r"/c/sesn_"))
+    expect(alice.log).to_contain_text("Seven metres.")
+
+    composer = page.locator("#composer textarea")
+    composer.press_sequentially("Read @NOT")
+    offered = page.get_by_role("option")
+    expect(offered).to_have_text(["uploads/notes.txt"])
+    expect(composer).to_have_attribute("aria-activedescendant", "mentions-0")
+    assert alice.audit() == ""
+    if alice.phone:
+        offered.tap()
+    else:
+        composer.press("Enter")
+    expect(composer).to_have_value("Read @uploads/notes.txt ")
+    expect(offered).to_have_count(0)
+    composer.press_sequentially(f"again {kind}")
+    if alice.phone:
+        page.get_by_role("button", name="Send", exact=True).tap()
+    else:
+        composer.press("Enter")
+    expect(alice.log).to_contain_text("Still seven.")
+
+
+def test_whoever_turned_enter_off_writes_lines_with_it_and_sends_with_ctrl(
+    visit: Visit, service: Any
+):
+    service.expect("one\ntwo", reply("Two lines."))
+    alice = visit()
+    page = alice.page
+    page.goto("/settings/")
+    page.get_by_label("Enter sends a message; when off, Ctrl+Enter does").uncheck()
+    page.goto("/")
+    box = page.get_by_label("First message")
+    box.press_sequentially("one")
+    box.press("Enter")
+    box.press_sequentially("two")
+    expect(box).to_have_value("one\ntwo")
+    box.press("Control+Enter")
+    page.wait_for_url(re.compile(r"/c/sesn_"))
+    expect(alice.log).to_contain_text("Two lines.")
+    expect(page.locator("#composer-hint")).to_contain_text("Ctrl+Enter sends")
