@@ -163,7 +163,7 @@ def test_older_pages_lead_back_to_the_first_event_without_gap_or_repetition(
     assert before is not None
     first_seq, has_older = before[1], "true"
     while has_older == "true":
-        answer = client.get(address("older", "file-names", conversation), {"before": first_seq})
+        answer = client.get(address("older", conversation), {"before": first_seq})
         assert answer.status_code == 200
         assert int(answer["X-First-Seq"]) < int(first_seq)
         units = re.findall(r'id="(u-[^"]+)"', answer.content.decode()) + units
