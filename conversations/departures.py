@@ -1,7 +1,8 @@
 """What becomes of the agents of a person who left: they come to rest and stay there.
 
 `accounts` names the job when a member is removed. It is a hint that may be lost, or come while something
-begins: whatever works for a person looks again, by `Conversation.objects.of_members`.
+begins: whatever works for a person looks again, by `Conversation.objects.of_members`, a run when it
+renews its lease.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jobs.prepared import Prepared
 from . import delays
 from .background import ask_for_end, end_here
 from .log import append
-from .models import BackgroundCommand, Conversation
+from .models import BackgroundCommand, Conversation, Event
 from .sandboxing import end_shells
 from .wakes import wake
 
@@ -40,6 +41,18 @@ def has_left(conversation: Conversation) -> bool:
 
 def is_member(user_id: int, organisation_id: int) -> bool:
     return _MEMBER.exists(organisation=organisation_id, user=user_id)
+
+
+def interrupt_if_left(conversation_id: int) -> None:
+    """Interrupt what is at work for a person who left, where nobody has: the job may have been lost."""
+    if _OF_MEMBER.exists(pk=conversation_id):
+        return
+    with transaction.atomic():
+        rows = Conversation.objects.interruptible().select_for_update(of=("self",), no_key=True)
+        held = rows.filter(pk=conversation_id).first()
+        if held is None or Event.objects.waiting_interrupts(conversation_id).exists():
+            return
+        append(conversation_id, [Entry.of(UserInterrupt())])
 
 
 def stop_of_member(user_id: int, organisation_id: int) -> None:

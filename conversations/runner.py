@@ -18,6 +18,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from accounts.persons import whose_place
 from harness.errors import LeaseLost
 from harness.events import (
     RetriesExhausted,
@@ -33,9 +34,10 @@ from harness.messages import ModelRequest
 from harness.ports import LiveBlock
 from jobs.engine import engine
 from jobs.prepared import Prepared
+from jobs.shares import Shares
 from live.hub import hub
 
-from . import activations, claims, delays, log, lostruns
+from . import activations, claims, delays, departures, log, lostruns
 from .interrupts import interrupts
 from .journal import TableJournal
 from .kitparts import rules_of
@@ -64,15 +66,21 @@ _OWES = Prepared(
 )
 
 
+_tool_threads = Shares(max(1, settings.AGENTSITE_TOOL_THREADS // 2))
+"""Of one person's runs together: files may be made to take long, and others have tools as well."""
+
+
 class ToolThreads:
     """Runs the plain tools of one run in the engine's tool threads, a few of them at a time, so that
-    one conversation's slow tools hold up neither another's nor any write to the log."""
+    one conversation's slow tools hold up neither another's nor any write to the log, and all of one
+    person's (`place`) not everybody else's."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: int) -> None:
+        self._place = place
         self._seats = asyncio.Semaphore(TOOLS_AT_ONCE)
 
     async def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
-        async with self._seats:
+        async with self._seats, _tool_threads.of(self._place):
             return await engine.in_tool_thread(function, *args)
 
 
@@ -167,7 +175,7 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
         plan,
         live=live,
         tracer=TableTracer(conversation_id) if plan.tracing else None,
-        offload=ToolThreads(),
+        offload=ToolThreads(whose_place(conversation.owner)),
         output=output,
         read_rules=partial(engine.in_database, rules_of, conversation),
     )
@@ -202,7 +210,7 @@ async def _keep_lease(begun: _Begun, work: asyncio.Future[None]) -> None:
     await asyncio.sleep(begun.claimed_at + pause - time.monotonic())
     while True:
         try:
-            held = await engine.in_database(claims.renew, run)
+            held = await engine.in_database(_renew, run)
         except DatabaseError:
             # It may come back before the lease runs out; if not, another run takes over.
             logger.exception("the lease of run %s could not be renewed", run.pk)
@@ -212,6 +220,14 @@ async def _keep_lease(begun: _Begun, work: asyncio.Future[None]) -> None:
             work.cancel()
             return
         await asyncio.sleep(pause)
+
+
+def _renew(run: Run) -> bool:
+    """Keep the lease, and see that somebody is there for whom it is kept."""
+    held = claims.renew(run)
+    if held:
+        departures.interrupt_if_left(run.conversation_id)
+    return held
 
 
 Loaded = tuple[Conversation, list[Entry], Plan, list[tuple[LiveBlock, str]]]

@@ -22,8 +22,10 @@ if sys.platform == "linux":
 
 MEMORY_LIMIT = 1024**3
 """Bytes of address space of one process."""
-REPLY_LIMIT = 8 * 1024**2
-"""Bytes of one answer."""
+REPLY_LIMIT = 16 * 1024**2
+"""Bytes of one answer: a million characters, each escaped."""
+FIRST_TO_GO = "1000"
+"""Where a machine has no memory left, Linux ends these processes before any other."""
 
 _OUT_OF_TIME = {-number for name in ("SIGPROF", "SIGXCPU") if (number := getattr(signal, name, 0))}
 
@@ -108,6 +110,9 @@ class IsolatedProcess:
         except BrokenPipeError:
             reply = b""
         if not reply.endswith(b"\n"):
+            if len(reply) == REPLY_LIMIT:
+                self._process.kill()
+                raise IsolationFailed
             if self._expired or self._process.wait() in _OUT_OF_TIME:
                 raise IsolationTimedOut
             raise IsolationFailed
@@ -135,5 +140,6 @@ class IsolatedProcess:
                     resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (seconds, seconds))
                 memory = (MEMORY_LIMIT, MEMORY_LIMIT)
                 resource.prlimit(self._process.pid, resource.RLIMIT_AS, memory)
-            except (ProcessLookupError, PermissionError):
+                Path(f"/proc/{self._process.pid}/oom_score_adj").write_text(FIRST_TO_GO)
+            except OSError:  # it has ended, or this is forbidden here
                 pass

@@ -67,6 +67,22 @@ def test_the_agents_of_whoever_goes_stop(
     assert conversation.events.get(type="session.status_idle").value.interrupted
 
 
+def test_a_run_at_work_stops_also_where_nobody_told_it_that_its_person_is_gone(
+    alice: User, acme: Organisation, converse: Converse, settings
+):
+    settings.AGENTSITE_LEASE_SECONDS = 1.5
+    hold = Hold()
+    conversation, _scripted = converse([reply(say("So far", hold))])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    until(hold.reached.is_set)
+
+    Membership.objects.get(user=alice, organisation=acme).delete()
+
+    rested(conversation)
+    assert conversation.events.get(type="session.status_idle").value.interrupted
+    assert types(conversation).count("user.interrupt") == 1
+
+
 def test_the_agents_of_those_who_stay_go_on(alice: User, acme: Organisation, converse: Converse):
     carol = make_user("carol")
     hold = Hold()

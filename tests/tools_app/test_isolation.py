@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.patience import PATIENCE
 from tools_app import isolation
-from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
+from tools_app.isolation import REPLY_LIMIT, IsolatedProcess, IsolationFailed, IsolationTimedOut
 from tools_app.warmprocesses import WAITING, WarmProcesses
 
 
@@ -141,3 +142,19 @@ def test_one_persons_requests_leave_a_process_to_others_and_threads_too(script, 
         over.touch()
     assert len({one.result() for one in hers if one not in turned_away}) == 1
     warm.close()
+
+
+def test_an_answer_that_is_too_long_ends_the_process_at_once(script):
+    name = script(f"sys.stdin.readline(); print('x' * {REPLY_LIMIT + 1_000_000}, flush=True)")
+    with IsolatedProcess(name, seconds=PATIENCE) as process, pytest.raises(IsolationFailed):
+        process.ask({})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems choose by themselves")
+def test_a_process_that_takes_all_memory_goes_before_the_server(script):
+    name = script("""
+sys.stdin.readline()
+print(open("/proc/self/oom_score_adj").read(), flush=True)
+""")
+    with IsolatedProcess(name, seconds=PATIENCE) as process:
+        assert process.ask({}) == 1000
