@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
 from rest_framework.exceptions import AuthenticationFailed
 
@@ -79,6 +79,28 @@ def test_a_key_ends_with_the_permission_that_the_admin_takes_away(
     address = reverse("admin:accounts_user_change", args=[operator.pk])
     assert client_of(staff).post(address, form).status_code == 302
     assert not operator.user_permissions.exists()
+    assert not opens(secret)
+
+
+@pytest.mark.parametrize("way", ["permission", "group", "membership"])
+def test_a_key_ends_with_the_group_that_gave_the_power(environment, way):
+    group = Group.objects.create(name="Keepers")
+    group.permissions.add(Permission.objects.get(codename="change_environmentkey"))
+    keeper = make_user("keeper", is_staff=True)
+    keeper.groups.add(group)
+    keeper = User.objects.get(pk=keeper.pk)
+    secret = create_key(actor=keeper, environment=environment, name="hers").secret
+    group.permissions.remove(Permission.objects.get(codename="view_environmentkey"))
+    assert opens(secret)
+
+    match way:
+        case "permission":
+            group.permissions.clear()
+        case "group":
+            group.delete()
+        case "membership":
+            group.user_set.remove(keeper)
+
     assert not opens(secret)
 
 
