@@ -64,6 +64,7 @@ def _choose(prices: list[ModelPrice], prompt_tokens: int) -> ModelPrice | None:
     )
 
 
-def priced_models() -> list[str]:
-    """The names that prices are kept for."""
-    return list(ModelPrice.objects.order_by("model").values_list("model", flat=True).distinct())
+def priced_models() -> list[tuple[str, str]]:
+    """Provider and name of those that prices are kept for."""
+    rows = ModelPrice.objects.order_by("provider", "model").values_list("provider", "model")
+    return list(rows.distinct())

@@ -269,7 +269,7 @@ class OneAgent(Door):
         number = whole_number(request.query_params, "version", 0, least=1, most=2**31 - 1)
         if not number:
             return Response(agent_shape(agent))
-        return Response(agent_shape(agent, find_version(agent, number)))
+        return Response(agent_shape(agent, find_version(self.caller, agent, number)))
 
     @operation(
         "agents_update",
@@ -330,7 +330,7 @@ class AgentVersions(Door):
     )
     def get(self, request: Request, uid: str) -> Response:
         agent = find_agent(self.caller, uid)
-        rows = AgentVersion.objects.filter(agent=agent)
+        rows = AgentVersion.objects.visible_to(self.caller.user).filter(agent=agent)
 
         def show(versions: Sequence[AgentVersion]) -> list[dict[str, Any]]:
             return [agent_shape(agent, version) for version in versions]
@@ -339,8 +339,9 @@ class AgentVersions(Door):
         return Response(page_of(rows, request.query_params, about=about, show=show, key="number"))
 
 
-def find_version(agent: Agent, number: int) -> AgentVersion:
-    version = AgentVersion.objects.filter(agent=agent, number=number).first()
+def find_version(caller: Caller, agent: Agent, number: int) -> AgentVersion:
+    seen = AgentVersion.objects.visible_to(caller.user)
+    version = seen.filter(agent=agent, number=number).first()
     if version is None:
         raise NotFound(
             _("%(agent)s has no version %(number)d.") % {"agent": agent.name, "number": number}

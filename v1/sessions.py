@@ -203,7 +203,7 @@ class Sessions(Door):
         version = None if isinstance(wanted, str) else wanted.version
         overrides: dict[str, Any] = {}
         if isinstance(wanted, AgentWithOverrides):
-            base = find_version(agent, version) if version else agent.current
+            base = find_version(caller, agent, version) if version else agent.current
             assert base is not None  # noqa: S101 - selected so
             overrides = overrides_from(wanted, base.config)
         with written(fieldnames.SESSION):

@@ -1,6 +1,7 @@
 """Agents come into being, change by versions, are put away and, while nothing uses them, deleted.
 
-A version is written once. Conversations keep the one they began with.
+A version is written once. Conversations keep the one they began with. How members make and change
+agents of their own says `actions.own`.
 """
 
 from __future__ import annotations
@@ -8,17 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.models import Organisation, User
-from accounts.permissions import require_manager
+from accounts.models import Membership, Organisation, User
+from accounts.permissions import require_manager, require_member
 from accounts.staff import has_staff_permission, require_staff
 from agents.models import Agent, AgentVersion
 from agents.uses import is_used
 from audit import record as audit
 from harness.agentconfig import AgentConfig
-from harness.errors import Conflict, Invalid, NotFound
+from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.providers.table import KINDS
 from sandbox.policy import read_policy
 from tools_app.catalogue import find
@@ -52,7 +54,7 @@ def create_agent(
             organisation=organisation, name=name, description=description, created_by=actor
         )
         _add_version(agent, config, actor)
-        _record(audit.Action.AGENT_MADE, agent, actor)
+        record_agent(audit.Action.AGENT_MADE, agent, actor)
         outbox.announce(agent.organisation_id, "agent.created", subject=agent.uid)
     return agent
 
@@ -69,11 +71,12 @@ def change_agent(
     """Give the agent this name, description and configuration; another configuration is a new version.
 
     Nothing is written when nothing differs. With `expected_version`, the number the change was made
-    from, a newer one raises Conflict and nothing is written. Raises as `create_agent`, and NotFound
-    for an agent the actor may not see.
+    from, a newer one raises Conflict and nothing is written. Raises as `create_agent`, NotFound for an
+    agent the actor may not see, and Forbidden for a member's own, which staff alone change like this.
     """
     with transaction.atomic():
-        current = _lock(actor, agent, CHANGE)
+        current = lock_agent(actor, agent, CHANGE)
+        _require_nobodys_own(actor, current)
         name, description = check_agent(name=name, description=description, config=config)
         require_version(current, expected_version)
         _write(current, name=name, description=description, config=config, actor=actor)
@@ -85,7 +88,8 @@ def restore_version(
 ) -> Agent:
     """Make an earlier configuration the current one, as a new version. History stays as it was."""
     with transaction.atomic():
-        current = _lock(actor, agent, CHANGE)
+        current = lock_agent(actor, agent, CHANGE)
+        _require_nobodys_own(actor, current)
         require_version(current, expected_version)
         version = AgentVersion.objects.filter(agent=current, number=number).first()
         if version is None:
@@ -106,21 +110,21 @@ def restore_version(
 def archive_agent(*, actor: User, agent: Agent, archived: bool = True) -> Agent:
     """Offer it no longer for new conversations, or again. Those that use it go on."""
     with transaction.atomic():
-        current = _lock(actor, agent, CHANGE)
+        current = lock_agent(actor, agent, CHANGE)
         if archived != (current.archived_at is not None):
             current.archived_at = timezone.now() if archived else None
             current.save(update_fields=["archived_at", "updated_at"])
             action = audit.Action.AGENT_ARCHIVED if archived else audit.Action.AGENT_CHANGED
-            _record(action, current, actor, archived=archived)
+            record_agent(action, current, actor, archived=archived)
             event_type = "agent.archived" if archived else "agent.updated"
-            outbox.announce(current.organisation_id, event_type, subject=current.uid)
+            announce_agent(current, event_type)
     return current
 
 
 def delete_agent(*, actor: User, agent: Agent) -> None:
     """Delete an agent with all its versions. Raises Conflict for one that `may_be_deleted` keeps."""
     with transaction.atomic():
-        current = _lock(actor, agent, DELETE)
+        current = lock_agent(actor, agent, DELETE)
         if not may_be_deleted(current):
             raise Conflict(
                 _("%(agent)s is in use, or comes with this software.") % {"agent": current.name},
@@ -129,14 +133,16 @@ def delete_agent(*, actor: User, agent: Agent) -> None:
         # A version that is current protects itself from deletion.
         current.current = None
         current.save(update_fields=["current"])
-        _record(audit.Action.AGENT_DELETED, current, actor)
-        outbox.announce(current.organisation_id, "agent.deleted", subject=current.uid)
+        record_agent(audit.Action.AGENT_DELETED, current, actor)
+        announce_agent(current, "agent.deleted")
         current.delete()
 
 
 def may_be_deleted(agent: Agent) -> bool:
-    """No conversation uses any version, and the next start would not bring it back."""
-    return agent.seed_name is None and not is_used(agent=agent)
+    """No conversation uses any version, no agent is bounded by one, and the next start would not bring it
+    back."""
+    bounds = AgentVersion.objects.filter(base__agent=agent).exclude(agent=agent)
+    return agent.seed_name is None and not bounds.exists() and not is_used(agent=agent)
 
 
 def check_agent(*, name: str, description: str, config: AgentConfig) -> tuple[str, str]:
@@ -213,8 +219,14 @@ def _write(agent: Agent, *, name: str, description: str, config: AgentConfig, ac
         _add_version(agent, config, actor)
     if renamed or new_version:
         version = agent.current.number if agent.current else 0
-        _record(audit.Action.AGENT_CHANGED, agent, actor, version=version, changed=changed)
-        outbox.announce(agent.organisation_id, "agent.updated", subject=agent.uid)
+        record_agent(audit.Action.AGENT_CHANGED, agent, actor, version=version, changed=changed)
+        announce_agent(agent, "agent.updated")
+
+
+def announce_agent(agent: Agent, event_type: str) -> None:
+    """To the webhooks of those who are offered it: a private one is nobody's business."""
+    if not agent.private:
+        outbox.announce(agent.organisation_id, event_type, subject=agent.uid)
 
 
 def _differing(before: AgentConfig, after: AgentConfig) -> list[str]:
@@ -226,7 +238,8 @@ def _differing(before: AgentConfig, after: AgentConfig) -> list[str]:
     ]
 
 
-def _record(action: audit.Action, agent: Agent, actor: User, **details: Any) -> None:
+def record_agent(action: audit.Action, agent: Agent, actor: User, **details: Any) -> None:
+    """Tell the audit log what was done with this agent."""
     audit.about_setting(
         action,
         actor=actor,
@@ -238,26 +251,61 @@ def _record(action: audit.Action, agent: Agent, actor: User, **details: Any) -> 
 
 
 def _add_version(agent: Agent, config: AgentConfig, actor: User) -> None:
-    number = agent.current.number + 1 if agent.current else 1
-    agent.current = AgentVersion.objects.create(
-        agent=agent,
-        number=number,
-        stored_config=config.model_dump(mode="json"),
-        created_by=actor,
-    )
+    agent.current = add_version(agent, config, actor)
     agent.save(update_fields=["current", "updated_at"])
 
 
-def _lock(actor: User, agent: Agent, permission: str) -> Agent:
-    """The row as it is now, held until the transaction ends, if the actor may do this to it."""
+def add_version(agent: Agent, config: AgentConfig, maker: User, **more: Any) -> AgentVersion:
+    """The next version; what new conversations begin with stays. The row of `agent` is locked."""
+    last = AgentVersion.objects.filter(agent=agent).aggregate(last=Max("number"))["last"]
+    return AgentVersion.objects.create(
+        agent=agent,
+        number=(last or 0) + 1,
+        stored_config=config.model_dump(mode="json"),
+        created_by=maker,
+        **more,
+    )
+
+
+def lock_agent(actor: User, agent: Agent, permission: str) -> Agent:
+    """The row as it is now, held until the transaction ends, if the actor may do this to it. Raises as
+    `require_editor`, and NotFound for an agent the actor may not see."""
     rows = Agent.objects.filter(pk=agent.pk)
     if not has_staff_permission(actor, permission):
         rows = Agent.objects.filter(pk__in=rows.visible_to(actor).values("pk"))
     current = rows.select_for_update(of=("self",)).select_related("current", "organisation").first()
     if current is None:
         raise NotFound(_("There is no such agent."))
-    _require_editor(actor, current.organisation, permission)
+    require_editor(actor, current, permission)
     return current
+
+
+def require_editor(actor: User, agent: Agent, permission: str) -> None:
+    """Pass its owner, who manages the organisation it is shared in, and staff with the permission."""
+    if agent.organisation is not None and agent.owner_id == actor.pk:
+        require_member(actor, agent.organisation)
+    else:
+        _require_editor(actor, agent.organisation, permission)
+
+
+def is_somebodys_own(agent: Agent) -> bool:
+    """Whether there is a member whose own it is: then she makes its versions."""
+    return (
+        agent.owner_id is not None
+        and Membership.objects.filter(
+            organisation=agent.organisation_id, user=agent.owner_id, user__is_active=True
+        ).exists()
+    )
+
+
+def _require_nobodys_own(actor: User, agent: Agent) -> None:
+    if is_somebodys_own(agent) and not has_staff_permission(actor, CHANGE):
+        raise Forbidden(
+            _("%(agent)s is a member's own agent.") % {"agent": agent.name},
+            hint=_(
+                "Its owner changes it on the page “Agents” or at /api/agents. Others duplicate it."
+            ),
+        )
 
 
 def _require_editor(actor: User, organisation: Organisation | None, permission: str) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from accounts.permissions import require_manager
 from accounts.staff import has_staff_permission, require_staff
+from agents.actions.agents import require_editor
 from agents.models import Agent, Environment
 from harness.errors import NotFound
 from wire.metadata import check_metadata
@@ -22,10 +22,7 @@ def note_agent(*, actor: User, agent: Agent, metadata: Mapping[str, str]) -> Non
     if not has_staff_permission(actor, "agents.change_agent"):
         if not Agent.objects.visible_to(actor).filter(pk=agent.pk).exists():
             raise NotFound(_("There is no such agent."))
-        if agent.organisation is None:
-            require_staff(actor, "agents.change_agent")
-        else:
-            require_manager(actor, agent.organisation)
+        require_editor(actor, agent, "agents.change_agent")
     Agent.objects.filter(pk=agent.pk).update(metadata=check_metadata(metadata))
 
 

@@ -2,6 +2,7 @@
 
 import agents.models.agent
 import agents.models.environment
+import agents.models.review
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
@@ -38,6 +39,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(default=agents.models.agent.new_agent_id, editable=False, max_length=40, unique=True)),
+                ('private', models.BooleanField(default=False, editable=False, verbose_name='private')),
                 ('name', models.CharField(max_length=100, verbose_name='name')),
                 ('description', models.CharField(blank=True, max_length=500, verbose_name='description')),
                 ('seed_name', models.CharField(editable=False, max_length=100, null=True, unique=True)),
@@ -48,6 +50,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('created_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
                 ('organisation', models.ForeignKey(blank=True, help_text='Empty: everybody on this server may use it.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='agents', to='accounts.organisation')),
+                ('owner', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='own_agents', to=settings.AUTH_USER_MODEL, verbose_name='whose own')),
             ],
             options={
                 'verbose_name': 'agent (preset)',
@@ -61,8 +64,10 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveIntegerField()),
                 ('stored_config', models.JSONField(db_column='config')),
+                ('draft', models.BooleanField(default=False, editable=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='agents.agent')),
+                ('base', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='narrowed', to='agents.agentversion')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
             ],
             options={
@@ -114,6 +119,32 @@ class Migration(migrations.Migration):
                 'verbose_name': 'sandbox rules of an organisation',
                 'verbose_name_plural': 'sandbox rules of organisations',
             },
+        ),
+        migrations.CreateModel(
+            name='AgentReview',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('uid', models.CharField(default=agents.models.review.new_review_id, editable=False, max_length=40, unique=True)),
+                ('name', models.CharField(max_length=100, verbose_name='name')),
+                ('description', models.CharField(blank=True, max_length=500, verbose_name='description')),
+                ('note', models.CharField(blank=True, max_length=500, verbose_name='note')),
+                ('state', models.CharField(choices=[('waiting', 'waits'), ('approved', 'approved'), ('refused', 'refused'), ('withdrawn', 'withdrawn')], default='waiting', max_length=10, verbose_name='state')),
+                ('reason', models.CharField(blank=True, max_length=500, verbose_name='reason')),
+                ('asked_at', models.DateTimeField(auto_now_add=True)),
+                ('decided_at', models.DateTimeField(null=True)),
+                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reviews', to='agents.agent')),
+                ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('decided_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('shared_version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='agents.agentversion')),
+                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reviews', to='agents.agentversion')),
+            ],
+            options={
+                'ordering': ['-pk'],
+            },
+        ),
+        migrations.AddConstraint(
+            model_name='agentreview',
+            constraint=models.UniqueConstraint(condition=models.Q(('state', 'waiting')), fields=('agent',), name='one_waiting_review_per_agent'),
         ),
         migrations.AddConstraint(
             model_name='agentversion',

@@ -3,9 +3,11 @@
 from .agent import Agent, AgentVersion
 from .environment import Environment, SandboxRules
 from .prompt import Prompt
+from .review import AgentReview
 
 __all__ = [
     "Agent",
+    "AgentReview",
     "AgentVersion",
     "Environment",
     "Prompt",

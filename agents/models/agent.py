@@ -1,7 +1,8 @@
 """Agents (presets): who works, and each version of how.
 
 A version never changes; changing an agent adds one (`actions.agents`). A conversation keeps the
-version it began with.
+version it began with. A member's own agent is hers alone until a review (`models.review`) releases a
+version of it to her organisation.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ def _config_of(stored: bytes) -> AgentConfig:
 
 class AgentQuerySet(models.QuerySet["Agent"]):
     def visible_to(self, user: User) -> Self:
-        """The deployment's own agents and those of the person's organisations."""
+        """The deployment's own agents and those of the person's organisations, but other members' private
+        ones."""
         return self.filter(
-            Q(organisation__isnull=True) | Q(organisation__memberships__user=user)
+            Q(organisation__isnull=True)
+            | Q(organisation__memberships__user=user) & (Q(private=False) | Q(owner=user))
         ).distinct()
 
     def usable_in(self, organisation: Organisation) -> Self:
@@ -69,6 +72,17 @@ class Agent(models.Model):
         related_name="agents",
         help_text=_("Empty: everybody on this server may use it."),
     )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="own_agents",
+        verbose_name=_("whose own"),
+    )
+    """The member who made it for herself; empty: it is the organisation's, or the server's."""
+    private = models.BooleanField(_("private"), default=False, editable=False)
+    """Only its owner is offered it. Never taken away but by a review, not even when she is gone."""
     name = models.CharField(_("name"), max_length=100)
     description = models.CharField(_("description"), max_length=500, blank=True)
     seed_name = models.CharField(max_length=100, unique=True, null=True, editable=False)
@@ -78,6 +92,7 @@ class Agent(models.Model):
     current = models.ForeignKey(
         "AgentVersion", on_delete=models.RESTRICT, null=True, related_name="+", editable=False
     )
+    """What new conversations begin with. Of an agent that is shared it was reviewed."""
     metadata = models.JSONField(default=dict, editable=False)
     """What programs note on it: names and texts."""
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -100,13 +115,33 @@ class Agent(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def newest(self) -> AgentVersion | None:
+        """The last version, also one that is offered to nobody yet."""
+        return self.versions.select_related("base").order_by("-number").first()
+
+
+class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
+    def visible_to(self, user: User) -> Self:
+        """Those of agents the person sees, but drafts of others."""
+        seen = Agent.objects.visible_to(user).values("pk")
+        return self.filter(Q(draft=False) | Q(agent__owner=user), agent__in=seen)
+
 
 class AgentVersion(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     stored_config = models.JSONField(db_column="config")
+    base = models.ForeignKey(
+        "self", on_delete=models.RESTRICT, null=True, related_name="narrowed", editable=False
+    )
+    """Of a member's own agent: the version it may do no more than. Empty: nobody but its makers bounds it."""
+    draft = models.BooleanField(default=False, editable=False)
+    """Offered to its agent's owner alone; a review ends that."""
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AgentVersionQuerySet.as_manager()
 
     class Meta:
         ordering = ["agent", "-number"]

@@ -87,7 +87,8 @@ def _with_agent(
     staff = has_staff_permission(actor, VIEW_ANY)
     if not staff and not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
         raise NotFound(_("There is no such organisation."))
-    usable = Agent.objects.usable_in(organisation).filter(pk=agent.pk, current__isnull=False)
+    seen = Agent.objects.all() if staff else Agent.objects.visible_to(actor)
+    usable = seen.usable_in(organisation).filter(pk=agent.pk, current__isnull=False)
     if not usable.exists() or agent.current is None:
         raise NotFound(_("There is no such agent."))
     member = organisation.memberships.filter(user=person).exists()

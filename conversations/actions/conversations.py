@@ -6,7 +6,6 @@ What is said in them is `actions.messages`; their files are `actions.files`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from accounts.models import Organisation, User
 from agents.actions.agents import check_provider
 from agents.models import Agent, AgentVersion, Environment
 from agents.namesakes import SHOWN, only_one
+from agents.narrowing import require_narrower
 from conversations import logsql, removals
 from conversations.actions.own import require_visible, visible_conversation
 from conversations.background import end_here
@@ -27,7 +27,7 @@ from conversations.log import append
 from conversations.models import BackgroundCommand, Conversation, Run
 from conversations.sandboxing import end_shells
 from conversations.search import index_title
-from harness.agentconfig import STORED, AgentConfig, Features, ToolRule
+from harness.agentconfig import STORED, AgentConfig, Features
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import SessionUpdated
 from harness.history import Entry
@@ -104,7 +104,7 @@ def create_conversation(
     environment = find_environment(
         actor=actor, organisation=organisation, wanted=environment.uid, name=environment.name
     )
-    chosen = _version(agent, version)
+    chosen = _version(actor, agent, version)
     with transaction.atomic():
         conversation = Conversation(
             uid=uid or new_conversation_id(),
@@ -308,11 +308,12 @@ def _features(defaults: Features, changes: Mapping[str, bool]) -> Features:
     return defaults.model_copy(update=dict(changes))
 
 
-def _version(agent: Agent, number: int | None) -> AgentVersion:
+def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
     if number is None:
         assert agent.current is not None, "on_offer() promises it"  # noqa: S101
         return agent.current
-    version = AgentVersion.objects.filter(agent=agent, number=number).first()
+    seen = AgentVersion.objects.visible_to(actor)
+    version = seen.filter(agent=agent, number=number).first()
     if version is None:
         raise Invalid(
             _("%(agent)s has no version %(number)d.") % {"agent": agent.name, "number": number},
@@ -336,44 +337,11 @@ def _overrides(version: AgentVersion, given: Mapping[str, Any]) -> dict[str, Any
     wanted = read_as({**version.stored_config, **given}, AgentConfig, context=context)
     check_provider(wanted)
     if "tools" in given:
-        _require_narrower(version.config.tools, wanted.tools)
+        require_narrower(version.config.tools, wanted.tools)
     return {
         name: value.replace("\0", "") if isinstance(value, str) else value
         for name, value in given.items()
     }
-
-
-def _require_narrower(rules: tuple[ToolRule, ...], wanted: tuple[ToolRule, ...]) -> None:
-    """Of all rules about a call the strictest counts, so more of them allow less, unless one covers a
-    tool that none covered before."""
-    added = wanted[len(rules) :]
-    if wanted[: len(rules)] == rules and all(
-        rule.permission == "always_deny"
-        or (rule.permission == "always_ask" and _covered(rule.tool, rules))
-        or (rule.permission == "always_allow" and rule.when is None and _free(rule.tool, rules))
-        for rule in added
-    ):
-        return
-    raise Invalid(
-        _(
-            "A conversation's tools may be fewer than its agent's, or ask more often, never the reverse."
-        ),
-        field="tools",
-        hint=_("Leave the tools out, or change the agent."),
-    )
-
-
-def _covered(tool: str, rules: tuple[ToolRule, ...]) -> bool:
-    """Whether some rule offers this one tool already, whatever it is called with."""
-    return not set("*?[") & set(tool) and any(
-        rule.when is None and fnmatchcase(tool, rule.tool) for rule in rules
-    )
-
-
-def _free(tool: str, rules: tuple[ToolRule, ...]) -> bool:
-    """Whether the tool is allowed already, and no rule asks or denies, so that saying it once more
-    (and that it stands apart from what the conversation itself takes away) opens nothing."""
-    return _covered(tool, rules) and all(rule.permission == "always_allow" for rule in rules)
 
 
 def _choices(names: list[str]) -> str:

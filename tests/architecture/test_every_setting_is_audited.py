@@ -19,6 +19,10 @@ TELLING = re.compile(r"emit|(audit\.)?about_\w+")
 NEED_NOT = {
     "It asks or judges, and changes nothing.": """
         accounts/people.may_change
+        agents/agents.lock_agent
+        agents/agents.require_editor
+        agents/own.lock_own_agent
+        agents/reviews.why_not
         approvals/rules.may_revoke
         approvals/simulation.simulate_call
         conversations/answering.checked
