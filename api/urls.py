@@ -6,11 +6,23 @@ from django.urls import path
 
 from wire import converters  # noqa: F401 - registers `id` and `anything`
 
-from . import approvals, budgets, catalogue, chat, conversations, files, missing, webhooks, who
+from . import (
+    agents,
+    approvals,
+    budgets,
+    catalogue,
+    chat,
+    conversations,
+    files,
+    missing,
+    webhooks,
+    who,
+)
 
 app_name = "api"
 
 ONE_WEBHOOK = "api/webhooks/<id:uid>"
+ONE_AGENT = "api/agents/<id:uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
 
 urlpatterns = [
@@ -32,6 +44,14 @@ urlpatterns = [
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),
     path("api/skills", catalogue.SkillsView.as_view(), name="skills"),
     path("api/presets", catalogue.PresetsView.as_view(), name="presets"),
+    path("api/agents", agents.AgentsView.as_view(), name="agents"),
+    path(ONE_AGENT, agents.OneAgentView.as_view(), name="agent"),
+    path(f"{ONE_AGENT}/duplicate", agents.CopyView.as_view(), name="agent-duplicate"),
+    path(f"{ONE_AGENT}/versions", agents.VersionsView.as_view(), name="agent-versions"),
+    path(f"{ONE_AGENT}/restore", agents.RestoreView.as_view(), name="agent-restore"),
+    path(f"{ONE_AGENT}/review", agents.ReviewOfView.as_view(), name="agent-review"),
+    path("api/agent-reviews", agents.ReviewsView.as_view(), name="agent-reviews"),
+    path("api/agent-reviews/<id:uid>", agents.OneReviewView.as_view(), name="agent-review-decide"),
     path("api/defaults", catalogue.DefaultsView.as_view(), name="defaults"),
     path("api/files/<id:uid>/<anything:path>", files.DownloadView.as_view(), name="file"),
     path("api/workspace/upload", files.UploadView.as_view(), name="upload"),

@@ -11,6 +11,8 @@ from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, User
 from agents.actions.agents import create_agent
+from agents.actions.own import duplicate_agent
+from agents.actions.reviews import ask_for_review
 from agents.models import Agent, AgentVersion, Environment
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
@@ -146,6 +148,8 @@ def alices_objects(
         organisation=acme,
         rule={"tool": "bash", "permission": "always_ask"},
     )
+    own = duplicate_agent(actor=alice, organisation=acme, agent=conversation.agent_version.agent)
+    review = ask_for_review(actor=alice, agent=own)
     return {
         "c/<id:uid>/": {
             "uid": conversation.uid,
@@ -171,6 +175,10 @@ def alices_objects(
         "api/workspace/file/": {
             "path": f"{FILE}?conversation_id={conversation.uid}",
         },
+        "api/agents/": {"uid": own.uid},
+        "api/agent-reviews/": {"uid": review.uid},
+        "agents/reviews/": {"uid": review.uid},
+        "agents/": {"uid": own.uid, "conversation_uid": conversation.uid},
         "api/webhooks/<id:uid>": {"uid": webhook.uid, "event_uid": delivery.event_id},
         "api/files/": {"uid": conversation.uid, "path": FILE},
         "api/": {"uid": conversation.uid, "rest": "nothing"},
