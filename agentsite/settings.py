@@ -359,6 +359,7 @@ INSTALLED_APPS = [
     "chat",
     "approvals",
     "spending",
+    "tryouts",
     "workers",
     "deadletters",
     "sharedfiles",
@@ -369,6 +370,8 @@ INSTALLED_APPS = [
 
 AGENTSITE_PAGES: tuple[str, ...] = (
     "chat",
+    "agents",
+    "tryouts",
     "audit",  # before `approvals`, below whose addresses its own are
     "approvals",
     "operations",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -68,13 +70,17 @@ def render_conversation(
     before: int | None = None,
     draft: str = "",
     refusal: Declined | None = None,
+    template: str = "chat/conversation.html",
+    context: Mapping[str, Any] = MappingProxyType({}),
 ) -> HttpResponse:
-    """The page, which counts as seen; with `refusal`, why the draft was not taken."""
+    """The page, which counts as seen; with `refusal`, why the draft was not taken. Another `template` that
+    extends it shows what `context` has beside it."""
     shown = page(conversation, before=before)
     conversation = shown.conversation
     mark_seen(request.user, conversation)
     service = _service(conversation)
-    context = {
+    drawn = {
+        **context,
         "conversation": conversation,
         "page": shown,
         "before": before,
@@ -95,7 +101,7 @@ def render_conversation(
             for name, label in offered().items()
         ],
     }
-    return render(request, "chat/conversation.html", context, status=422 if refusal else 200)
+    return render(request, template, drawn, status=422 if refusal else 200)
 
 
 def _service(conversation: Conversation) -> dict[str, Any]:

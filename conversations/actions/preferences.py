@@ -74,7 +74,9 @@ def set_shared_defaults(
     else:
         require_manager(actor, organisation)
         here = Q(organisation=None) | Q(organisation=organisation)
-    if agent is not None and not Agent.objects.on_offer().filter(here, private=False).contains(agent):
+    if agent is not None and not Agent.objects.on_offer().filter(here, private=False).contains(
+        agent
+    ):
         raise Invalid(
             _("This agent is not on offer there."),
             field="default_agent",

@@ -21,6 +21,10 @@ DJANGOS_OWN = "admin/"
 """Django's pages, not ours to mend; a journey opens three of them."""
 
 UNSEEN: Mapping[str, str] = {
+    "agents:agent": "a journey of its own makes an agent and looks at it",
+    "agents:agent-versions": "the same journey looks at its versions",
+    "agents:review": "the same journey asks for a review and decides it",
+    "tryouts:tryout": "the same journey tries it out",
     "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",
     "vaults:vault": "a journey of its own makes a vault and looks at it",
     "webhooks:webhook-delivery": "the same journey looks at a delivery",
