@@ -25,7 +25,11 @@ from unfold.forms import AdminPasswordChangeForm as UnfoldPasswordForm
 from unfold.forms import AuthenticationForm
 from unfold.forms import UserChangeForm as UnfoldChangeForm
 from unfold.forms import UserCreationForm as UnfoldCreationForm
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from accounts.actions.invitations import withdraw_invitation
 from accounts.actions.members import add_member, change_role, remove_member
@@ -50,6 +54,7 @@ from accounts.actions.provider_keys import (
 from accounts.administration.requests import actor_of
 from accounts.adminwrites import DeletesEach
 from accounts.formwords import InOurWords, OurModelForm
+from accounts.keytests import KeyTest, try_key
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, Scope, User
 from accounts.tokenadmin import ApiTokenAdmin
 from harness.errors import Invalid
@@ -251,6 +256,9 @@ class InvitationAdmin(DeletesEach, ModelAdmin):
 
 
 class ProviderKeyForm(OurModelForm):
+    tested: KeyTest | None = None
+    """What the service said of the key; None: it was not asked."""
+
     base_url = forms.CharField(
         label=_("Base URL"), required=False, max_length=500, widget=UnfoldAdminTextInputWidget()
     )
@@ -260,6 +268,12 @@ class ProviderKeyForm(OurModelForm):
         max_length=500,
         widget=UnfoldAdminPasswordWidget(render_value=False, attrs={"autocomplete": "off"}),
         help_text=_("Stored sealed and never shown; typed again for every change."),
+    )
+    keep = forms.BooleanField(
+        label=_("Keep it although its test fails"),
+        required=False,
+        help_text=_("The service is asked for the list of its models before the key is stored."),
+        widget=UnfoldBooleanSwitchWidget(),
     )
 
     class Meta:
@@ -271,7 +285,7 @@ class ProviderKeyForm(OurModelForm):
         cleaned = super().clean() or {}
         provider = cleaned.get("provider") or self.instance.provider
         try:
-            check_provider_key(
+            provider, key, base_url = check_provider_key(
                 scope=Scope.DEPLOYMENT,
                 provider=provider,
                 key=cleaned.get("key", ""),
@@ -280,6 +294,14 @@ class ProviderKeyForm(OurModelForm):
         except Invalid as error:
             text = f"{error.message} {error.hint}".strip()
             self.add_error(error.field if error.field in self.fields else None, text)
+            return cleaned
+        if not self.errors and not cleaned.get("keep"):
+            self.tested = try_key(
+                scope=Scope.DEPLOYMENT, provider=provider, key=key, base_url=base_url
+            )
+            if self.tested.failed:
+                hint = _("Correct it, or say below that it is to be kept, and type it again.")
+                self.add_error("key", f"{self.tested.words} {hint}")
         return cleaned
 
 
@@ -300,7 +322,7 @@ class ProviderKeyAdmin(DeletesEach, ModelAdmin):
         shown = ["uid", "organisation", "user", "ending", "created_by", "created_at", "updated_at"]
         fields = ["provider", "base_url"]
         if self.has_change_permission(request, obj):
-            fields.append("key")
+            fields += ["key", "keep"]
         return [*fields, *shown] if obj else fields
 
     def get_readonly_fields(
@@ -324,6 +346,8 @@ class ProviderKeyAdmin(DeletesEach, ModelAdmin):
             key=form.cleaned_data["key"],
         )
         obj.pk = stored.pk
+        if form.tested is not None:
+            messages.info(request, form.tested.words)
 
     def delete_model(self, request: HttpRequest, obj: ProviderKey) -> None:
         remove_provider_key(actor=actor_of(request), provider_key=obj)

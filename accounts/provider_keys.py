@@ -134,6 +134,11 @@ def _asks_for_no_key(provider: str) -> bool:
     return provider in KINDS and not KINDS[provider].needs_key
 
 
+def in_environment(provider: str) -> bool:
+    """Whether the operator's settings have a key or an address for it."""
+    return _from_environment(provider) is not None
+
+
 def _from_environment(provider: str) -> ResolvedKey | None:
     given = settings.AGENTSITE_PROVIDER_KEYS.get(provider, {})
     key, base_url = given.get("key", ""), given.get("base_url", "")

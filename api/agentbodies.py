@@ -14,13 +14,6 @@ from .serializers import StrictSwitch, StrictText
 PLACES = ("own", "organisation", "server")
 
 
-class SwitchesBody(serializers.Serializer[Any]):
-    approval = StrictSwitch(required=False)
-    plan_mode = StrictSwitch(required=False)
-    teams = StrictSwitch(required=False)
-    tracing = StrictSwitch(required=False)
-
-
 class AgentChanges(serializers.Serializer[Any]):
     name = StrictText(required=False, max_length=1_000)
     description = StrictText(required=False, allow_blank=True, max_length=2_000)
@@ -39,7 +32,10 @@ class AgentChanges(serializers.Serializer[Any]):
         max_length=200,
         help_text="Rules beside the base's (docs/tool-rules.md): they only ask more often or deny.",
     )
-    features = SwitchesBody(required=False)
+    enable_approval = StrictSwitch(required=False)
+    enable_plan_mode = StrictSwitch(required=False)
+    enable_teams = StrictSwitch(required=False)
+    enable_tracing = StrictSwitch(required=False)
 
 
 class ChangeAgent(AgentChanges):
@@ -97,7 +93,10 @@ class AgentDetail(AgentRow):
     effort = serializers.CharField(allow_blank=True)
     thinking = serializers.BooleanField()
     tools = serializers.ListField(child=serializers.DictField(), help_text="Beside the base's.")
-    features = SwitchesBody()
+    enable_approval = serializers.BooleanField()
+    enable_plan_mode = serializers.BooleanField()
+    enable_teams = serializers.BooleanField()
+    enable_tracing = serializers.BooleanField()
 
 
 class VersionRow(serializers.Serializer[Any]):

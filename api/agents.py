@@ -26,10 +26,11 @@ from agents.actions.reviews import ask_for_review, decide_review, withdraw_revie
 from agents.listing import listed_agents, place_of
 from agents.models import Agent, AgentReview, AgentVersion
 from agents.narrowing import Wishes
-from harness.agentconfig import ToolRule
+from harness.agentconfig import Features, ToolRule
 from harness.errors import Invalid, NotFound
 from harness.modelfaults import read_as
 from harness.refusals import not_among
+from wire.fieldnames import written
 
 from .agentbodies import (
     AgentDetail,
@@ -53,6 +54,8 @@ READ, MANAGE = TokenScope.CONVERSATIONS_READ, TokenScope.AGENTS_MANAGE
 STATE = OpenApiParameter("state", enum=list(AgentReview.State.values))
 REVIEWED = ("agent", "version", "shared_version", "asked_by", "decided_by")
 WISHED = ("instructions", "provider", "model", "effort", "thinking")
+SENT = {f"features.{name}": f"enable_{name}" for name in Features.model_fields}
+"""Fields of a configuration under the names they have here."""
 _RULES = TypeAdapter(tuple[ToolRule, ...])
 
 
@@ -101,7 +104,7 @@ class AgentsOfCaller(ApiView):
                 | {"permission": rule.permission}
                 for rule in wishes.tools
             ],
-            "features": wishes.features.model_dump(),
+            **{f"enable_{name}": enabled for name, enabled in wishes.features.model_dump().items()},
         }
 
     def shown_version(self, agent: Agent) -> AgentVersion:
@@ -165,14 +168,15 @@ class AgentsView(AgentsOfCaller):
             ) from None
         assert base.current is not None  # noqa: S101 - selected so
         before = replace(wishes_of(base.current), tools=())
-        made = make_own_agent(
-            actor=self.actor,
-            organisation=self.organisation,
-            base=base,
-            name=given["name"],
-            description=given.get("description", ""),
-            wishes=_wished(given, before),
-        )
+        with written(SENT):
+            made = make_own_agent(
+                actor=self.actor,
+                organisation=self.organisation,
+                base=base,
+                name=given["name"],
+                description=given.get("description", ""),
+                wishes=_wished(given, before),
+            )
         return self.answer(made.uid)
 
 
@@ -200,15 +204,16 @@ class OneAgentView(AgentsOfCaller):
         given = read_body(ChangeAgent, request.data)
         archived = given.pop("archived", None)
         if given:
-            change_own_agent(
-                actor=self.actor,
-                agent=agent,
-                name=given.get("name", agent.name),
-                description=given.get("description", agent.description),
-                wishes=_wished(given, wishes_of(self.shown_version(agent))),
-                expected_version=given.get("expected_version"),
-                released=given.get("released", True),
-            )
+            with written(SENT):
+                change_own_agent(
+                    actor=self.actor,
+                    agent=agent,
+                    name=given.get("name", agent.name),
+                    description=given.get("description", agent.description),
+                    wishes=_wished(given, wishes_of(self.shown_version(agent))),
+                    expected_version=given.get("expected_version"),
+                    released=given.get("released", True),
+                )
         if archived is not None:
             archive_agent(actor=self.actor, agent=agent, archived=archived)
         return self.answer(uid)
@@ -370,9 +375,11 @@ def _wished(given: Mapping[str, Any], before: Wishes) -> Wishes:
     changes: dict[str, Any] = {name: given[name] for name in WISHED if name in given}
     if "tools" in given:
         changes["tools"] = read_as(given["tools"], _RULES, at="tools")
-    if "features" in given:
-        changes["features"] = before.features.model_copy(update=dict(given["features"]))
-    return replace(before, **changes)
+    switched = {
+        name: given[f"enable_{name}"] for name in Features.model_fields if f"enable_{name}" in given
+    }
+    features = before.features.model_copy(update=switched)
+    return replace(before, **changes, features=features)
 
 
 def _review_row(review: AgentReview) -> dict[str, Any]:

@@ -286,6 +286,7 @@ def build_kit(
     tracer: Tracer | None,
     offload: Callable[..., Awaitable[Any]],
     read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None,
+    who_can_mend: Callable[[], Awaitable[str]] | None = None,
     output: LiveOutput | None = None,
 ) -> Kit:
     """The kit itself, on the loop that will run it. `output` carries what commands print."""
@@ -320,6 +321,7 @@ def build_kit(
         extras={**own, **plan.part.extras},
         rules=plan.rules,
         read_rules=read_rules,
+        who_can_mend=who_can_mend,
     )
 
 

@@ -18,6 +18,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from accounts.keyholders import who_can_mend
 from accounts.persons import whose_place
 from harness.errors import LeaseLost
 from harness.events import (
@@ -178,6 +179,13 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
         offload=ToolThreads(whose_place(conversation.owner)),
         output=output,
         read_rules=partial(engine.in_database, rules_of, conversation),
+        who_can_mend=partial(
+            engine.in_database,
+            who_can_mend,
+            conversation.owner,
+            conversation.organisation,
+            plan.choice.provider,
+        ),
     )
     journal = TableJournal(conversation_id, run, history.last_seq)
     loop = Loop(history, kit, journal, signal, may_go_on=lambda: not engine.draining)

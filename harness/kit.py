@@ -58,6 +58,8 @@ class Kit:
     """Those of every level but the agent's own, as they stood when they were last read."""
     read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None
     """Reads them anew; asked before calls are executed. None: they do not change."""
+    who_can_mend: Callable[[], Awaitable[str]] | None = None
+    """Says, once the service refused the key, who can change it; empty: the person herself."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
     server_keys: bool = False
     """The provider is asked with a key of the deployment."""

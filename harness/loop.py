@@ -44,7 +44,7 @@ from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Turn
 from harness.kit import Kit, Signal
 from harness.messages import Message, ModelRequest
 from harness.ports import Journal, LiveBlock
-from harness.refused import CONTENT_REFUSED, suspects
+from harness.refused import CONTENT_REFUSED, KEY_REFUSED, suspects
 from harness.reply import Append, Replied, Reply
 from harness.transcript import Dialogue, Window
 
@@ -367,6 +367,9 @@ class Loop:
             await self._put_off(problem)
             return
         body = self._error_body(problem, "exhausted")
+        if isinstance(problem, KEY_REFUSED) and self.kit.who_can_mend is not None:
+            who = await self.kit.who_can_mend()
+            body = body.model_copy(update={"hint": " ".join(filter(None, (body.hint, who)))})
         if isinstance(problem, CONTENT_REFUSED) and (named := suspects(self.history.entries)):
             hint = " ".join(part for part in (problem.hint, SET_ASIDE) if part)
             body = body.model_copy(update={"hint": hint, "event_ids": named})

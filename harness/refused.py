@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.content import Block, Text
-from harness.errors import BadRequest, ContextTooLong
+from harness.errors import BadCredentials, BadRequest, BillingRefused, ContextTooLong, NotConfigured
 from harness.events import (
     ContentSetAside,
     InputTaken,
@@ -23,6 +23,8 @@ from harness.events import (
 from harness.history import Entry
 
 CONTENT_REFUSED = (BadRequest, ContextTooLong)
+KEY_REFUSED = (BadCredentials, BillingRefused, NotConfigured)
+"""What another key would mend."""
 """Errors that what was said may have caused."""
 NAMED = 20
 """At most so many are named, the newest."""

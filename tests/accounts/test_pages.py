@@ -19,6 +19,7 @@ from accounts.actions.invitations import invite_member
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, Role
 from tests.cast import PASSWORD, shown
+from tests.standins.modellist import model_list
 
 KEY = "sk-test-0123456789-abcd"
 
@@ -148,10 +149,12 @@ def test_the_owner_renames_the_organisation_and_a_member_cannot(alice, bob, acme
     assert acme.name == "Acme II"
 
 
-def test_a_key_goes_in_and_only_its_last_four_characters_come_out(alice, acme, client_of):
+def test_a_key_goes_in_and_only_its_last_four_characters_come_out(alice, acme, client_of, settings):
     client = client_of(alice)
-    values = shown(acme, provider="anthropic", base_url="", key=KEY, scope="user")
-    answer = client.post(reverse("accounts:keys"), values, follow=True)
+    with model_list() as service:
+        settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = [service.address.removeprefix("http://")]
+        values = {"provider": "anthropic", "base_url": service.address, "key": KEY, "scope": "user"}
+        answer = client.post(reverse("accounts:keys"), shown(acme, **values), follow=True)
 
     page = answer.content.decode()
     assert "…abcd" in page

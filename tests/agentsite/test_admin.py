@@ -75,7 +75,7 @@ def test_a_key_is_typed_but_never_shown(rows, staff, client_of):
 
 def test_staff_sets_the_key_for_everybody(alice, acme, staff, client_of, settings):
     settings.AGENTSITE_PROVIDER_KEYS = {}
-    values = {"provider": "anthropic", "base_url": "", "key": KEY}
+    values = {"provider": "anthropic", "base_url": "", "key": KEY, "keep": "on"}
     answer = client_of(staff).post(reverse("admin:accounts_providerkey_add"), values)
 
     assert answer.status_code == 302
@@ -86,7 +86,11 @@ def test_staff_sets_the_key_for_everybody(alice, acme, staff, client_of, setting
 
 def test_staff_replaces_the_key_for_everybody(rows, alice, acme, staff, client_of):
     address = reverse("admin:accounts_providerkey_change", args=[rows["providerkey"].pk])
-    values = {"base_url": "https://models.example.org/", "key": "sk-another-0123456789"}
+    values = {
+        "base_url": "https://models.example.org/",
+        "key": "sk-another-0123456789",
+        "keep": "on",
+    }
     assert client_of(staff).post(address, values).status_code == 302
 
     resolved = resolve(alice, acme, "anthropic")

@@ -60,10 +60,10 @@ def test_an_agent_is_made_read_changed_copied_and_put_away(program, made, preset
     assert program("GET", path) == (200, made)
     rule = {"tool": "bash", "permission": "always_ask"}
     status, changed = program(
-        "PATCH", path, {"tools": [rule], "features": {"approval": True}, "expected_version": 1}
+        "PATCH", path, {"tools": [rule], "enable_approval": True, "expected_version": 1}
     )
     assert (status, changed["version"], changed["tools"]) == (200, 2, [rule])
-    assert (changed["instructions"], changed["features"]["approval"]) == ("Review.", True)
+    assert (changed["instructions"], changed["enable_approval"]) == ("Review.", True)
     status, tried = program("PATCH", path, {"instructions": "Try.", "released": False})
     assert (tried["version"], tried["newest_version"]) == (2, 3)
     status, restored = program("POST", f"{path}/restore", {"version": 1})

@@ -1,0 +1,88 @@
+"""A provider key is tried before it is stored: one request, and only where its scope may lead.
+
+What is asked says `harness.providers.probing`; keys are stored by `accounts.actions.provider_keys`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING
+
+from asgiref.sync import async_to_sync
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+from accounts.models import Scope
+from accounts.provider_connections import JudgedConnections
+from harness.errors import AddressRefused
+from harness.providers.probing import Outcome, probe
+from net.addresses import NEVER, Address, meanings, sort_of
+
+if TYPE_CHECKING:
+    from net.lookups import Judge
+
+SECONDS = 8.0
+"""For the whole of it; a person waits at the form."""
+AT_ONCE = 4
+"""In this process. Whoever finds no place stores a key that was not tried."""
+_places = BoundedSemaphore(AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    outcome: Outcome
+    words: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether whoever stores the key should be asked first."""
+        return self.outcome in {Outcome.REFUSED, Outcome.UNREACHED}
+
+
+@sensitive_variables("key")
+def try_key(*, scope: Scope, provider: str, key: str, base_url: str) -> KeyTest:
+    """Ask the service with this key. The words are ours, whatever was answered, within `SECONDS`."""
+    if not _places.acquire(blocking=False):
+        return KeyTest(
+            Outcome.UNKNOWN,
+            _("It was not tested: too many keys are tested at the moment."),
+        )
+    try:
+        outcome = async_to_sync(_ask)(scope, provider, key, base_url)
+    except AddressRefused as refusal:
+        return KeyTest(Outcome.UNREACHED, f"{refusal.message} {refusal.hint}".strip())
+    finally:
+        _places.release()
+    return KeyTest(outcome, _words(outcome))
+
+
+@sensitive_variables("key")
+async def _ask(scope: Scope, provider: str, key: str, base_url: str) -> Outcome:
+    import httpx2  # noqa: PLC0415 - heavy, imported on first use
+
+    from net.guarded import guarded_client  # noqa: PLC0415 - the same
+
+    judge: Judge = _judge_operators if scope is Scope.DEPLOYMENT else JudgedConnections().judge
+    async with guarded_client(judge, timeout=httpx2.Timeout(SECONDS)) as client:
+        return await probe(provider, key, base_url, client=client, seconds=SECONDS)
+
+
+def _judge_operators(host: str, address: Address, port: int) -> None:
+    """Operators may name what stands inside, but no place that hands out a machine's credentials."""
+    if any(sort_of(each) in NEVER for each in meanings(address)):
+        raise AddressRefused(
+            _("The base URL of the provider key leads to an address that is not allowed."),
+            hint=_("Check the base URL."),
+        )
+
+
+def _words(outcome: Outcome) -> str:
+    match outcome:
+        case Outcome.WORKS:
+            return _("It was tested and works.")
+        case Outcome.REFUSED:
+            return _("The service refuses this key.")
+        case Outcome.UNREACHED:
+            return _("The service could not be reached, or is failing.")
+    return _("Something answers there, but does not tell whether the key is right.")
