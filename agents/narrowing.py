@@ -128,11 +128,12 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
 
 def require_narrower(rules: tuple[ToolRule, ...], wanted: tuple[ToolRule, ...]) -> None:
     """Of all rules about a call the strictest counts, so more of them allow less, unless one covers a
-    tool that none covered before. Raises Invalid for `tools`."""
+    tool that none covered before: also a rule that denies some calls of a tool offers its others. Raises
+    Invalid for `tools`."""
     added = wanted[len(rules) :]
     if wanted[: len(rules)] == rules and all(
-        rule.permission == "always_deny"
-        or (rule.permission == "always_ask" and _covered(rule.tool, rules))
+        (rule.permission == "always_deny" and rule.when is None)
+        or (rule.permission != "always_allow" and _covered(rule.tool, rules))
         or (rule.permission == "always_allow" and rule.when is None and _free(rule.tool, rules))
         for rule in added
     ):

@@ -63,6 +63,7 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
         "name",
         "uid",
         "organisation",
+        "owner",
         "provider",
         "model_name",
         "version_number",
@@ -70,7 +71,7 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
         "updated_at",
     ]
     list_filter = [("archived_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["organisation", "current"]
+    list_select_related = ["organisation", "owner", "current"]
     search_fields = ["name", "description", "uid", "organisation__name"]
     show_full_result_count = False
     autocomplete_fields = ["organisation"]
@@ -108,7 +109,16 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
         )
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
-        facts = ["uid", "version_number", "archived_at", "created_by", "created_at", "updated_at"]
+        facts = [
+            "uid",
+            "owner",
+            "private",
+            "version_number",
+            "archived_at",
+            "created_by",
+            "created_at",
+            "updated_at",
+        ]
         own = ["name", "description", "organisation"]
         if obj is not None and not self.has_change_permission(request, obj):
             return [(None, {"fields": [*own, "configuration", *facts]})]
@@ -120,12 +130,21 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> list[str]:
         if obj is None:
             return []
-        facts = ["uid", "version_number", "archived_at", "created_by", "created_at", "updated_at"]
+        facts = [
+            "uid",
+            "owner",
+            "private",
+            "version_number",
+            "archived_at",
+            "created_by",
+            "created_at",
+            "updated_at",
+        ]
         return ["organisation", "configuration", *facts]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
         rows: QuerySet[Agent] = super().get_queryset(request)
-        return rows.select_related("current", "organisation", "created_by")
+        return rows.select_related("current", "organisation", "owner", "created_by")
 
     def render_change_form(self, request: HttpRequest, context: Any, **kwargs: Any) -> Any:
         context |= {"model_list_id": MODEL_LIST, "model_names": known_names()}

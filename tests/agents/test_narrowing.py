@@ -72,6 +72,9 @@ def test_what_is_not_refused_allows_no_more(base, added, switches):
 
 
 ASK = ToolRule(tool="bash", permission="always_ask")
+DENIES_SOME_WRITING = ToolRule(
+    tool="write_file", permission="always_deny", when=When(argument="path", path="live/**")
+)
 BASE = AgentConfig(
     tools=(ToolRule(tool="read_file"), ASK),
     limits=Limits(steps=7),
@@ -88,6 +91,7 @@ BASE = AgentConfig(
         ("tools", {"tools": (*BASE.tools, ToolRule(tool="write_file"))}),
         ("tools", {"tools": (*BASE.tools, ToolRule(tool="write_file", permission="always_ask"))}),
         ("tools", {"tools": (*BASE.tools, ToolRule(tool="bash"))}),
+        ("tools", {"tools": (*BASE.tools, DENIES_SOME_WRITING)}),
         ("limits.steps", {"limits": Limits(steps=8)}),
         ("sandbox", {"sandbox": ""}),
         ("features.plan_mode", {"features": Features()}),
