@@ -42,6 +42,7 @@ def start_context(request: SignedInRequest, form: NewConversationForm) -> dict[s
         "form": form,
         "groups": _grouped(agents),
         "chosen_agent": uid,
+        "agent": next((each for each in agents if each.uid == uid), None),
         "environments": environments,
         "vaults": fields["vaults"].queryset,
         "chosen_vaults": form["vaults"].value() or [],

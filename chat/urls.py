@@ -56,6 +56,7 @@ urlpatterns = [
     path("settings/", preferences.settings, name="settings"),
     path("settings/mails/", preferences.mails, name="settings-mails"),
     path("settings/organisation/", preferences.organisation_defaults, name="settings-organisation"),
+    path("first-steps/put-away/", preferences.put_away, name="first-steps-put-away"),
     path("theme/", preferences.theme, name="theme"),
     path("c/<id:uid>/", include(of_conversation)),
 ]

@@ -9,6 +9,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
+from chat.firststeps import example, first_steps
 from chat.listing import ListPage, list_page
 from chat.starting import start_context, start_form
 from conversations.models import Conversation
@@ -59,7 +60,9 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     }
     template = "chat/list.html"
     if not (request.htmx or archived or text):  # type: ignore[attr-defined]
-        context |= start_context(request, start_form(request))
+        start = start_context(request, start_form(request))
+        steps = first_steps(request.user, request.organisation, start["agent"])
+        context |= {**start, "first_steps": steps, "example": example()}
     if request.htmx:  # type: ignore[attr-defined]
         template = "chat/_rows.html" if after else "chat/_results.html"
     return render(request, template, context, status=422 if refusal else 200)

@@ -15,7 +15,12 @@ from accounts.forms import add_error
 from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
 from chat.forms import MailForm, PreferenceForm
-from conversations.actions.preferences import set_defaults, set_mails, set_shared_defaults
+from conversations.actions.preferences import (
+    put_away_first_steps,
+    set_defaults,
+    set_mails,
+    set_shared_defaults,
+)
 from conversations.models import Defaults, Preference
 from harness.errors import Invalid
 
@@ -89,6 +94,14 @@ def mails(request: SignedInRequest) -> HttpResponse:
             messages.success(request, _("Saved."))
             return redirect("conversations:settings")
     return _page(request, _form(request, _kept(request)), form)
+
+
+@login_required
+@require_POST
+def put_away(request: SignedInRequest) -> HttpResponse:
+    """The list of first steps."""
+    put_away_first_steps(actor=request.user)
+    return redirect("conversations:list")
 
 
 def _kept(request: SignedInRequest) -> Preference:

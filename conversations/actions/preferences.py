@@ -38,6 +38,11 @@ def set_mails(*, actor: User, enabled: bool, after_minutes: int) -> Preference:
     return preference
 
 
+def put_away_first_steps(*, actor: User) -> None:
+    """The list of what to do first does not come back."""
+    Preference.objects.update_or_create(user=actor, defaults={"first_steps_put_away": True})
+
+
 def set_defaults(
     *, actor: User, agent: Agent | None, environment: Environment | None
 ) -> Preference:

@@ -26,6 +26,9 @@ class Preference(models.Model):
     """Whether to be mailed about what waits for an answer and was not seen."""
     mail_after_minutes = models.PositiveSmallIntegerField(default=DEFAULT_MAIL_MINUTES)
 
+    first_steps_put_away = models.BooleanField(default=False)
+    """Whether the first page is without the list of what to do first."""
+
     def __str__(self) -> str:
         return f"preferences of {self.user}"
 

@@ -80,6 +80,7 @@ NEED_NOT = {
         conversations/lending.lend_vaults
         conversations/metadata.note_conversation
         conversations/outputs.delete_output
+        conversations/preferences.put_away_first_steps
         conversations/preferences.set_defaults
         conversations/preferences.set_mails
         conversations/stored_files.add_resource
