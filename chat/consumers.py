@@ -47,6 +47,8 @@ MAX_UNDRAWN = 16
 
 _drawing = Shares(2)
 """Of the sockets' threads, how many draw for one person: her texts may be made to take long."""
+_acting = Shares(1)
+"""And how many do what she says, which may be to copy large files."""
 
 _VISIBLE = Prepared(lambda given: Conversation.objects.visible_to(given.user).filter(uid=given.uid))
 
@@ -110,9 +112,7 @@ class ConversationConsumer(FollowingConsumer):
 
     async def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What draws, in a thread, as far as one person's share of them goes."""
-        if self._place is None:
-            self._place = await self._in_thread(lambda: whose_place(self._user()))
-        place = self._place
+        place = await self._whose()
 
         def for_her() -> Any:
             with drawn_for(lambda: place):
@@ -120,6 +120,11 @@ class ConversationConsumer(FollowingConsumer):
 
         async with _drawing.of(place):
             return await self._in_thread(for_her)
+
+    async def _whose(self) -> int:
+        if self._place is None:
+            self._place = await self._in_thread(lambda: whose_place(self._user()))
+        return self._place
 
     def _first_look(self) -> protocol.Changed | None:
         """Who is there, and what `read` says where there is nothing to draw: mostly, behind a page."""
@@ -180,7 +185,8 @@ class ConversationConsumer(FollowingConsumer):
             case protocol.Resync():
                 return await self.snapshot()
             case _:
-                event = await self._in_thread(self._act, frame)
+                async with _acting.of(await self._whose()):
+                    event = await self._in_thread(self._act, frame)
                 return protocol.Accepted(
                     frame.key, event.seq if event else None, event.uid if event else None
                 )

@@ -45,8 +45,9 @@ drawing costs more than storing, and what is drawn at once holds up the run it i
 QUIET_SECONDS = 0.025
 """How long after a read the next one waits."""
 
-_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="sockets")
-"""Their own, so that drawing pages for slow sockets never keeps a run from storing its events."""
+_threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="sockets")
+"""Their own, so that drawing pages for slow sockets never keeps a run from storing its events; more than
+one person's sockets may take."""
 
 
 class Gone(Exception):

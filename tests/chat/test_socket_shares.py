@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.conf import settings
 
 from chat.consumers import MAX_UNDRAWN, ConversationConsumer
 from chat.presentation.arriving import Arriving
+from conversations.actions.stored_files import store_file
 from conversations.arriving import Snapshot
 from conversations.models import Conversation
 from conversations.outbox import Outbox
@@ -60,6 +64,50 @@ async def test_others_are_answered_while_one_persons_texts_are_drawn(
         await asyncio.gather(*first)
         for one in hers:
             hub.close(one.uid, "block")
+
+
+async def test_others_are_answered_while_one_persons_files_are_copied(
+    alice, bob, acme, make_agent, environment
+):
+    def conversation_of(person) -> Conversation:
+        return Conversation.objects.create(
+            organisation=acme,
+            owner=person,
+            agent_version=make_agent().current,
+            environment=environment,
+        )
+
+    def a_file_that_takes_for_ever() -> tuple[str, Path]:
+        kept = store_file(
+            actor=alice,
+            organisation=acme,
+            filename="a.bin",
+            mime_type="",
+            chunks=[b"x"],
+        )
+        (path,) = Path(settings.AGENTSITE_FILES_DIR).rglob(kept.uid)
+        path.unlink()
+        os.mkfifo(path)
+        return kept.uid, path
+
+    make = sync_to_async(conversation_of)
+    hers, his = [await make(alice) for _n in range(SOCKETS)], await make(bob)
+    uid, path = await sync_to_async(a_file_that_takes_for_ever)()
+    async with AsyncExitStack() as stack:
+        alices = [await stack.enter_async_context(Browser(alice, one.uid)) for one in hers]
+        bobs = await stack.enter_async_context(Browser(bob, his.uid))
+        for browser in (*alices, bobs):
+            await browser.hear_a("changes")
+        for browser in alices:
+            await browser.say(type="message", content="See", key="1", files=[uid])
+        try:
+            await bobs.say(type="stop", key="1")
+            await bobs.hear_a("accepted")
+        finally:
+            writer = os.open(path, os.O_RDWR)
+            path.unlink()
+            path.write_bytes(b"x")
+            os.close(writer)
 
 
 async def test_what_a_client_does_not_read_is_not_drawn_for_it():
