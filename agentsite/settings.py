@@ -705,7 +705,24 @@ UNFOLD = {
     ],
     "STYLES": [lambda request: static("css/admin.css")],
     "SIDEBAR": {"show_search": True, "navigation": "agentsite.sidebar.navigation"},
+    "DASHBOARD_CALLBACK": "operations.home.with_panels",
+    "COLORS": {
+        "primary": {
+            "50": "#eef3fe",
+            "100": "#dfe8fd",
+            "200": "#c3d3fb",
+            "300": "#a9c0fb",
+            "400": "#9db8fd",
+            "500": "#8faefb",
+            "600": "#2f5bd0",
+            "700": "#254bb0",
+            "800": "#203f90",
+            "900": "#1d3672",
+            "950": "#142347",
+        },
+    },
 }
+"""The admin's theme. Words on it are drawn with 600 by day and 500 by night, so those two have contrast."""
 
 # --- Logging --------------------------------------------------------------------------------------
 
