@@ -47,6 +47,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
         "asked_at",
         "closed_by",
     ]
+    list_display_links = ["state"]  # the first column leads to the queue
     list_filter = [
         "state",
         "risk",

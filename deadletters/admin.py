@@ -60,6 +60,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         "replays",
         "failed_at",
     ]
+    list_display_links = ["code"]  # the first column leads to the conversation
     list_filter = ["state", "cause", "code", ("organisation", AutocompleteSelectFilter)]
     list_filter_submit = True
     list_select_related = ["conversation", "organisation"]

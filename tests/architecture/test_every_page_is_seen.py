@@ -18,7 +18,7 @@ from tests.architecture.test_every_door_is_guarded import ABSENT, ask, values_fo
 from tests.journeys.test_every_page import ANONYMOUS_PAGES, CONVERSATION_PAGES, PAGES
 
 DJANGOS_OWN = "admin/"
-"""Django's pages, not ours to mend; a journey opens three of them."""
+"""`tests/journeys/test_admin.py` enumerates these itself."""
 
 UNSEEN: Mapping[str, str] = {
     "agents:agent": "a journey of its own makes an agent and looks at it",

@@ -1,0 +1,169 @@
+"""Fill a site's database with one of everything that the admin lists, before the site starts.
+
+A process of its own, because the rows are made by the same actions and settings as the site's: alice, who
+owns all of it, is an operator and signs in with `PASSWORD`.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from decimal import Decimal
+
+import django
+from django.core.management import call_command
+
+from agentsite import environment
+
+
+def furnish() -> None:
+    # They need the apps that `main` made ready.
+    from allauth.account.models import EmailAddress  # noqa: PLC0415
+    from allauth.mfa.models import Authenticator  # noqa: PLC0415
+    from allauth.socialaccount.models import SocialAccount  # noqa: PLC0415
+    from axes.models import AccessAttempt, AccessFailureLog, AccessLog  # noqa: PLC0415
+    from django.utils import timezone  # noqa: PLC0415
+
+    from accounts.actions.organisations import create_organisation  # noqa: PLC0415
+    from agents.actions.agents import change_agent, create_agent  # noqa: PLC0415
+    from agents.actions.environments import set_sandbox_rules  # noqa: PLC0415
+    from agents.models import Environment  # noqa: PLC0415
+    from conversations.actions.preferences import set_shared_defaults  # noqa: PLC0415
+    from conversations.models import (  # noqa: PLC0415
+        Activation,
+        Conversation,
+        ModelTrace,
+        Run,
+    )
+    from deadletters.models import DeadLetter  # noqa: PLC0415
+    from harness.agentconfig import AgentConfig  # noqa: PLC0415
+    from sharedfiles.models import SharedVersion  # noqa: PLC0415
+    from sharedfiles.versions import sha256_of  # noqa: PLC0415
+    from spending.actions.budgets import set_budget  # noqa: PLC0415
+    from spending.amounts import units_of  # noqa: PLC0415
+    from spending.models import Budget, Usage  # noqa: PLC0415
+    from tests.architecture.conftest import alices_objects  # noqa: PLC0415
+    from tests.cast import make_user  # noqa: PLC0415
+
+    alice = make_user("alice", is_staff=True, is_superuser=True)
+    acme = create_organisation(actor=alice, name="Acme")
+    rules = [
+        {"tool": "*"},
+        {"tool": "bash", "permission": "always_ask"},
+        {
+            "tool": "bash",
+            "permission": "always_deny",
+            "when": {"argument": "command", "prefix": "git push"},
+        },
+        {
+            "tool": "write_file",
+            "permission": "always_ask",
+            "when": {"argument": "path", "path": "live/**"},
+            "options": {"two_people": True, "expires_seconds": 3600},
+        },
+    ]
+    agent = create_agent(
+        actor=alice,
+        organisation=acme,
+        name="Coder",
+        description="Writes and mends code",
+        config=AgentConfig.model_validate({"provider": "demo", "tools": rules}),
+    )
+    agent = change_agent(
+        actor=alice,
+        agent=agent,
+        name=agent.name,
+        description=agent.description,
+        config=AgentConfig.model_validate(
+            {"provider": "demo", "tools": rules, "instructions": "Be brief."}
+        ),
+        expected_version=1,
+    )
+    assert agent.current is not None
+    conversation = Conversation.objects.create(
+        organisation=acme,
+        owner=alice,
+        agent_version=agent.current,
+        environment=Environment.objects.create(name="Here", organisation=acme),
+        title="Alice's plans",
+    )
+    alices_objects(alice, acme, conversation)
+    now = timezone.now()
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    Authenticator.objects.create(user=alice, type=Authenticator.Type.RECOVERY_CODES, data={})
+    SocialAccount.objects.create(user=alice, provider="oidc", uid="alice-elsewhere")
+    seen = {"username": "alice", "ip_address": "192.0.2.1", "user_agent": "A browser"}
+    AccessAttempt.objects.create(**seen, failures_since_start=2)
+    AccessLog.objects.create(**seen)
+    AccessFailureLog.objects.create(**seen)
+    set_sandbox_rules(actor=alice, organisation=acme, policy='{"require": ["no_network"]}')
+    set_budget(
+        actor=alice,
+        scope=Budget.Scope.ORGANISATION,
+        organisation=acme,
+        unit="money",
+        period="month",
+        limit=units_of(Decimal(50)),
+    )
+    set_shared_defaults(actor=alice, organisation=acme, agent=agent, environment=None)
+    run = Run.objects.create(
+        conversation=conversation,
+        state=Run.State.FAILED,
+        worker="worker-1",
+        error="It broke.",
+        lease_until=now,
+        ended_at=now,
+    )
+    Activation.objects.create(
+        conversation=conversation, run=run, step=Activation.Step.LEASED, worker="worker-1"
+    )
+    ModelTrace.objects.create(
+        conversation=conversation, model_request_id="mreq_1", request={"model": "demo"}
+    )
+    Usage.objects.create(
+        organisation=acme,
+        user=alice,
+        charged_to=alice,
+        conversation=conversation,
+        run=run,
+        model_request_id="mreq_1",
+        purpose="reply",
+        provider="anthropic",
+        model="claude-sonnet-5-5",
+        input_tokens=1_200,
+        output_tokens=300,
+        cost="0.0123",
+    )
+    DeadLetter.objects.create(
+        conversation=conversation,
+        organisation=acme,
+        run=run,
+        code="overloaded",
+        cause=DeadLetter.Cause.TRANSIENT,
+        error_seq=1,
+        message="The service is overloaded.",
+        failed_at=now - timedelta(minutes=5),
+    )
+    for number, content in enumerate((b"one\ntwo\n", b"one\nthree\n"), start=1):
+        SharedVersion.objects.create(
+            organisation=acme,
+            agent=agent,
+            path="notes.md",
+            number=number,
+            content=content,
+            sha256=sha256_of(content),
+            conversation=conversation,
+            owner=alice,
+        )
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
+    environment.ensure_secrets()
+    django.setup()
+    call_command("migrate", verbosity=0)  # nothing to do where the database is a copy
+    furnish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Every page of the admin is accessible by day and by night, and its parts are reached by the keyboard.
+
+The pages are enumerated from Django's routes and filled with rows of a site that has one of everything
+(`furnish`), so that a new page is walked by itself.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.contrib import admin
+from playwright.sync_api import Browser, expect
+
+from tests import prepared
+from tests.architecture.routes import page_routes
+from tests.journeys.people import PASSWORD, Person
+from tests.journeys.site import ROOT, Site
+
+PAGES = {
+    f"{model._meta.app_label}/{model._meta.model_name}": model for model in admin.site._registry
+}
+"""What is registered, by the part of its addresses."""
+
+UNSEEN: Mapping[str, str] = {
+    "admin:search": "a part of the menu, drawn while somebody types there",
+    "admin:login": "leads to the sign-in page of everybody",
+    "admin:logout": "takes no GET",
+    "admin:autocomplete": "data for a chooser",
+    "admin:jsi18n": "a script",
+    "admin:view_on_site": "leads elsewhere",
+}
+"""Routes that are no page of the admin's, each with its reason. Those without a name lead to others."""
+
+QUERIES = {"admin:agents_agent_compare": "?from=1&to=2", "admin:agents_agent_restore": "?number=1"}
+REFUSED = ("/add/", "/delete/", "/take-away/", "/archive/", "/offer/")
+"""Ends of addresses that nobody may open where the rows are only read."""
+
+APPS = sorted({part.partition("/")[0] for part in PAGES})
+DARK = ("color-contrast", "link-in-text-block")
+"""What another theme can break."""
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory, migrated: None) -> Iterator[Site]:
+    directory = tmp_path_factory.mktemp("furnished")
+    site = Site(directory, {"AGENTSITE_SWEEP_SECONDS": "0"})
+    prepared.place(directory / "data")
+    furnish = [sys.executable, "-m", "tests.journeys.furnish"]
+    subprocess.run(furnish, cwd=ROOT, env=site.environment, check=True)
+    with site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def cookies(chromium: Browser, furnished: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    person = Person(chromium, furnished)
+    page = person.page
+    page.goto("/accounts/login/")
+    page.locator("input[name=login]").fill("alice")
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").first.click()
+    page.wait_for_url(f"{furnished.address}/")
+    state = tmp_path_factory.mktemp("state") / "cookies.json"
+    person.context.storage_state(path=state)
+    assert person.leave() == []
+    return state
+
+
+@pytest.fixture
+def operator(chromium: Browser, furnished: Site, cookies: Path) -> Iterator[Person]:
+    person = Person(chromium, furnished, state=cookies)
+    person.context.add_init_script("localStorage.setItem('adminTheme', '\"light\"')")
+    person.expected.append("status of 403")  # pages that are refused to everybody
+    yield person
+    assert person.leave() == []
+
+
+def first_rows(site: Site) -> dict[str, str]:
+    """The key of one row of each model, by the part of its addresses."""
+    with closing(sqlite3.connect(site.directory / "data" / "db.sqlite3")) as database:
+        keys = {
+            part: database.execute(
+                f"SELECT {model._meta.pk.column} FROM {model._meta.db_table} LIMIT 1"
+            ).fetchone()
+            for part, model in PAGES.items()
+        }
+    empty = [part for part, key in keys.items() if key is None]
+    assert not empty, f"let tests/journeys/furnish.py make a row of each: {empty}"
+    return {part: str(key[0]) for part, key in keys.items()}
+
+
+def addresses(site: Site) -> Iterator[tuple[str, str]]:
+    """The app and the address of every page of the admin."""
+    keys = first_rows(site)
+    for route in page_routes():
+        if not route.pattern.startswith("admin/") or not route.name or route.key in UNSEEN:
+            continue
+        query = QUERIES.get(route.name, "")
+        part = "/".join(route.pattern.split("/")[1:3])
+        if route.name == "admin:app_list":
+            yield from ((app, f"/admin/{app}/") for app in APPS)
+        else:
+            values = dict.fromkeys(route.parameters, keys.get(part, ""))
+            yield part.partition("/")[0], route.address(values) + query
+
+
+def both_themes(person: Person) -> str:
+    """What axe finds by day and, of what the other theme can break, by night."""
+    person.page.wait_for_function("document.getAnimations().length === 0")
+    by_day = person.audit()
+    person.page.keyboard.press("Control+e")
+    expect(person.page.locator("html")).to_have_class("dark")
+    by_night = person.audit(rules=DARK)
+    person.page.keyboard.press("Control+e")
+    return by_day + by_night
+
+
+@pytest.mark.parametrize("app", ["", *APPS])
+def test_every_page_of_the_admin_is_accessible(furnished: Site, operator: Person, app: str):
+    seen, found = 0, []
+    for of, address in addresses(furnished):
+        if (of if of in APPS else "") != app:
+            continue
+        answer = operator.page.goto(address)
+        assert answer is not None
+        if answer.status == 403:
+            assert address.endswith(REFUSED), address
+            continue
+        assert answer.status == 200, address
+        seen += 1
+        if report := both_themes(operator):
+            found.append(f"{address}\n{report}")
+    assert seen
+    assert not found, "\n".join(found)
+
+
+def test_no_excuse_is_stale():
+    assert UNSEEN.keys() <= {route.key for route in page_routes()}
+
+
+def test_the_keyboard_reaches_what_the_theme_leaves_to_the_mouse(operator: Person):
+    page = operator.page
+    page.goto("/admin/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    page.goto("/admin/agents/agent/add/")
+    for name in ("Tools", "Limits", "As a subagent", "Switches of new conversations"):
+        tab = page.get_by_role("tab", name=name)
+        tab.focus()
+        page.keyboard.press("Enter")
+        expect(tab).to_have_attribute("aria-selected", "true")
+        assert both_themes(operator) == ""
+    menu = page.get_by_role("button", name="Show or hide the menu").first
+    menu.focus()
+    page.keyboard.press(" ")
+    expect(page.get_by_role("navigation", name="Pages of the admin")).to_be_hidden()
+    page.keyboard.press(" ")
+    account = page.get_by_role("button", name="Your account and the theme")
+    account.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Change password")).to_be_visible()
+    assert both_themes(operator) == ""
+
+
+def test_lists_are_filtered_by_the_keyboard(operator: Person):
+    page = operator.page
+    page.goto("/admin/approvals/approval/")
+    filters = page.get_by_role("button", name="Filters")
+    filters.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#changelist-filter")).to_be_visible()
+    assert both_themes(operator) == ""
+
+
+def test_what_is_asked_before_something_is_done_is_accessible(operator: Person):
+    page = operator.page
+    for address, action in (
+        ("/admin/approvals/approval/", "deny"),
+        ("/admin/deadletters/deadletter/", "discard"),
+        ("/admin/accounts/membership/", "delete_selected"),
+    ):
+        page.goto(address)
+        page.locator("input[name=_selected_action]").first.check()
+        page.locator("select[name=action]").first.select_option(action)
+        page.get_by_role("button", name="Run").first.click()
+        expect(page.locator("input[name=_selected_action][type=hidden]").first).to_be_attached()
+        assert both_themes(operator) == "", address
+
+
+def test_a_refused_form_is_accessible(operator: Person):
+    page = operator.page
+    page.goto("/admin/agents/environment/add/")
+    page.locator("#id_name").fill("Closed")
+    page.locator("#id_policy").fill("nonsense: true")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("nonsense", exact=False).first).to_be_visible()
+    assert both_themes(operator) == ""
