@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from django.utils.translation import gettext as _
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from agents.faultwords import words_of
 from harness.agentconfig import AgentConfig, Features, Limits, Role, RoleOverride
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -54,7 +54,7 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
             "tool": rule.tool,
             "permission": rule.permission,
             **rule.model_dump(
-                mode="json", exclude_defaults=True, include={"when", "options", "apart"}
+                mode="json", exclude_defaults=True, include={"when", "options", "apart", "note"}
             ),
         }
         for rule in config.tools
@@ -115,7 +115,7 @@ def _plain_lines(text: str) -> str:
 def _by_field(errors: list[ErrorDetails]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for error in errors:
-        found.setdefault(_field_of(error["loc"]), []).append(_words(error))
+        found.setdefault(_field_of(error["loc"]), []).append(words_of(error))
     return found
 
 
@@ -126,28 +126,3 @@ def _field_of(place: tuple[int | str, ...]) -> str:
     if group == "roles":
         return "_".join(str(part) for part in rest[:2])
     return f"{'feature' if group == 'features' else group}_{rest[0]}"
-
-
-def _words(error: ErrorDetails) -> str:
-    context = error.get("ctx") or {}
-    match error["type"]:
-        case "greater_than_equal":
-            return _("Give %(bound)s or more.") % {"bound": f"{context['ge']:g}"}
-        case "greater_than":
-            return _("Give more than %(bound)s.") % {"bound": f"{context['gt']:g}"}
-        case "less_than_equal":
-            return _("Give %(bound)s or less.") % {"bound": f"{context['le']:g}"}
-        case "string_too_long":
-            return _("Shorten it to %(most)s characters.") % {"most": context["max_length"]}
-        case "string_too_short":
-            return _("Type at least %(least)s characters.") % {"least": context["min_length"]}
-        case "literal_error":
-            return _("Choose one of: %(choices)s.") % {"choices": context["expected"]}
-        case "value_error":
-            said = str(context["error"]).rstrip(".")
-            return f"{said[:1].upper()}{said[1:]}."
-        case "missing":
-            return _("Type something here.")
-        case "dict_type" | "model_type":
-            return _("Give a JSON object: names and values in braces.")
-    return _("This has not the form that is needed. Correct it, or put back what stood here.")

@@ -110,7 +110,8 @@ def _words_of(rule: dict[str, Any]) -> str:
     when = rule.get("when")
     words = f"{rule['tool']} {When.model_validate(when).words()}" if when else str(rule["tool"])
     options = [name for name, value in (rule.get("options") or {}).items() if value]
-    return f"{words} ({', '.join(options)})" if options else words
+    told = f"{words} ({', '.join(options)})" if options else words
+    return f"{told} – {rule['note']}" if rule.get("note") else told
 
 
 def describe(name: str, value: Any) -> str:

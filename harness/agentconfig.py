@@ -75,6 +75,8 @@ class ToolRule(_Strict):
     apart: bool = False
     """Of weight where a rule of the agent allows a tool that does whatever it is told (a shell): it
     holds as it is written, whatever the agent's own rules say of other tools whose work it could do."""
+    note: str = Field(default="", max_length=500)
+    """Why it is there, for whoever reads the rules; of no weight."""
 
     def words(self) -> str:
         """The rule as a person reads it."""

@@ -47,7 +47,7 @@ HELP = {
     ),
     "tools": _(
         "Of several rules that match a tool the strictest counts. A tool that no rule matches is "
-        "not offered. In patterns * stands for anything."
+        "not offered. In patterns * stands for anything. Empty a rule or remove it to take it away."
     ),
     "custom_tools": _(
         "Tools that a program answers through the API; until then the conversation waits. A rule "
@@ -200,7 +200,7 @@ class AgentForm(_ConfigFields):
         if self.errors:
             return cleaned
         if "tools" not in self.changed_data:
-            cleaned["tools"] = self.initial["tools"]  # the table shows them in its own order
+            cleaned["tools"] = self.initial["tools"]  # also where the page holds no table of them
         if "custom_tools" not in self.changed_data:
             cleaned["custom_tools"] = self.initial["custom_tools"]
         try:

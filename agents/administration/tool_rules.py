@@ -1,82 +1,105 @@
-"""The tools of an agent as a table: a row for each known tool, and rows for patterns.
+"""The rules of an agent as rows of a form: tool, argument, pattern, effect, reason, and who may answer.
 
-Works without a script: the last rows are empty, and saving brings fresh ones.
+`static/js/admin-rules.js` adds and removes rows. Without it there is an empty row for one more, and a
+row whose texts are all empty is no rule. What a row means, and what is wrong with it, is
+`agents.rulerows`' part.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms.widgets import Script
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from harness.foreignjson import Unreadable, read_json
-from harness.tools import Effect, Tool
+from agents.rulerows import (
+    BEHIND,
+    FLAGS,
+    LABELS,
+    PERMISSIONS,
+    WAYS,
+    Row,
+    Rule,
+    empty_row,
+    faults_of,
+    row_of,
+    rule_of,
+    says_something,
+)
+from harness.tools import Effect
 from tools_app.catalogue import all_tools
 
-FREE_ROWS = 3
-"""Empty rows for more patterns."""
 MOST_ROWS = 500
 """Of a submitted table; more is nobody's list of tools."""
 
-PERMISSIONS = [
-    ("", _("no rule of its own")),
-    ("always_allow", _("allow")),
-    ("always_ask", _("ask first")),
-    ("always_deny", _("deny")),
-]
 EFFECTS = {
-    Effect.READ: _("reads"),
-    Effect.WORKSPACE: _("changes files"),
-    Effect.OUTSIDE: _("reaches outside"),
+    Effect.READ: gettext_lazy("reads"),
+    Effect.WORKSPACE: gettext_lazy("changes files"),
+    Effect.OUTSIDE: gettext_lazy("reaches outside"),
 }
-
-Rule = dict[str, Any]
-"""`tool`, a name or pattern, `permission`, and where they say something `when` and `options`. What was
-typed for those two and is no JSON object stands under `more`, until the field refuses it."""
-PLAIN = {"tool", "permission"}
+NEXT = "__next__"
+"""In the names of the row that the script copies."""
 
 
 class ToolRulesWidget(forms.Widget):
+    """Its value is a list of rules, or as sent a list of rows."""
+
     template_name = "admin/agents/tool_rules.html"
+
+    @property
+    def media(self) -> forms.Media:
+        scripts: Any = [Script("js/admin-rules.js", type="module")]  # its stubs know paths alone
+        return forms.Media(js=scripts)
 
     def get_context(self, name: str, value: Any, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
         context = super().get_context(name, value, dict(attrs or {}))
-        known, free = rows_for(value or [])
-        numbered = [
-            {"prefix": f"{name}-{number}", **row} for number, row in enumerate([*known, *free])
+        rows = [
+            _drawn(f"{name}-{number}", number + 1, one, show_faults=isinstance(one, Row))
+            for number, one in enumerate([*(value or []), empty_row()])
         ]
+        rows[-1]["faults"] = {}
         context["widget"] |= {
-            "known": numbered[: len(known)],
-            "free": numbered[len(known) :],
+            "rows": rows,
+            "blank": _drawn(f"{name}-{NEXT}", NEXT, empty_row()),
+            "labels": LABELS,
             "permissions": PERMISSIONS,
+            "ways": WAYS,
+            "tools": [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "effect": EFFECTS[tool.effect],
+                    "feature": tool.feature.replace("_", " "),
+                    "always_asks": tool.always_asks,
+                }
+                for tool in all_tools().values()
+            ],
         }
         return context
 
     def value_from_datadict(
         self, data: Mapping[str, Any], files: Any, name: str
-    ) -> list[Rule] | None:
+    ) -> list[Row] | None:
         """The rows that say something; None when the table was not sent at all."""
-        if f"{name}-0-tool" not in data:
+        if self.value_omitted_from_data(data, files, name):
             return None
-        rules = []
+        rows = []
         for number in range(MOST_ROWS):
-            tool = data.get(f"{name}-{number}-tool")
-            if tool is None:
-                break
-            permission = data.get(f"{name}-{number}-permission", "")
-            if tool.strip() and permission:
-                more = _parsed(data.get(f"{name}-{number}-more", ""))
-                rules.append({"tool": tool.strip(), "permission": permission, **more})
-        return rules
+            if f"{name}-{number}-tool" in data:
+                row = Row({part: _text(data, f"{name}-{number}-{part}") for part in LABELS})
+                row["tool"] = row["tool"].strip()
+                if says_something(row):
+                    rows.append(row)
+        return rows
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
-        return f"{name}-0-tool" not in data
+        return f"{name}-sent" not in data
 
     def _render(
         self, template_name: str, context: dict[str, Any], renderer: Any = None
@@ -86,69 +109,45 @@ class ToolRulesWidget(forms.Widget):
 
 
 class ToolRulesField(forms.Field):
-    """A list of rules. An order that alone differs from the first value is no change."""
+    """A list of rules, in the order of their rows."""
 
     widget = ToolRulesWidget
 
-    def clean(self, value: Any) -> list[Rule]:
-        rules: list[Rule] = super().clean(value) or []
-        for rule in rules:
-            if "more" in rule:
-                raise ValidationError(
-                    _(
-                        "What stands behind %(tool)s is not a JSON object with “when” and “options”."
-                    ),
-                    params={"tool": rule["tool"]},
-                )
-        return rules
+    def clean(self, value: Any) -> list[dict[str, Any]]:
+        rows: list[Row] = super().clean(value) or []
+        wrong = [
+            ValidationError(
+                _("Rule %(number)d, %(part)s: %(fault)s"),
+                params={"number": number, "part": str(LABELS.get(part, part)), "fault": fault},
+            )
+            for number, row in enumerate(rows, start=1)
+            for part, faults in faults_of(row).items()
+            for fault in faults
+        ]
+        if wrong:
+            raise ValidationError(wrong)
+        return [rule_of(row) for row in rows]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return _in_order(initial or []) != _in_order(data or [])
+        """A page that does not hold the table says nothing about it."""
+        return data is not None and [row_of(rule) for rule in initial or ()] != list(data)
 
 
-def rows_for(rules: Sequence[Rule]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of the known tools, in the catalogue's order, and rows of everything else."""
-    rest = list(rules)
-    known = []
-    for tool in all_tools().values():
-        rule = next((one for one in rest if one["tool"] == tool.name and one.keys() == PLAIN), None)
-        if rule is not None:
-            rest.remove(rule)
-        known.append(_known_row(tool, rule["permission"] if rule else ""))
-    free = [{**rule, "more": _typed(rule)} for rule in rest]
-    free += [{"tool": "", "permission": "", "more": ""} for _number in range(FREE_ROWS)]
-    return known, free
-
-
-def _known_row(tool: Tool, permission: str) -> dict[str, Any]:
+def _drawn(
+    prefix: str, number: int | str, one: Rule | Row, *, show_faults: bool = False
+) -> dict[str, Any]:
+    row = one if isinstance(one, Row) else row_of(one)
+    faults: Mapping[str, Sequence[str]] = faults_of(row) if show_faults else {}
     return {
-        "tool": tool.name,
-        "permission": permission,
-        "description": tool.description,
-        "effect": EFFECTS[tool.effect],
-        "feature": tool.feature.replace("_", " "),
-        "always_asks": tool.always_asks,
+        "prefix": prefix,
+        "number": number,
+        "row": row,
+        "faults": faults,
+        "flags": [(flag, LABELS[flag], bool(row[flag])) for flag in FLAGS],
+        "is_open": any(row[part] for part in BEHIND),
+        "has_lines": "\n" in row["value"],
     }
 
 
-def _typed(rule: Rule) -> str:
-    """`when` and `options` as text; what could not be read stays as it was typed."""
-    if "more" in rule:
-        return str(rule["more"])
-    more = {name: value for name, value in rule.items() if name not in PLAIN}
-    return json.dumps(more, ensure_ascii=False) if more else ""
-
-
-def _parsed(text: str) -> Rule:
-    if not text.strip():
-        return {}
-    try:
-        more = read_json(text)
-    except Unreadable:
-        return {"more": text}
-    known = isinstance(more, dict) and more.keys() <= {"when", "options", "apart"}
-    return more if known else {"more": text}
-
-
-def _in_order(rules: Sequence[Rule]) -> list[tuple[str, str, str]]:
-    return sorted((rule["tool"], rule["permission"], _typed(rule)) for rule in rules)
+def _text(data: Mapping[str, Any], name: str) -> str:
+    return str(data.get(name, "")).replace("\r\n", "\n").replace("\0", "")

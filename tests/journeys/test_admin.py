@@ -170,6 +170,39 @@ def test_the_keyboard_reaches_what_the_theme_leaves_to_the_mouse(operator: Perso
     assert both_themes(operator) == ""
 
 
+def test_rules_are_added_and_removed_by_the_keyboard(operator: Person):
+    page = operator.page
+    page.goto("/admin/agents/agent/")
+    page.get_by_role("link", name="Coder").click()
+
+    def open_rules() -> None:
+        page.get_by_role("tab", name="Tools").focus()
+        page.keyboard.press("Enter")
+
+    open_rules()
+    rows = page.locator(".rule-row")
+    before = rows.count()
+    page.get_by_role("button", name="Add a rule").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name=f"Rule {before + 1}")).to_be_visible()
+    page.keyboard.type("calculator")
+    page.keyboard.press("Tab")
+    page.keyboard.type("deny")
+    assert both_themes(operator) == ""
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    open_rules()
+    added = page.get_by_role("group", name=f"Rule {before}", exact=True)
+    expect(added.get_by_label("Tool or pattern")).to_have_value("calculator")
+    expect(added.get_by_label("What it does")).to_have_value("always_deny")
+    added.get_by_role("button", name="Remove").focus()
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(before)
+    page.get_by_role("button", name="Save and continue editing").click()
+    open_rules()
+    expect(rows).to_have_count(before)
+
+
 def test_lists_are_filtered_by_the_keyboard(operator: Person):
     page = operator.page
     page.goto("/admin/approvals/approval/")
