@@ -26,15 +26,16 @@ from django.utils.translation import ngettext
 from accounts.administration.requests import actor_of
 from accounts.models import User
 from accounts.staff import has_staff_permission
+from agents.models.review import DECIDE_ANY, AgentReview
 from approvals.models import Approval
 from audit.models import AuditEntry
 from conversations.claims import owing
 from conversations.models import Conversation, Run
 from deadletters.models import DeadLetter
 from spending.amounts import money, number
-from spending.standings import Standing, standings
 from spending.models import Budget, Usage
 from spending.reports import Span
+from spending.standings import Standing, standings
 from webhooks.models import WebhookDelivery, WebhookEndpoint
 from workers.models import WorkItem
 
@@ -140,6 +141,10 @@ def waits(user: User) -> Panel | None:
             )
             for one in oldest
         ]
+    if has_staff_permission(user, DECIDE_ANY):
+        asked = AgentReview.objects.visible_to(user).waiting()
+        reviews = reverse("agents:reviews")
+        lines.append(_line(_("Agents that wait for a review"), asked, reviews, "asked_at"))
     if may_see(user, "conversations.conversation"):
         stopped = Conversation.objects.filter(
             status=Conversation.Status.IDLE, stop_reason="requires_action"

@@ -27,7 +27,7 @@ from operations.home import panels
 from spending.actions.budgets import set_budget
 from spending.models import Budget, Usage
 from tests.cast import ClientOf, make_user
-from tests.conversations.drawing import make_conversation
+from tests.chat.drawing import make_conversation
 
 SECRET = "the plan nobody may read"
 
@@ -35,6 +35,7 @@ SEES = {
     "approvals.view_approval": ("waits", "Approvals"),
     "conversations.view_conversation": ("waits", "Conversations that wait for people"),
     "workers.view_workitem": ("waits", "Work that no worker took"),
+    "agents.change_agent": ("waits", "Agents that wait for a review"),
     "deadletters.change_deadletter": ("fails", "Dead letters"),
     "conversations.view_run": ("fails", "Failed runs"),
     "webhooks.view_webhookdelivery": ("fails", "Webhook deliveries given up"),
