@@ -173,7 +173,7 @@ def test_the_keyboard_reaches_what_the_theme_leaves_to_the_mouse(operator: Perso
 def test_rules_are_added_and_removed_by_the_keyboard(operator: Person):
     page = operator.page
     page.goto("/admin/agents/agent/")
-    page.get_by_role("link", name="Coder").click()
+    page.get_by_role("link", name="Coder", exact=True).click()
 
     def open_rules() -> None:
         page.get_by_role("tab", name="Tools").focus()
