@@ -13,6 +13,7 @@ from .views import (
     creation,
     exports,
     files,
+    keyboard,
     lists,
     messages,
     outside,
@@ -57,6 +58,8 @@ urlpatterns = [
     path("settings/mails/", preferences.mails, name="settings-mails"),
     path("settings/organisation/", preferences.organisation_defaults, name="settings-organisation"),
     path("first-steps/put-away/", preferences.put_away, name="first-steps-put-away"),
+    path("go/", keyboard.go, name="go"),
+    path("keyboard/", keyboard.keyboard, name="keyboard"),
     path("theme/", preferences.theme, name="theme"),
     path("c/<id:uid>/", include(of_conversation)),
 ]

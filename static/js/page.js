@@ -1,6 +1,7 @@
 /* Small behaviours of every page that htmx has no attribute for: menus, the sidebar, the dialog,
    notices, the theme, progress of an upload. The chat is chat.js. */
 
+import "./keys.js";
 import { forget, forgetOthers } from "./private.js";
 
 const body = document.body;
@@ -126,7 +127,9 @@ dialog?.addEventListener("click", (event) => {
 dialog?.addEventListener("close", () => dialog.replaceChildren());
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && event.detail.elt.closest?.("dialog form")) dialog.close();
+  const { successful, elt, requestConfig } = event.detail;
+  // What only asks for more to show is no answer to the dialog.
+  if (successful && requestConfig.verb !== "get" && elt.closest?.("dialog form")) dialog.close();
 });
 
 // --- notices -------------------------------------------------------------------------------------

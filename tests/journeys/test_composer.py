@@ -77,3 +77,30 @@ def test_whoever_turned_enter_off_writes_lines_with_it_and_sends_with_ctrl(
     page.wait_for_url(re.compile(r"/c/sesn_"))
     expect(alice.log).to_contain_text("Two lines.")
     expect(page.locator("#composer-hint")).to_contain_text("Ctrl+Enter sends")
+
+
+def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, service: Any):
+    alice = visit()
+    page = alice.page
+    page.goto("/settings/")
+    page.keyboard.press("Control+k")
+    box = page.get_by_label("Name of a page, or words of a conversation")
+    expect(box).to_be_focused()
+    box.press_sequentially("provider")
+    expect(page.locator(".go-list a")).to_have_text(["Provider keys"])
+    box.press("ArrowDown")
+    expect(page.locator(".go-list a")).to_be_focused()
+    assert alice.audit() == ""
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/settings/keys/")
+
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    assert alice.audit() == ""
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.goto("/settings/")
+    page.get_by_label("Keys act").uncheck()
+    page.keyboard.press("?")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog")).to_have_count(0)

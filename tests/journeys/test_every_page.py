@@ -37,6 +37,8 @@ PAGES = (
     "/agents/",
     "/agents/new/",
     "/agents/reviews/",
+    "/go/",
+    "/keyboard/",
     "/settings/",
     "/settings/keys/",
     "/settings/tokens/",

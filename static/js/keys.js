@@ -1,0 +1,37 @@
+/* Keys of every page: Ctrl+K goes somewhere by name, ? lists the keys; arrows move in what was found. */
+
+import { setting } from "./settings.js";
+
+const { go, keyboard } = document.body.dataset;
+
+function open(address) {
+  if (!address || document.querySelector("dialog[open]")) return;
+  window.htmx.ajax("GET", address, { target: "#dialog", swap: "innerHTML" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.isComposing || event.altKey) return;
+  const palette = event.target.closest?.("[data-palette]");
+  if (palette) return move(palette, event);
+  if (!setting("shortcuts") || event.repeat) return;
+  const held = event.ctrlKey || event.metaKey;
+  const writing = event.target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  if (held && !event.shiftKey && event.key.toLowerCase() === "k") open(go);
+  else if (event.key === "?" && !held && !writing) open(keyboard);
+  else return;
+  event.preventDefault();
+});
+
+function move(palette, event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const box = palette.querySelector("input");
+  const links = [...palette.querySelectorAll(".go-list a")];
+  if (event.key === "Enter" && event.target === box && links.length > 0) {
+    event.preventDefault();
+    links[0].click();
+  } else if (step) {
+    event.preventDefault();
+    const stops = [box, ...links];
+    stops[(stops.indexOf(event.target) + step + stops.length) % stops.length].focus();
+  }
+}
