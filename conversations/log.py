@@ -26,6 +26,7 @@ from harness.events import (
     MessageEdited,
     MessageWithdrawn,
     RequiresAction,
+    Rewound,
     SessionError,
     SessionStatusIdle,
     SessionStatusRescheduled,
@@ -48,6 +49,7 @@ from jobs.prepared import Prepared, PreparedUpdate
 from live.hub import hub
 
 from . import delays, logsql, projections
+from .branches import standing
 from .counting import count_error
 from .models import Conversation, Event, Run
 from .search import index_edited, index_event
@@ -294,6 +296,8 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
             transaction.on_commit(partial(count_error, event))
         case SessionStatusTerminated():
             conversation.status = Conversation.Status.TERMINATED
+        case Rewound():
+            _stand_elsewhere(conversation, row)
         case SessionUpdated():
             if event.title is not None:
                 conversation.title = event.title[:200]
@@ -305,6 +309,22 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
         case _:
             pass
     projections.after(conversation, row, event)
+
+
+def _stand_elsewhere(conversation: Conversation, row: Event) -> None:
+    """Another branch counts from here on. What waited on the one that is left does not wait any more."""
+    waiting = Event.objects.filter(conversation=conversation.pk, processed_at=None)
+    waiting.filter(seq__lt=row.seq).update(processed_at=row.created_at)
+    delays.cancel(conversation)
+    here = standing(conversation.pk)
+    conversation.status = Conversation.Status.IDLE
+    conversation.stop_reason = here.stop_reason
+    conversation.context_tokens = here.context_tokens
+    conversation.owes_run = here.owes_run
+    conversation.queued_count = 0
+    conversation.rewound_seq = row.seq
+    conversation.front_end_seq = here.front_end_seq
+    conversation.save(update_fields=["rewound_seq", "front_end_seq"])
 
 
 def _stop_reason(conversation: Conversation, reason: StopReason) -> str:

@@ -20,6 +20,7 @@ from harness.events import (
 )
 from harness.history import BACKGROUND_TURNS
 
+from .branches import counting
 from .models import Conversation, Event
 from .opencalls import unanswered_after
 
@@ -33,7 +34,7 @@ _WAKERS = ("x.wake_due", "x.background_finished")
 
 def may_retry(conversation: Conversation) -> bool:
     """Something was asked and not answered, and no turn is open."""
-    log = Event.objects.filter(conversation=conversation)
+    log = counting(conversation)
     rest = _latest(log, *_TURN)
     if not isinstance(rest, SessionStatusIdle) or isinstance(rest.stop_reason, RequiresAction):
         return False

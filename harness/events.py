@@ -525,6 +525,33 @@ class ContentSetAside(BaseEvent):
     """What the service said of it."""
 
 
+class Rewound(BaseEvent):
+    """From here on the dialogue goes on behind the event numbered `behind`: what stands between the two
+    belongs to a sibling branch (`harness.branches`), and goes on when somebody chooses that one.
+
+    It is stored between turns only, with nothing open. Where a turn's input is the last that still
+    counts, a reply to it is owed anew.
+    """
+
+    type: Literal["x.rewound"] = "x.rewound"
+    behind: int
+    """0: behind nothing, the dialogue begins anew."""
+    why: Literal["rewind", "edit", "regenerate", "switch"] = "rewind"
+    keeps: tuple[str, ...] = ()
+    """Inputs that waited at that place and are to be taken here; of all others there nothing waits."""
+    model: str = ""
+    """Asked for in place of the agent's own, for the turn that is done anew; empty: its own."""
+
+
+class FeedbackGiven(BaseEvent):
+    """What a reader thinks of an answer; her last word about it counts. The agent does not see it."""
+
+    type: Literal["x.feedback_given"] = "x.feedback_given"
+    event_id: str
+    rating: Literal["up", "down", "none"]
+    comment: str = ""
+
+
 class OutcomeUnknown(BaseEvent):
     """A call that reaches outside was under way when its process ended; a person says what now.
 
@@ -706,6 +733,8 @@ Known = (
     | MessageEdited
     | MessageSteered
     | ContentSetAside
+    | Rewound
+    | FeedbackGiven
     | OutcomeUnknown
     | CallHandedOut
     | ApprovalRequested
@@ -844,6 +873,8 @@ def subject_of(event_id: str, event: Event) -> str:
         case SpanModelRequestEnd():
             return event.model_request_start_id
         case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
+            return event.event_id
+        case FeedbackGiven():
             return event.event_id
         case AppEvent():
             return event.subject() or event_id

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from harness.agentconfig import Features
+from harness.branches import on_path
 from harness.content import foreign_kind
 from harness.events import (
     AgentCustomToolUse,
@@ -33,6 +34,7 @@ from harness.events import (
     OutcomeUnknown,
     RequiresAction,
     RetryRequested,
+    Rewound,
     SessionStatusIdle,
     SessionStatusRescheduled,
     SessionStatusRunning,
@@ -160,12 +162,25 @@ class Turn:
 
 class History:
     def __init__(self, entries: Iterable[Entry] = (), *, features: Features | None = None) -> None:
+        self._log: list[Entry] | None = None
+        """All of the log, where it has branches: `entries` is then the path that counts."""
+        self._begin(features or Features())
+        log = list(entries)
+        if any(isinstance(entry.event, Rewound) for entry in log):
+            self._choose_path(log)
+        else:
+            for entry in log:
+                self.add(entry)
+
+    def _begin(self, features: Features) -> None:
+        """As it is before the first entry."""
+        self._first_features = features
         self.entries: list[Entry] = []
         self.turn = Turn()
         self.running = False
         self.held = False
         """Queued messages wait for a person, because the last turn failed or hit a limit."""
-        self.features = features or Features()
+        self.features = features
         self.todos: tuple[Todo, ...] = ()
         self.usage = Usage()
         """Of every model request so far, whatever its purpose."""
@@ -209,8 +224,6 @@ class History:
         self._context_at_input = 0
         self._calls: dict[str, OpenCall] = {}
         self._purposes: dict[str, str] = {}
-        for entry in entries:
-            self.add(entry)
 
     # --- questions --------------------------------------------------------------------------------
 
@@ -282,9 +295,25 @@ class History:
 
     def add(self, entry: Entry) -> None:
         """Take the next entry of the log."""
+        if self._log is not None:
+            self._log.append(entry)
+        if isinstance(entry.event, Rewound):
+            self._choose_path(self._log or [*self.entries, entry])
+            return
         self.entries.append(entry)
         self._fold(entry)
         self._last = entry
+
+    def _choose_path(self, log: list[Entry]) -> None:
+        """Fold anew what counts of a log with branches. What was used on others stays used."""
+        self._begin(self._first_features)
+        self._log = log
+        for entry in on_path(log):
+            self.entries.append(entry)
+            self._fold(entry)
+            self._last = entry
+        spent = (entry.event for entry in log if isinstance(entry.event, SpanModelRequestEnd))
+        self.usage = sum((Usage(**each.model_usage.model_dump()) for each in spent), Usage())
 
     def followed_by(self, entries: Iterable[Entry], *, at: float) -> History:
         """What this would be with `entries` stored behind it at that time; itself it stays as it is."""
@@ -407,6 +436,8 @@ class History:
                     self.features = self.features.model_copy(update=event.features)
             case TodosUpdated():
                 self.todos = event.todos
+            case Rewound():
+                self._fold_rewound(entry, event)
             case _ if isinstance(event, ToolUse):
                 self._calls[entry.uid] = OpenCall(entry.uid, event, terms=_terms_of(event))
             case _:
@@ -512,6 +543,25 @@ class History:
         )
         if event.from_start:
             self.context_tokens = self._context_at_input
+
+    def _fold_rewound(self, entry: Entry, event: Rewound) -> None:
+        """Nothing goes on as it was at that place, but what was asked there may be asked anew."""
+        for waiting in (self._pending, self._wakes, self._finished):
+            for uid in [uid for uid in waiting if uid not in event.keeps]:
+                del waiting[uid]
+        self._calls.clear()
+        self.interrupt = self.open_request = self._retry = self._jump = None
+        self.running = self.put_off = self._waits_for_people = False
+        self._rested_at = 0.0
+        if self.turn.open:
+            self.turn = Turn(
+                open=True,
+                uid=entry.uid,
+                reply_owed=self.turn.reply_owed,
+                began_at=entry.at,
+                model=event.model,
+                tools=self.turn.tools,
+            )
 
     def _fold_request_end(self, event: SpanModelRequestEnd) -> None:
         self.open_request = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from harness.branches import on_path
 from harness.content import Block, Text, UploadedFile, as_blocks, text_of
 from harness.events import (
     AgentMessage,
@@ -24,6 +25,7 @@ from harness.events import (
     MessageWithdrawn,
     ModelUsage,
     RetryRequested,
+    Rewound,
     SessionStatusIdle,
     SpanModelRequestEnd,
     SpanModelRequestStart,
@@ -107,21 +109,29 @@ class Dialogue:
     """`build_messages` for a log that grows: what it told before is not read again.
 
     Messages that are complete are the same objects from prompt to prompt. An event that changes what
-    was told before (an edit, a restart, a summary, a shortening) has all of it built anew.
+    was told before (an edit, a restart, a summary, a shortening, a branch) has all of it built anew.
     """
 
     def __init__(self, texts: Texts, window: Window | None = None) -> None:
         self._texts = texts
         self._window = window or Window()
         self._read = 0
+        self._last: Entry | None = None
         self._forget()
 
     def messages(self, entries: Sequence[Entry]) -> tuple[Message, ...]:
-        """`entries` are those of the call before, and what the log gained since."""
-        if not self._go_on(entries[self._read :]):
+        """`entries` are those of the call before, and what the log gained since; or those of another
+        branch."""
+        if not self._knows_the_beginning(entries) or not self._go_on(entries[self._read :]):
             self._begin_anew(remembered(entries))
         self._read = len(entries)
+        self._last = entries[-1] if entries else None
         return self._builder.end(self._answers.known, self._texts)
+
+    def _knows_the_beginning(self, entries: Sequence[Entry]) -> bool:
+        if self._last is None:
+            return True
+        return len(entries) >= self._read and entries[self._read - 1].uid == self._last.uid
 
     def _go_on(self, news: Sequence[Entry]) -> bool:
         """False where that does not do, because something told before is changed."""
@@ -156,7 +166,7 @@ class Dialogue:
         """Whether what was told before stays as it is."""
         event, used = entry.event, self._builder.used
         match event:
-            case AgentThreadContextCompacted() | ContentSetAside():
+            case AgentThreadContextCompacted() | ContentSetAside() | Rewound():
                 return False
             case RetryRequested():
                 return not event.from_start
@@ -245,13 +255,13 @@ _WORDS = (
 
 
 def remembered(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The log without what turns brought that were then done again from their start, and without what
-    was set aside.
+    """What counts of the log: without other branches, without what turns brought that were then done
+    again from their start, and without what was set aside.
 
     Words that people and wakes said meanwhile stay. A restart that found nothing to forget is left
     out too. Applying it twice changes nothing.
     """
-    return _without_asides(_without_restarts(entries))
+    return _without_asides(_without_restarts(on_path(entries)))
 
 
 def _without_asides(entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -18,6 +18,7 @@ from agents.models import Agent, Environment
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import checked_text
 from conversations.actions.own import own_conversation
+from conversations.branches import counting
 from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation, Event
@@ -88,7 +89,7 @@ def answer_of(*, actor: User, child: Conversation) -> ToolOutput:
     conversation that is not the actor's or has no parent."""
     if child.parent_id is None or not Conversation.objects.visible_to(actor).contains(child):
         raise NotFound(_("There is no such conversation."))
-    row = Event.objects.filter(conversation=child, type="agent.message").order_by("seq").last()
+    row = counting(child).filter(type="agent.message").order_by("seq").last()
     value = row.value if row is not None else None
     text = text_of(value.content) if isinstance(value, AgentMessage) else ""
     source = _brought_by(child, upwards=True)

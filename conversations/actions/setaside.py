@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations.actions.own import own_conversation
+from conversations.branches import counting
 from conversations.log import append
 from conversations.models import Conversation, Event
 from conversations.wakes import wake
@@ -78,6 +79,6 @@ def _require_failed(held: Conversation) -> None:
 
 
 def _reason(held: Conversation) -> str:
-    errors = Event.objects.filter(conversation=held, type="session.error").order_by("-seq")
+    errors = counting(held).filter(type="session.error").order_by("-seq")
     value = last.value if (last := errors.first()) is not None else None
     return value.error.message if isinstance(value, SessionError) else ""

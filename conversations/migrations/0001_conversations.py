@@ -99,6 +99,7 @@ class Migration(migrations.Migration):
                 ('owes_run', models.BooleanField(default=False)),
                 ('metadata', models.JSONField(default=dict)),
                 ('front_end_seq', models.PositiveBigIntegerField(editable=False, null=True)),
+                ('rewound_seq', models.PositiveBigIntegerField(editable=False, null=True)),
                 ('preset', models.CharField(blank=True, editable=False, max_length=200)),
                 ('pinned_at', models.DateTimeField(blank=True, null=True)),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),

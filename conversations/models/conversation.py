@@ -96,6 +96,8 @@ class Conversation(models.Model):
     """What programs note on it: names and texts."""
     front_end_seq = models.PositiveBigIntegerField(null=True, editable=False)
     """Of the last event that a front end sent something along with; the log has it."""
+    rewound_seq = models.PositiveBigIntegerField(null=True, editable=False)
+    """Of the last event that chose a branch; null: all of the log counts."""
     preset = models.CharField(max_length=200, blank=True, editable=False)
     """What the program that began it called its agent by; empty: nothing was said."""
     pinned_at = models.DateTimeField(null=True, blank=True)

@@ -51,6 +51,10 @@ NEED_NOT = {
         conversations/attachments.attached
         conversations/background.cancel_all_background
         conversations/background.cancel_background
+        conversations/branching.edit_and_resend
+        conversations/branching.regenerate
+        conversations/branching.rewind
+        conversations/branching.switch_branch
         conversations/children.begin_child
         conversations/children.tell_agent
         conversations/conversations.change_tools

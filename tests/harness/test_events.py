@@ -108,6 +108,7 @@ SUBJECTS = {
     "span.tool_end": "tool_use_id",
     "x.message_withdrawn": "event_id",
     "x.content_set_aside": "event_id",
+    "x.feedback_given": "event_id",
 }
 
 

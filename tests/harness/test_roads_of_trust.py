@@ -49,7 +49,7 @@ BRINGS_NOTHING = {
     "session.usage", "session.thread_created", "span.model_request_start", "span.model_request_end",
     "span.tool_start", "span.tool_end", "x.message_withdrawn", "x.message_steered",
     "x.outcome_unknown", "x.call_handed_out", "x.approval_requested", "x.approval_voted",
-    "x.content_set_aside",
+    "x.content_set_aside", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
 }  # fmt: skip
 """Written by this server, by the agent, or by a person who speaks for herself."""

@@ -1,0 +1,256 @@
+"""Going back in a conversation: say a message anew, have an answer done anew, rewind, choose a sibling.
+
+Each appends what closes the branch that is left, and one `x.rewound`, in one transaction; nothing is
+changed or taken away (`harness.branches`). Only at rest: work that is under way is stopped first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.actions.messages import checked_text
+from conversations.actions.own import own_conversation
+from conversations.branches import branches_of
+from conversations.log import append, entries_after
+from conversations.models import Conversation, Event
+from conversations.ratelimits import count_message
+from conversations.wakes import wake
+from harness.branches import place_before
+from harness.calls import STOPPED, UNKNOWN, refusal_of
+from harness.content import Block, Text
+from harness.errors import Conflict, Invalid, LimitReached, NotFound
+from harness.events import (
+    EndTurn,
+    InputTaken,
+    MessageWithdrawn,
+    RequiresAction,
+    Rewound,
+    SessionStatusIdle,
+    UserMessage,
+)
+from harness.history import Entry, History, OpenCall
+
+MOST_BRANCHES = 500
+"""In one conversation; each is looked at whenever a page of it is drawn."""
+MODEL_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A conversation at rest, held, with all of its log and what of it counts."""
+
+    held: Conversation
+    entries: Sequence[Entry]
+    history: History
+
+    @property
+    def path(self) -> Sequence[Entry]:
+        return self.history.entries
+
+    def place_of(self, uid: str) -> int:
+        """Where an event stands on the path. Raises NotFound, and Conflict for one of a sibling."""
+        for place, entry in enumerate(self.path):
+            if entry.uid == uid:
+                return place
+        if any(entry.uid == uid for entry in self.entries):
+            raise Conflict(_("This stands on another branch."), hint=_("Choose that branch first."))
+        raise NotFound(_("There is no such event."))
+
+    def taken(self, place: int, *, begins: bool = False) -> int:
+        """Where the input was taken that led to an event: a message its own, anything else the last one
+        before it. `begins`: the one with which the turn began, whatever joined it later."""
+        uid, first = self.path[place].uid, place
+        if isinstance(self.path[place].event, UserMessage):
+            for found in range(len(self.path) - 1, place, -1):
+                taken = self.path[found].event
+                if isinstance(taken, InputTaken) and uid in taken.event_ids:
+                    first = found
+                    break
+            else:
+                raise Conflict(
+                    _("This message still waits."), hint=_("Edit or withdraw it in the queue.")
+                )
+        for found in range(first, -1, -1):
+            taken = self.path[found].event
+            if isinstance(taken, InputTaken) and not (begins and taken.steered):
+                return found
+        raise Conflict(_("Nothing was asked before this."), hint=_("Send a message instead."))
+
+    def edge(self, place: int) -> int:
+        """The number behind which the dialogue goes on at a message, right before its turn, or at
+        anything else, at the end of its turn. Raises Conflict while that is not over."""
+        if isinstance(self.path[place].event, UserMessage):
+            return place_before(self.path, self.taken(place, begins=True))
+        for entry in self.path[place:]:
+            rest = entry.event
+            if isinstance(rest, SessionStatusIdle) and not isinstance(
+                rest.stop_reason, RequiresAction
+            ):
+                return entry.seq
+        raise Conflict(_("This turn is not over."), hint=_("Answer what waits, or stop it first."))
+
+
+def edit_and_resend(
+    *,
+    actor: User,
+    conversation: Conversation,
+    message_uid: str,
+    text: str,
+    key: str | None = None,
+) -> Event:
+    """Say a message of the dialogue in other words: it goes on from there on a branch of its own, with
+    what came with the message. Returns the new message; the same `key` twice stores one.
+
+    Raises NotFound, Invalid and TooLarge for the text, TooMany, Conflict while it works and for what is
+    no message of a person's in the present dialogue, LimitReached past `MOST_BRANCHES`.
+    """
+    text = checked_text(text)
+    with transaction.atomic():
+        held = own_conversation(actor, conversation)
+        known = Event.objects.filter(conversation=held, key=key).first() if key else None
+        if known is not None:
+            return known
+        log = _at_rest(held)
+        place = log.place_of(message_uid)
+        message = log.path[place].event
+        if not isinstance(message, UserMessage) or message.by_agent:
+            raise Conflict(_("Only a message of a person can be said anew."))
+        count_message(actor)
+        taken = log.taken(place)
+        before = log.path[taken].event
+        ids = before.event_ids if isinstance(before, InputTaken) else ()
+        anew = Entry.of(message.model_copy(update={"content": _in_other_words(message, text)}))
+        rewound = Rewound(
+            behind=place_before(log.path, taken),
+            why="edit",
+            keeps=tuple(uid for uid in ids if uid != message_uid),
+        )
+        _leave(log, rewound, actor)
+        row = append(held.pk, [anew], actor=actor, key=key)[0]
+        these = tuple(anew.uid if uid == message_uid else uid for uid in ids)
+        taken_anew = before.model_copy(update={"event_ids": these})
+        append(held.pk, [Entry.of(taken_anew)], actor=actor)
+        _go_on(log)
+    return row
+
+
+def regenerate(
+    *, actor: User, conversation: Conversation, event_uid: str, model: str = ""
+) -> Event:
+    """Have what a message led to done anew on a branch of its own; `event_uid` is the message's, or of
+    anything it led to. `model` answers in place of the agent's own, this time.
+
+    Raises NotFound, Invalid for the model's name, Conflict while it works, LimitReached.
+    """
+    model = checked_model(model)
+    with transaction.atomic():
+        log = _at_rest(own_conversation(actor, conversation))
+        taken = log.taken(log.place_of(event_uid))
+        behind = log.path[taken].seq
+        row = _leave(log, Rewound(behind=behind, why="regenerate", model=model), actor)
+        _go_on(log)
+    return row
+
+
+def rewind(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
+    """Go back to right before the turn of a message, or to the end of the turn of anything else.
+
+    Raises NotFound, LimitReached, Conflict while it works and where it stands there already.
+    """
+    with transaction.atomic():
+        log = _at_rest(own_conversation(actor, conversation))
+        behind = log.edge(log.place_of(event_uid))
+        if behind == place_before(log.path, len(log.path)):
+            raise Conflict(_("The conversation stands there already."))
+        return _leave(log, Rewound(behind=behind), actor)
+
+
+def switch_branch(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
+    """Go on with the newest dialogue that leads through an event, on whichever branch it stands.
+
+    Raises NotFound, LimitReached, Conflict while it works and where that is the present one.
+    """
+    with transaction.atomic():
+        log = _at_rest(own_conversation(actor, conversation))
+        chosen = next((entry for entry in log.entries if entry.uid == event_uid), None)
+        if chosen is None:
+            raise NotFound(_("There is no such event."))
+        branches = branches_of(log.held.pk, log.held.last_seq, siblings=True)
+        if chosen.seq in branches.path():
+            raise Conflict(_("The conversation stands on this branch already."))
+        path = branches.path(branches.tip(chosen.seq))
+        theirs = [entry for entry in log.entries if entry.seq in path]
+        behind = place_before(theirs, len(theirs))
+        return _leave(log, Rewound(behind=behind, why="switch"), actor)
+
+
+def checked_model(model: str) -> str:
+    """What is stored of a model's name; raises Invalid."""
+    model = model.strip()
+    if len(model) > MODEL_LIMIT or not model.isprintable():
+        raise Invalid(
+            _("The name of the model has more than %(limit)d characters, or odd ones.")
+            % {"limit": MODEL_LIMIT},
+            field="model",
+        )
+    return model
+
+
+def _at_rest(held: Conversation) -> _Log:
+    """Read, with nothing under way. Raises Conflict and LimitReached."""
+    if held.archived_at is not None:
+        raise Conflict(_("This conversation is archived."), hint=_("Bring it back first."))
+    if held.is_running or held.waits_for_worker or held.owes_run:
+        raise Conflict(_("The conversation is at work."), hint=_("Stop it first, or wait."))
+    entries = entries_after(held.pk, 0)
+    if sum(isinstance(entry.event, Rewound) for entry in entries) >= MOST_BRANCHES:
+        raise LimitReached(
+            _("This conversation has %(limit)d branches, the most there may be.")
+            % {"limit": MOST_BRANCHES},
+            hint=_("Fork it, and go on in the copy."),
+        )
+    return _Log(held, entries, History(entries))
+
+
+def _in_other_words(message: UserMessage, text: str) -> tuple[Block, ...]:
+    """Pictures and documents stay."""
+    return (Text(text=text), *(block for block in message.content if not isinstance(block, Text)))
+
+
+def _leave(log: _Log, rewound: Rewound, actor: User) -> Event:
+    """Close what is open on the present branch, and go on elsewhere."""
+    history = log.history
+    closing = [_given_up(call) for call in history.unanswered()]
+    if history.turn.open:
+        closing.append(Entry.of(SessionStatusIdle(stop_reason=EndTurn(), interrupted=True)))
+    closing += [Entry.of(MessageWithdrawn(event_id=entry.uid)) for entry in _queue(log)]
+    return append(log.held.pk, [*closing, Entry.of(rewound)], actor=actor)[-1]
+
+
+def _go_on(log: _Log) -> None:
+    """A run is owed. What waited in the queue comes along, each still its sender's."""
+    queue = _queue(log)
+    senders = {
+        row.uid: row.actor
+        for row in Event.objects.filter(
+            conversation=log.held, uid__in=[entry.uid for entry in queue]
+        ).select_related("actor")
+    }
+    for entry in queue:
+        append(log.held.pk, [Entry.of(entry.event)], actor=senders.get(entry.uid))
+    wake(log.held.pk)
+
+
+def _queue(log: _Log) -> list[Entry]:
+    return [entry for entry in log.history.queued() if isinstance(entry.event, UserMessage)]
+
+
+def _given_up(call: OpenCall) -> Entry:
+    if call.started_effect is None and not call.unknown:
+        return refusal_of(call, STOPPED, "stopped")
+    return refusal_of(call, UNKNOWN, "unknown")
