@@ -22,7 +22,7 @@ from accounts.sessions import user_of_session
 from chat import protocol
 from chat.presentation import frames
 from chat.presentation.arriving import Arriving, Finished, with_drawn
-from conversations.actions import answers, messages
+from conversations.actions import answers, branching, messages
 from conversations.actions.background import cancel_all_background, cancel_background
 from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
@@ -139,7 +139,11 @@ class ConversationConsumer(FollowingConsumer):
         if unchanged is not None:
             return unchanged
         changes = frames.changes(conversation, self._seen)
-        return protocol.Changed(changes.seq, changes.units, changes.removed, changes.panels)
+        if changes.reload:
+            raise Gone(protocol.Reload(), protocol.CLOSED_STALE)
+        return protocol.Changed(
+            changes.seq, changes.units, changes.removed, changes.panels, changes.cut
+        )
 
     def _unless_behind(self, conversation: Conversation) -> protocol.Changed | None:
         behind = conversation.last_seq - self._seen
@@ -220,6 +224,29 @@ class ConversationConsumer(FollowingConsumer):
             case protocol.Steer():
                 return messages.steer_message(
                     actor=actor, conversation=conversation, message_uid=frame.message
+                )
+            case protocol.Resend():
+                return branching.edit_and_resend(
+                    actor=actor,
+                    conversation=conversation,
+                    message_uid=frame.message,
+                    text=frame.content,
+                    key=frame.key,
+                )
+            case protocol.Regenerate():
+                return branching.regenerate(
+                    actor=actor,
+                    conversation=conversation,
+                    event_uid=frame.event,
+                    model=frame.model,
+                )
+            case protocol.Rewind():
+                return branching.rewind(
+                    actor=actor, conversation=conversation, event_uid=frame.event
+                )
+            case protocol.SwitchBranch():
+                return branching.switch_branch(
+                    actor=actor, conversation=conversation, event_uid=frame.event
                 )
             case protocol.SetAside():
                 return set_aside(actor=actor, conversation=conversation, event_uid=frame.event)

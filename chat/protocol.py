@@ -81,6 +81,40 @@ class Steer(_Incoming):
     key: Key | None = None
 
 
+class Resend(_Incoming):
+    """Says a message that was taken in other words, on a branch of its own."""
+
+    type: Literal["resend"] = "resend"
+    message: Uid
+    content: str
+    key: Key | None = None
+
+
+class Regenerate(_Incoming):
+    """Has what led to an event, or came of a message, done anew; by `model`, where one is named."""
+
+    type: Literal["regenerate"] = "regenerate"
+    event: Uid
+    model: Annotated[str, Field(max_length=200)] = ""
+    key: Key | None = None
+
+
+class Rewind(_Incoming):
+    """Goes back to right before a message, or to the end of the turn of anything else."""
+
+    type: Literal["rewind"] = "rewind"
+    event: Uid
+    key: Key | None = None
+
+
+class SwitchBranch(_Incoming):
+    """Goes on with the newest dialogue that leads through an event."""
+
+    type: Literal["branch"] = "branch"
+    event: Uid
+    key: Key | None = None
+
+
 class SetAside(_Incoming):
     """Leaves a message, or the result of a call, out of what the model is sent from now on."""
 
@@ -204,6 +238,10 @@ Incoming = (
     | Withdraw
     | Edit
     | Steer
+    | Resend
+    | Regenerate
+    | Rewind
+    | SwitchBranch
     | SetAside
     | Retry
     | Decide
@@ -278,6 +316,8 @@ class Changed:
     units: Sequence[Mapping[str, Any]]
     removed: Sequence[str]
     panels: Mapping[str, str | dict[str, bool]]
+    cut: int | None = None
+    """Another branch was chosen: what stands behind this number goes first."""
     type: Literal["changes"] = "changes"
 
 

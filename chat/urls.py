@@ -8,6 +8,7 @@ from wire import converters  # noqa: F401 - registers `id`
 
 from .views import (
     attachments,
+    branches,
     changes,
     conversation,
     creation,
@@ -30,6 +31,10 @@ of_conversation = [
     path("messages/<id:message_uid>/edit/", messages.edit, name="edit-message"),
     path("messages/<id:message_uid>/steer/", messages.steer, name="steer-message"),
     path("events/<id:event_uid>/set-aside/", messages.leave_out, name="set-aside"),
+    path("events/<id:event_uid>/resend/", branches.resend, name="resend"),
+    path("events/<id:event_uid>/regenerate/", branches.regenerate, name="regenerate"),
+    path("events/<id:event_uid>/rewind/", branches.rewind, name="rewind"),
+    path("events/<id:event_uid>/branch/", branches.switch, name="branch"),
     path("stop/", messages.stop, name="stop"),
     path("retry/", messages.retry, name="retry"),
     path("calls/<id:call_uid>/decide/", messages.decide, name="decide"),
@@ -51,6 +56,7 @@ of_conversation = [
 
 urlpatterns = [
     path("", lists.show_list, name="list"),
+    path("events/<id:event_uid>/", branches.show, name="event"),
     path("new/", creation.new, name="new"),
     path("attachments/", attachments.attach, name="attach"),
     path("attachments/<id:file_uid>/remove/", attachments.remove, name="remove-attachment"),

@@ -14,16 +14,23 @@ from typing import TypedDict
 from django.template.loader import get_template
 from django.utils.safestring import SafeString
 
+from conversations.branches import branches_of, within
 from conversations.models import Conversation, Event
 from conversations.models.event import EventQuerySet
+from harness.branches import ANYWHERE_TYPES, Branches, Path
 from harness.events import InputTaken
 from jobs.prepared import Prepared
 
+from .arrows import Arrows, arrows_of
 from .panels import Drawn, affected_panels, every_panel, panels_of
 from .units import Unit, may_begin, units_of
 
 PAGE_EVENTS = 100
 """Some screens full: what is above is fetched while one scrolls up."""
+LINKED_EVENTS = 1_000
+"""So many behind a place that a link leads to are shown together with it."""
+REDRAWN_EVENTS = 300
+"""Of a branch that was chosen; where there are more, loading the page again is cheaper."""
 BEHIND_ALL = 1 << 62
 """No event has this number, nor a larger one."""
 SUBJECTS = 64
@@ -70,6 +77,10 @@ class Changes:
     units: list[UnitFrame] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     panels: dict[str, Drawn] = field(default_factory=dict)
+    cut: int | None = None
+    """Another branch was chosen: what stands behind this number is to be taken away first."""
+    reload: bool = False
+    """There is more to draw than is worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +111,56 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
     new = _AFTER.all(conversation=conversation.pk, seq=after_seq)
     if not new:
         return Changes(seq=after_seq)
-    taken = {**_taken_before(conversation, new), **_taken(new)}
+    end = new[-1].seq
+    rewound = any(row.type == "x.rewound" for row in new)
+    branches = _branches(conversation, end, rewound=rewound)
+    taken = {**_taken_before(conversation, new, branches), **_taken(new)}
     subjects = {row.subject for row in new} | set(taken)
-    about = [row for row in _about(conversation, subjects) if not _stands(row, taken)]
-    units = units_of(about, taken=taken)
+    panels = affected_panels(new)
     withdrawn = {row.subject for row in new if row.type == "x.message_withdrawn"}
+    cut: int | None = None
+    if rewound and branches is not None:
+        cut = branches.path(after_seq).shared_with(branches.path())
+        new = list(_counting(conversation, branches, cut, end)[: REDRAWN_EVENTS + 1])
+        if len(new) > REDRAWN_EVENTS:
+            return Changes(seq=end, reload=True)
+        # What stands right where the branches part says how many there are.
+        parting = _rows(conversation).filter(seq=cut)
+        taken = {**_taken_before(conversation, new, branches), **_taken([*parting, *new])}
+        subjects, withdrawn = {row.subject for row in new} | set(taken), set()
+    about = [row for row in _about(conversation, subjects, branches) if not _stands(row, taken)]
+    units = units_of(about, taken=taken, more=_arrows(conversation, branches))
     current = _CURRENT.first(pk=conversation.pk) or conversation
     return Changes(
-        seq=new[-1].seq,
+        seq=end,
         units=[_frame(unit) for unit in units],
         removed=sorted(withdrawn - {unit.key for unit in units}),
-        panels=panels_of(current, affected_panels(new)),
+        panels=panels_of(current, panels),
+        cut=cut,
     )
 
 
-def page(conversation: Conversation, before: int | None = None, limit: int = PAGE_EVENTS) -> Page:
-    """The units that stand in the last `limit` events before seq `before` (None: the end of the log).
+def page(
+    conversation: Conversation,
+    before: int | None = None,
+    limit: int = PAGE_EVENTS,
+    *,
+    since: int | None = None,
+) -> Page:
+    """The units that stand in the last `limit` events before seq `before` (None: the end of the log);
+    more where `since` is further up, so that what stands there is among them if that does.
 
     A unit belongs to where it stands, however late its last event came; so pages neither overlap nor
     leave anything out.
     """
+    if since is not None and before is None:
+        limit = max(limit, min(conversation.last_seq - since + limit, LINKED_EVENTS))
     end_of_page = BEHIND_ALL if before is None else before
-    here = _last(limit).all(conversation=conversation.pk, before=end_of_page)[::-1]
+    branches = _branches(conversation, conversation.last_seq)
+    here = _here(conversation, branches, end_of_page, limit)
+    if before is None and any(row.type == "x.rewound" for row in here[-limit:]):
+        branches = _branches(conversation, here[-1].seq, rewound=True)
+        here = _here(conversation, branches, end_of_page, limit)
     taken = _taken(here)
     subjects = set(taken)
     subjects.update(
@@ -135,7 +174,11 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
     end = here[-1].seq if here else 0
     units = [
         unit
-        for unit in units_of(_about(conversation, subjects), taken=taken)
+        for unit in units_of(
+            _about(conversation, subjects, branches),
+            taken=taken,
+            more=_arrows(conversation, branches),
+        )
         if unit.place == "queue" or first_seq <= unit.order <= end
     ]
     # Last: an event behind `end` is sent to the page, one before it is not sent again.
@@ -145,10 +188,43 @@ def page(conversation: Conversation, before: int | None = None, limit: int = PAG
         units=[render_unit(unit) for unit in units if unit.place == "log"],
         queue=[render_unit(unit) for unit in units if unit.place == "queue"],
         first_seq=first_seq,
-        has_older=first_seq > 1,
+        has_older=len(here) == limit and first_seq > 1,
         seq=end,
         panels=panels_of(current, every_panel()) if before is None else {},
     )
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def _branches(conversation: Conversation, last: int, *, rewound: bool = False) -> Branches | None:
+    """None where nobody ever went back: all of the log counts."""
+    if conversation.rewound_seq is None and not rewound:
+        return None
+    return branches_of(conversation.pk, last, siblings=True)
+
+
+def _here(
+    conversation: Conversation, branches: Branches | None, before: int, limit: int
+) -> list[Event]:
+    """The last events that count before a number, in order."""
+    if branches is None:
+        return _last(limit).all(conversation=conversation.pk, before=before)[::-1]
+    rows = _counting(conversation, branches, 0, min(before - 1, branches.last))
+    return list(rows.reverse()[:limit])[::-1]
+
+
+def _counting(
+    conversation: Conversation, branches: Branches, after: int, end: int
+) -> EventQuerySet:
+    rows = _rows(conversation).filter(seq__gt=after, seq__lte=end)
+    return rows.filter(within(branches.path())).order_by("seq")
+
+
+def _arrows(
+    conversation: Conversation, branches: Branches | None
+) -> Mapping[str, Mapping[str, Arrows]]:
+    return {} if branches is None else arrows_of(conversation.pk, branches)
 
 
 def _rows(conversation: Conversation) -> EventQuerySet:
@@ -167,8 +243,19 @@ def _last(limit: int) -> Prepared[Event]:
     )
 
 
-def _about(conversation: Conversation, subjects: set[str]) -> Iterable[Event]:
-    """Unsorted, as `units_of` takes them: asked for by seq, SQLite would read the whole log."""
+def _about(
+    conversation: Conversation, subjects: set[str], branches: Branches | None = None
+) -> Iterable[Event]:
+    """Of what counts. Unsorted, as `units_of` takes them: asked for by seq, SQLite would read the whole
+    log."""
+    rows = _all_about(conversation, subjects)
+    if branches is None:
+        return rows
+    path: Path = branches.path()
+    return [row for row in rows if row.seq in path or row.type in ANYWHERE_TYPES]
+
+
+def _all_about(conversation: Conversation, subjects: set[str]) -> Iterable[Event]:
     if not 0 < len(subjects) <= SUBJECTS:
         return _rows(conversation).about(subjects).order_by()
     places = 1 << (len(subjects) - 1).bit_length()
@@ -209,13 +296,17 @@ def _taken(rows: Iterable[Event]) -> dict[str, int]:
     return taken
 
 
-def _taken_before(conversation: Conversation, new: Sequence[Event]) -> dict[str, int]:
+def _taken_before(
+    conversation: Conversation, new: Sequence[Event], branches: Branches | None
+) -> dict[str, int]:
     """Where the messages stand that were set aside just now: they are drawn again in their place. That
     is rare, so all of a conversation's takings are read for it."""
     aside = {row.subject for row in new if row.type == "x.content_set_aside"}
     if not aside:
         return {}
     takings = Event.objects.filter(conversation_id=conversation.pk, type="x.input_taken")
+    if branches is not None:
+        takings = takings.filter(within(branches.path()))
     return {uid: seq for uid, seq in _taken(takings.order_by("seq")).items() if uid in aside}
 
 

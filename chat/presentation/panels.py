@@ -12,6 +12,7 @@ from typing import Literal
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
+from conversations.branches import counting
 from conversations.models import BackgroundCommand, Conversation, Event
 from harness.events import (
     SessionError,
@@ -62,6 +63,7 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
     "x.todos_updated": frozenset({"todos"}),
     "x.background_started": frozenset({"background"}),
     "x.background_finished": frozenset({"background"}),
+    "x.rewound": frozenset({"status", "todos", "background", "meter", "waiting"}),
 }
 
 _NEWEST = Prepared(
@@ -116,7 +118,11 @@ def make_with(panel: Panel, maker: Callable[[Conversation], Drawn]) -> None:
 
 
 def _status(conversation: Conversation) -> str:
-    state, words = _status_words(conversation, _NEWEST.all(conversation=conversation.pk))
+    if conversation.rewound_seq is None:
+        newest = _NEWEST.all(conversation=conversation.pk)
+    else:
+        newest = list(counting(conversation).filter(type__in=_STATUS_TYPES).order_by("-seq")[:2])
+    state, words = _status_words(conversation, newest)
     queued = conversation.queued_count
     if state == "starting":
         queued -= 1  # the one it starts with
@@ -181,7 +187,10 @@ def _try_again_words(newest: Sequence[Event]) -> str:
 
 
 def _todos(conversation: Conversation) -> str:
-    row = _TODOS.first(conversation=conversation.pk)
+    if conversation.rewound_seq is None:
+        row = _TODOS.first(conversation=conversation.pk)
+    else:
+        row = counting(conversation).filter(type="x.todos_updated").order_by("-seq").first()
     value = row.value if row is not None else None
     todos = value.todos if isinstance(value, TodosUpdated) else ()
     if not todos:

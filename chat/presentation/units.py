@@ -7,7 +7,7 @@ after a reload. Which rows to read is `frames`' part, what a unit looks like the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from django.urls import reverse
@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from conversations.models import Event
-from harness.content import Block, Text, UploadedFile
+from harness.content import Block, Text, UploadedFile, text_of
 from harness.events import (
     TYPES,
     AgentMessage,
@@ -33,6 +33,7 @@ from harness.events import (
     RequiresAction,
     RetriesExhausted,
     RetryRequested,
+    Rewound,
     SessionError,
     SessionStatusIdle,
     SessionStatusTerminated,
@@ -110,6 +111,7 @@ FIRST_TYPES = frozenset(
         "session.updated",
         "session.thread_created",
         "x.retry_requested",
+        "x.rewound",
         "x.wake_requested",
         "x.wake_due",
         "x.background_finished",
@@ -122,8 +124,13 @@ def may_begin(event_type: str) -> bool:
     return event_type in FIRST_TYPES or event_type not in TYPES
 
 
-def units_of(rows: Iterable[Event], *, taken: Mapping[str, int]) -> list[Unit]:
-    """The units of `rows`, in order.
+def units_of(
+    rows: Iterable[Event],
+    *,
+    taken: Mapping[str, int],
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Unit]:
+    """The units of `rows`, in order; `more` is told of those with these keys.
 
     `rows` must hold every event about each subject; a subject whose first event is missing makes no
     unit. `taken` tells at which seq a message entered the dialogue, in the order they did.
@@ -137,6 +144,13 @@ def units_of(rows: Iterable[Event], *, taken: Mapping[str, int]) -> list[Unit]:
         for subject, about in subjects.items()
         if about[0].uid == subject and (unit := _unit(about, taken)) is not None
     ]
+    if more:
+        units = [
+            replace(unit, context={**unit.context, **told})
+            if (told := more.get(unit.key))
+            else unit
+            for unit in units
+        ]
     return sorted(units, key=lambda unit: (unit.order, turns.get(unit.key, 0)))
 
 
@@ -198,6 +212,8 @@ def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]
         {
             "author": _("Another agent") if value.by_agent else _name(first),
             "pieces": pieces_of(content, in_full=True),
+            "source": text_of(content),
+            "by_person": not value.by_agent,
             "files": [Uploaded.of(file, first) for file in value.files],
             "queued": queued,
             "edited": edited,
@@ -344,6 +360,20 @@ def _retry(value: RetryRequested, rows: Sequence[Event]) -> Unit:
     return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
 
 
+def _rewound(value: Rewound, rows: Sequence[Event]) -> Unit | None:
+    """Only what the branch itself does not show: that it ends here, or who was asked."""
+    match value.why:
+        case "rewind":
+            words = _(
+                "The conversation was taken back to here. What came after it stays on its branch."
+            )
+        case "regenerate" if value.model:
+            words = _("Asked once more, of the model %(model)s.") % {"model": value.model}
+        case _:
+            return None
+    return _notice(rows, words, by=_name(rows[0]) if rows[0].actor else "")
+
+
 def _thread(value: SessionThreadCreated, rows: Sequence[Event]) -> Unit:
     return _notice(rows, _("%(agent)s started to work on a part.") % {"agent": value.agent_name})
 
@@ -398,6 +428,7 @@ _REMARKS: dict[type, Callable[[Any, Sequence[Event]], Unit | None]] = {
     AgentThreadContextCompacted: _compacted,
     SessionUpdated: _updated,
     RetryRequested: _retry,
+    Rewound: _rewound,
     SessionThreadCreated: _thread,
     UserDefineOutcome: _outcome,
     WakeRequested: _sleeping,

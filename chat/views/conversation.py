@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -17,9 +18,10 @@ from django.views.decorators.http import require_safe
 from accounts.requests import SignedInRequest
 from agents.switches import help_text, offered
 from chat.attaching import attaching
-from chat.presentation.frames import page
+from chat.presentation.frames import LINKED_EVENTS, PAGE_EVENTS, page
+from conversations.branches import counts
 from conversations.kits import DEMO, choose_provider
-from conversations.models import Conversation
+from conversations.models import Conversation, Event
 from conversations.notices import mark_seen
 from harness.errors import Declined, Invalid
 from harness.modelcards import card_for
@@ -32,9 +34,15 @@ from .lookup import find_conversation
 @require_safe
 @never_cache
 def show(request: SignedInRequest, uid: str) -> HttpResponse:
-    """The newest units, or with `before` in the query those before that number."""
+    """The newest units, or with `before` in the query those before that number. `at` names an event that
+    is to be among them."""
     conversation = find_conversation(request.user, uid)
-    return render_conversation(request, conversation, before=_before(request))
+    before, since = _before(request), None
+    if before is None and (linked := request.GET.get("at", "")):
+        since = _place_of(request, conversation, linked)
+        if since is not None and conversation.last_seq - since > LINKED_EVENTS:
+            before = since + PAGE_EVENTS // 2
+    return render_conversation(request, conversation, before=before, since=since)
 
 
 @login_required
@@ -68,6 +76,7 @@ def render_conversation(
     conversation: Conversation,
     *,
     before: int | None = None,
+    since: int | None = None,
     draft: str = "",
     refusal: Declined | None = None,
     template: str = "chat/conversation.html",
@@ -75,7 +84,7 @@ def render_conversation(
 ) -> HttpResponse:
     """The page, which counts as seen; with `refusal`, why the draft was not taken. Another `template` that
     extends it shows what `context` has beside it."""
-    shown = page(conversation, before=before)
+    shown = page(conversation, before=before, since=since)
     conversation = shown.conversation
     mark_seen(request.user, conversation)
     service = _service(conversation)
@@ -115,6 +124,24 @@ def _service(conversation: Conversation) -> dict[str, Any]:
         "problem": f"{problem.message} {problem.hint}".strip() if problem else "",
         "is_demo": choice.provider == DEMO,
     }
+
+
+def _place_of(request: SignedInRequest, conversation: Conversation, event_uid: str) -> int | None:
+    """Where a linked event stands; None, and a word about it, where it is not to be seen here."""
+    uid = event_uid.replace("\0", "")
+    event = Event.objects.filter(conversation=conversation, uid=uid).first()
+    if event is None:
+        messages.info(request, _("What the link leads to is not in this conversation."))
+        return None
+    if not counts(conversation)(event):
+        messages.info(
+            request,
+            _(
+                "What the link leads to stands on another branch. The arrows at a message lead there."
+            ),
+        )
+        return None
+    return int(event.seq)
 
 
 def _before(request: SignedInRequest) -> int | None:

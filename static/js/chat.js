@@ -95,6 +95,28 @@ const editing = new Editing({
   declined: (problem) => status.alert(problem),
 });
 
+const resending = new Editing({
+  queue: byId("log"),
+  store,
+  characters: Number(byId("composer").dataset.characters),
+  opener: "edit-sent",
+  leaves: true,
+  save: (message, content, ends) =>
+    command({ type: "resend", message, content }, null, {
+      done() {
+        ends.done();
+        scrolling.follow();
+        composer.box.focus({ preventScroll: true });
+      },
+      failed: ends.failed,
+    }),
+  rescue(text) {
+    composer.give(text);
+    status.alert(words.say("resendElsewhere"));
+  },
+  declined: (problem) => status.alert(problem),
+});
+
 const questions = new Questions({
   log: byId("log"),
   store,
@@ -113,6 +135,8 @@ const panelFolds = new Map();
 let filesTimer = 0;
 /* The unit in which a question had the focus until it was answered. */
 let leftCard = null;
+/* The arrow with which another branch was chosen, until that is drawn. */
+let leftArrow = null;
 let stopWanted = false;
 let resyncing = false;
 
@@ -125,8 +149,15 @@ const takers = {
     const keepPlace = approvals.holdPlace();
     // Where the focus goes from a card that is decided depends on what waits by now.
     drawPanels(frame.panels);
+    const arrow = frame.cut === null ? null : (arrowOf(focused) ?? leftArrow);
+    if (frame.cut !== null) {
+      leftArrow = null;
+      knowEarlier(frame.cut);
+    }
     const touched = transcript.apply(frame);
+    if (arrow !== null) refocusArrow(arrow, frame.cut);
     editing.settle(focused);
+    resending.settle(focused);
     questions.settle();
     root.dataset.seq = String(frame.seq);
     settleCommands();
@@ -202,6 +233,36 @@ function askFirstOf(units) {
     ),
   );
   asking?.querySelector("[data-approval]")?.focus();
+}
+
+/* --- branches: arrows at a message lead to its siblings */
+
+/* Which arrow had the focus: of which kind, and to which side. */
+function arrowOf(control) {
+  const group = control?.closest?.(".branches");
+  if (!group) return null;
+  return { name: group.getAttribute("aria-label"), side: control.classList.contains("branch-before") };
+}
+
+/* The unit was drawn anew, or another one stands in its place: the same arrow, or the other one at an end. */
+function refocusArrow({ name, side }, cut) {
+  const groups = [...byId("log").querySelectorAll(".branches")].filter(
+    (group) =>
+      group.getAttribute("aria-label") === name &&
+      Number(group.closest("[data-order]").dataset.order) >= cut,
+  );
+  const buttons = [...(groups[0]?.querySelectorAll("button:not([disabled])") ?? [])];
+  const same = buttons.find((button) => button.classList.contains("branch-before") === side);
+  (same ?? buttons[0])?.focus({ preventScroll: true });
+  const number = groups[0]?.querySelector(".branch-number")?.textContent;
+  if (number) status.announce(`${name}: ${number}`);
+}
+
+/* All that counts behind a place is in the frame; what is earlier is loaded from there on. */
+function knowEarlier(cut) {
+  if (Number(root.dataset.firstSeq) <= cut) return;
+  root.dataset.firstSeq = String(cut + 1);
+  root.dataset.hasOlder = String(cut > 0);
 }
 
 function drawPanels(panels) {
@@ -340,6 +401,13 @@ const actions = {
   withdraw: (button) => command({ type: "withdraw", message: button.dataset.message }, button),
   steer: (button) => command({ type: "steer", message: button.dataset.message }, button),
   edit: (button) => editing.begin(button.dataset.message),
+  "edit-sent": (button) => resending.begin(button.dataset.message),
+  regenerate: (button) => ask({ type: "regenerate", event: button.dataset.event }, button),
+  branch(button) {
+    leftArrow = arrowOf(button); // it rests, and loses the focus
+    command({ type: "branch", event: button.dataset.event }, button);
+  },
+  quote: (button) => quote(button),
   "cancel-background": (button) =>
     command({ type: "cancel_background", background: button.dataset.background }, button),
   "cancel-all-background": (button) => command({ type: "cancel_all_background" }, button),
@@ -402,7 +470,23 @@ function giveResult(button, refuse) {
   questions.taken(call, true);
 }
 
+/* It leads to an answer at the end of the page. */
+function ask(frame, button) {
+  command(frame, button, { done: () => scrolling.follow() });
+}
+
+/* What is chosen of the text, or all of it, before what stands in the box. */
+function quote(button) {
+  const unit = button.closest("[data-order]");
+  const chosen = window.getSelection();
+  const within = chosen && !chosen.isCollapsed && unit.contains(chosen.anchorNode);
+  const text = (within ? chosen.toString() : sourceOf(button)).trim();
+  const lines = text.split("\n").map((line) => (line ? `> ${line}` : ">"));
+  composer.quote(lines.join("\n"));
+}
+
 function sourceOf(button) {
+  if (button.dataset.source !== undefined) return button.dataset.source;
   const unit = button.closest("[data-order]");
   const holder = unit.querySelector("[data-source]");
   return holder ? holder.dataset.source || holder.textContent : unit.textContent.trim();

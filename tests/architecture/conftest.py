@@ -157,6 +157,7 @@ def alices_objects(
             "event_uid": message.uid,
             "call_uid": call.uid,
         },
+        "events/": {"event_uid": message.uid},
         "ws/conversations/<str:uid>/": {"uid": conversation.uid},
         "organisation/invitations/": {"uid": invitation.uid},
         "organisation/members/": {"pk": membership.pk},

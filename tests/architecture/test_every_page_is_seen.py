@@ -21,6 +21,7 @@ DJANGOS_OWN = "admin/"
 """`tests/journeys/test_admin.py` enumerates these itself."""
 
 UNSEEN: Mapping[str, str] = {
+    "conversations:event": "a journey of its own opens it from an answer",
     "agents:agent": "a journey of its own makes an agent and looks at it",
     "agents:agent-versions": "the same journey looks at its versions",
     "agents:review": "the same journey asks for a review and decides it",

@@ -83,6 +83,9 @@ class Browser:
         return browser
 
     def apply(self, changes: Changes) -> None:
+        if changes.cut is not None:
+            self.places["queue"].clear()
+            self.places["log"] = [unit for unit in self.places["log"] if unit[1] <= changes.cut]
         for unit in changes.units:
             self._place(unit["key"], unit["place"], unit["order"], unit["html"])
         for key in changes.removed:

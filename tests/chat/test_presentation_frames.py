@@ -36,6 +36,7 @@ from harness.events import (
     DiffDisplay,
     EndTurn,
     Event,
+    FeedbackGiven,
     InputTaken,
     MessageEdited,
     MessageSteered,
@@ -44,6 +45,7 @@ from harness.events import (
     OutcomeUnknown,
     RequiresAction,
     RetryRequested,
+    Rewound,
     SessionError,
     SessionErrorBody,
     SessionStatusIdle,
@@ -104,6 +106,8 @@ class Story:
     last_text: str = ""
     heard: str = ""
     wakes: list[str] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    """Numbers behind which the dialogue may go on: nothing was open there."""
 
     def tell(self, choice: int) -> None:
         happenings = self._happenings()
@@ -139,7 +143,7 @@ class Story:
                 AgentThreadContextCompacted(summary="S", through="x", messages=number)
             ),
             lambda: self._add(SessionStatusRunning()),
-            lambda: self._add(SessionStatusIdle(stop_reason=EndTurn(), interrupted=number % 2 > 0)),
+            self._rest,
             lambda: self._add(
                 SessionStatusIdle(stop_reason=RequiresAction(event_ids=tuple(self.calls)))
             ),
@@ -189,9 +193,31 @@ class Story:
             always += [self._end_request] * 2
         if self.last_text:
             always += [self._go_on] * 2
+        if self.places:
+            always.append(self._rewind)
         if self.heard:
             always.append(lambda: self._add(ContentSetAside(event_id=self.heard, reason="No.")))
         return always
+
+    def _rest(self) -> None:
+        idle = SessionStatusIdle(stop_reason=EndTurn(), interrupted=len(self.entries) % 2 > 0)
+        self._add(idle)
+        if not self.calls and not self.request:
+            self.last_text = ""
+            self.places.append(len(self.entries))
+
+    def _rewind(self) -> None:
+        """To a place on whichever branch."""
+        if self.calls or self.request:
+            return
+        behind = self.places[len(self.entries) % len(self.places)]
+        self._add(Rewound(behind=behind, model="other" if behind % 2 else ""))
+        if len(self.entries) % 2 == 0:
+            self._add(FeedbackGiven(event_id="sevt_none", rating="up"))
+        self.last_text = self.heard = ""
+        self.queued.clear()
+        self.wakes.clear()
+        self.running_calls.clear()
 
     def _post(self) -> None:
         self.queued.append(self._add(UserMessage(content=words(f"Message {len(self.entries)}"))))
@@ -286,7 +312,7 @@ def story_of(choices: list[int]) -> list[Entry]:
 
 
 EVERY_TYPE = [
-    *range(29), 0, 0, 0, *range(29, 80), 0, 0, 0, *range(29, 80), *range(29, 80), 0, *range(29, 80),
+    12, 29, *range(29), 0, 0, 0, *range(29, 80), 0, 0, 0, *range(29, 80), *range(29, 80), 0, *range(29, 80),
 ]  # fmt: skip
 
 
@@ -309,7 +335,11 @@ def follow(conversation: Conversation, entries: list[Entry], cuts: list[int]) ->
     browser = Browser.loaded(frames.page(conversation, limit=10_000))
     for begin, end in pairwise(edges):
         record(conversation, *entries[begin:end])
-        browser.apply(frames.changes(conversation, browser.seq))
+        news = frames.changes(conversation, browser.seq)
+        if news.reload:
+            browser = Browser.loaded(frames.page(conversation, limit=10_000))
+        else:
+            browser.apply(news)
         assert browser.panels == frames.page(conversation, limit=1).panels
     units, panels = shown(conversation)
     drawn = {place: [html for _key, _order, html in home] for place, home in browser.places.items()}
@@ -338,6 +368,21 @@ def test_live_equals_reload_whatever_happens_and_however_it_is_cut(
     alice: User, acme: Organisation, choices: list[int], cuts: list[int]
 ) -> None:
     follow(make_conversation(alice, acme), story_of(choices), cuts)
+
+
+@given(
+    choices=st.lists(
+        st.sampled_from([0, 0, 2, 12, 12, 29, 30, 31, 35, 40]), min_size=6, max_size=40
+    ),
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+)
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_live_equals_reload_on_every_branch(
+    alice: User, acme: Organisation, choices: list[int], cuts: list[int]
+) -> None:
+    follow(make_conversation(alice, acme), story_of([0, 30, 2, 12, *choices]), cuts)
 
 
 def as_it_is_now(browser: Browser, conversation: Conversation) -> None:

@@ -154,6 +154,7 @@ ABOUT_ANOTHER = {
     "x.approval_voted",
     "x.call_handed_out",
     "x.content_set_aside",
+    "x.feedback_given",
     "x.message_withdrawn",
     "x.message_edited",
     "x.message_steered",

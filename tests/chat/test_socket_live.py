@@ -101,7 +101,8 @@ async def test_a_socket_that_missed_nothing_is_told_so(conversation, alice):
     await log_message(conversation, "known")
     async with Browser(alice, conversation.uid, after="1") as browser:
         changes = await browser.hear_a("changes")
-    assert changes == {"type": "changes", "seq": 1, "units": [], "removed": [], "panels": {}}
+    expected = {"type": "changes", "seq": 1, "units": [], "removed": [], "panels": {}, "cut": None}
+    assert changes == expected
 
 
 async def test_mallory_gets_not_found_whether_it_exists_or_not(conversation, mallory):

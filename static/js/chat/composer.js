@@ -113,6 +113,16 @@ export class Composer {
     this.typed();
   }
 
+  /* Words of somebody's, to be answered: they stand behind what was typed, with room below. */
+  quote(text) {
+    const typed = this.box.value.trimEnd();
+    this.box.value = `${typed ? `${typed}\n\n` : ""}${text}\n\n`;
+    this.typed();
+    this.box.focus();
+    this.box.setSelectionRange(this.box.value.length, this.box.value.length);
+    this.box.scrollTop = this.box.scrollHeight;
+  }
+
   get text() {
     return this.box.value.trim();
   }

@@ -1,4 +1,4 @@
-/* Changing a message that still waits: its text becomes a box in place.
+/* Changing a message, one that still waits or one that is said anew: its text becomes a box in place.
 
    What is typed lives here and in the tab's storage, never in what the server draws: a unit drawn
    anew takes its box back, and when the message has left the queue the text is handed to `rescue`. */
@@ -10,10 +10,13 @@ import { words } from "./words.js";
 
 export class Editing {
   /* save(message, content, { done, failed }) → whether it went out; rescue(text);
-     declined(problem) when it cannot go out */
-  constructor({ queue, store, characters, save, rescue, declined }) {
+     declined(problem) when it cannot go out; `opener` is the action that begins it; with `leaves`, the
+     message goes from the page when its new words are taken */
+  constructor({ queue, store, characters, save, rescue, declined, opener = "edit", leaves = false }) {
     this.queue = queue;
-    this.storeName = `${store}:edits`;
+    this.storeName = `${store}:${opener}s`;
+    this.opener = opener;
+    this.leaves = leaves;
     this.save = save;
     this.rescue = rescue;
     this.characters = characters;
@@ -48,6 +51,7 @@ export class Editing {
         if (wasFocused) focused.focus({ preventScroll: true });
         continue;
       }
+      if (this.leaves && editor.box.readOnly) continue; // what became of it is not known yet
       this.drop(message);
       const text = editor.box.value;
       const taken = document.getElementById(`u-${message}`);
@@ -85,6 +89,7 @@ export class Editing {
       done: () => this.close(message),
       failed: () => {
         editor.box.readOnly = false;
+        this.settle(null);
       },
     });
   }
@@ -95,7 +100,7 @@ export class Editing {
     const unit = editor.form.closest("[data-order]");
     const wasFocused = editor.form.contains(document.activeElement);
     this.drop(message);
-    if (wasFocused) unit?.querySelector('[data-action="edit"]')?.focus({ preventScroll: true });
+    if (wasFocused) unit?.querySelector(`[data-action="${this.opener}"]`)?.focus({ preventScroll: true });
   }
 
   drop(message) {
@@ -122,12 +127,12 @@ export class Editing {
     box.value = text;
     box.rows = Math.min(8, text.split("\n").length);
     box.setAttribute("aria-label", words.say("editedText"));
-    const save = button("submit", "button small primary", words.say("save"));
+    const save = button("submit", "button small primary", words.say(this.leaves ? "send" : "save"));
     const cancel = button("button", "button small", words.say("cancel"));
     const hint = document.createElement("span");
     hint.className = "hint";
     hint.id = `edit-hint-${message}`;
-    hint.textContent = words.say("editHint");
+    hint.textContent = words.say(this.leaves ? "resendHint" : "editHint");
     box.setAttribute("aria-describedby", hint.id);
     const row = document.createElement("div");
     row.className = "button-row";

@@ -23,7 +23,9 @@ export class Scrolling {
     new ResizeObserver(() => this.settle()).observe(log);
     if (scroller) new ResizeObserver(() => this.settle()).observe(scroller);
     else window.addEventListener("resize", () => this.settle());
-    this.follow();
+    const linked = document.getElementById(decodeURIComponent(window.location.hash.slice(1)));
+    if (linked && log.contains(linked)) this.open(linked);
+    else this.follow();
   }
 
   get distance() {
@@ -37,6 +39,16 @@ export class Scrolling {
     this.unseen = 0;
     this.settle();
     this.show();
+  }
+
+  /* A link leads here. */
+  open(unit) {
+    for (let fold = unit; fold && fold !== this.log; fold = fold.parentElement) {
+      if (fold.localName === "details") fold.open = true;
+    }
+    this.following = false;
+    unit.scrollIntoView({ block: "center" });
+    this.moved();
   }
 
   /* Something new stands at the end. */

@@ -29,6 +29,7 @@ export class Transcript {
   /* Takes a `changes` frame; returns the units that came or changed. */
   apply(frame) {
     const touched = [];
+    if (frame.cut !== null) this.cut(frame.cut);
     for (const unit of frame.units) {
       const element = this.place(unit);
       if (element) touched.push(element);
@@ -41,6 +42,16 @@ export class Transcript {
     for (const [block, open] of this.live) if (open.ended) this.drop(block);
     this.arrange();
     return touched;
+  }
+
+  /* Another branch counts from here on: what stands behind this number belongs to the one that was left. */
+  cut(behind) {
+    for (const home of Object.values(this.places)) {
+      for (const unit of home ? [...unitsOf(home)] : []) {
+        if (home !== this.log || Number(unit.dataset.order) > behind) unit.remove();
+      }
+    }
+    for (const block of [...this.live.keys()]) this.drop(block);
   }
 
   /* Units of an earlier page, as HTML; they go before everything else. */

@@ -1,0 +1,102 @@
+"""What a person does with a message or an answer: say it anew, have it done anew, go back, link to it.
+
+With script, the frequent ones go by the socket. What is rare stands on a small page, or in the dialog.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.requests import SignedInRequest
+from agents.modelnames import known_names
+from conversations.actions import branching
+from conversations.kits import choose_provider
+from conversations.models import Conversation, Event
+from harness.errors import Conflict, Invalid, NotFound
+
+from .conversation import render_conversation
+from .lookup import find_conversation
+
+
+@login_required
+@require_safe
+@never_cache
+def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
+    """What may be done with an event; a page of its own, or for htmx what goes into the dialog."""
+    event = _find(request, event_uid)
+    conversation = find_conversation(request.user, event.conversation.uid)
+    owner, organisation = conversation.owner, conversation.organisation
+    choice = choose_provider(conversation.config, owner, organisation)
+    context = {
+        "conversation": conversation,
+        "event": event,
+        "is_message": event.type == "user.message",
+        "link": request.build_absolute_uri(address_of(conversation, event)),
+        "model": choice.model,
+        "models": known_names(),
+    }
+    template = "chat/_event.html" if request.htmx else "chat/event.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+def address_of(conversation: Conversation, event: Event) -> str:
+    return f"{conversation.get_absolute_url()}?at={event.subject}#u-{event.subject}"
+
+
+@login_required
+@require_POST
+def resend(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    """Refused, the page comes back with the new words in the box, so that they are not lost."""
+    conversation = find_conversation(request.user, uid)
+    text = request.POST.get("content", "")
+    try:
+        branching.edit_and_resend(
+            actor=request.user, conversation=conversation, message_uid=event_uid, text=text
+        )
+    except (Invalid, Conflict) as problem:
+        return render_conversation(request, conversation, draft=text, refusal=problem)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def regenerate(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    model = request.POST.get("model", "")
+    branching.regenerate(
+        actor=request.user, conversation=conversation, event_uid=event_uid, model=model
+    )
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def rewind(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    branching.rewind(actor=request.user, conversation=conversation, event_uid=event_uid)
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def switch(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    branching.switch_branch(actor=request.user, conversation=conversation, event_uid=event_uid)
+    return redirect(conversation)
+
+
+def _find(request: SignedInRequest, event_uid: str) -> Event:
+    mine = Conversation.objects.visible_to(request.user)
+    event = (
+        Event.objects.filter(conversation__in=mine, uid=event_uid)
+        .select_related("conversation")
+        .first()
+    )
+    if event is None:
+        raise NotFound(_("There is no such event."))
+    return event
