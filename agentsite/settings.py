@@ -647,7 +647,33 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
+    # Links within the buttons that unfold an operation would be reached by no screen reader.
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": False,
+        "validatorUrl": None,
+        "filter": True,
+        "docExpansion": "none",
+        "defaultModelsExpandDepth": 0,
+    },
+    "TAGS": [
+        {"name": "Conversations", "description": "/api: begin, send, stop, read, search"},
+        {"name": "Catalogue", "description": "/api: tools, skills, presets, defaults"},
+        {"name": "Approvals", "description": "/api: what waits for a person, and answering it"},
+        {"name": "Files", "description": "/api: files of a conversation's workspace"},
+        {"name": "Webhooks", "description": "/api: what programs elsewhere are told"},
+        {"name": "Agents", "description": "/api: agents of one's own, sharing and reviews"},
+        {"name": "Who", "description": "/api: whose token it is, and how one signs in"},
+        {"name": "agents", "description": "/v1, for the official SDK: agents and their versions"},
+        {"name": "environments", "description": "/v1: where tools run"},
+        {"name": "sessions", "description": "/v1: conversations"},
+        {"name": "events", "description": "/v1: a session's log, and its stream"},
+        {"name": "threads", "description": "/v1: what agents within a session did"},
+        {"name": "files", "description": "/v1: files to mount into sessions"},
+        {"name": "models", "description": "/v1: what is known of models"},
+        {"name": "vaults", "description": "/v1: secrets for other services"},
+        {"name": "work", "description": "/v1: calls for workers of an environment"},
+        {"name": "agui", "description": "AG-UI: a run as its events"},
+    ],
 }
 """The OpenAPI document of all doors; its page loads nothing from elsewhere."""
 

@@ -29,7 +29,7 @@ UNSEEN: Mapping[str, str] = {
     "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",
     "vaults:vault": "a journey of its own makes a vault and looks at it",
     "webhooks:webhook-delivery": "the same journey looks at a delivery",
-    "api-docs": "a library's page; a journey looks whether it keeps our policy and shows the schema",
+    "api-docs": "a library's page; a journey of its own looks at it, folded and unfolded",
     "accounts:setup": "works once for a whole site; a journey walks through it",
     "approvals:call-approval": "leads from a card to its approval",
     "approvals:approval": "exists once a call was asked for; a journey of its own looks at it",
