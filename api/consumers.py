@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ from django.utils.translation import gettext as _
 
 from accounts.api.throttling import count_request
 from accounts.models import TokenScope
+from accounts.persons import whose_place
 from conversations import arriving
 from conversations.following import FollowingConsumer, Gone, after_in, in_thread
 from conversations.joining import Joining
@@ -81,6 +83,8 @@ class ChatConsumer(FollowingConsumer):
         self.prepare()
         self._uid = session_uid(self._uid)
         self._look: Look | None = None
+        self._place: int | None = None
+        """Whose share of the threads its commands take; known since the first read."""
         self._ledger = Ledger()
         self._pending = PendingText()
         self._shown: deque[str] = deque(maxlen=REQUESTS_REMEMBERED)
@@ -188,6 +192,8 @@ class ChatConsumer(FollowingConsumer):
             visitor.require(TokenScope.CONVERSATIONS_READ)
         except Declined as problem:
             raise Gone(_declined(problem), incoming.CLOSED_UNAUTHORISED) from None
+        if self._place is None:
+            self._place = whose_place(visitor.user)
         return visitor
 
     def _conversation(self, visitor: Visitor) -> Conversation:
@@ -339,7 +345,8 @@ class ChatConsumer(FollowingConsumer):
                     error("unknown_frame", _("It is known already who you are."), "", frame.key),
                 )
             case _:
-                answered: list[Frame] = await self._in_thread(self._act, frame)
+                act_on = partial(self._act, frame)
+                answered: list[Frame] = await self._act_in_turn(self._place, act_on)
                 return answered
 
     def _act(self, frame: incoming.Incoming) -> list[Frame]:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.utils import translation
@@ -47,8 +48,6 @@ MAX_UNDRAWN = 16
 
 _drawing = Shares(2)
 """Of the sockets' threads, how many draw for one person: her texts may be made to take long."""
-_acting = Shares(1)
-"""And how many do what she says, which may be to copy large files."""
 
 _VISIBLE = Prepared(lambda given: Conversation.objects.visible_to(given.user).filter(uid=given.uid))
 
@@ -118,8 +117,7 @@ class ConversationConsumer(FollowingConsumer):
             with drawn_for(lambda: place):
                 return function(*arguments)
 
-        async with _drawing.of(place):
-            return await self._in_thread(for_her)
+        return await _drawing.run(place, self._in_thread, for_her)
 
     async def _whose(self) -> int:
         if self._place is None:
@@ -189,8 +187,9 @@ class ConversationConsumer(FollowingConsumer):
             case protocol.Resync():
                 return await self.snapshot()
             case _:
-                async with _acting.of(await self._whose()):
-                    event = await self._in_thread(self._act, frame)
+                event: Event | None = await self._act_in_turn(
+                    await self._whose(), partial(self._act, frame)
+                )
                 return protocol.Accepted(
                     frame.key, event.seq if event else None, event.uid if event else None
                 )

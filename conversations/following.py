@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ from conversations.outbox import Outbox
 from harness.errors import Invalid
 from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN
+from jobs.shares import Shares
 from live.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
 from wire.parameters import check_parameters
 
@@ -48,6 +49,8 @@ QUIET_SECONDS = 0.025
 _threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="sockets")
 """Their own, so that drawing pages for slow sockets never keeps a run from storing its events; more than
 one person's sockets may take."""
+_acting = Shares(1)
+"""Of these threads, how many do what one person says, which may be to copy large files."""
 
 
 class Gone(Exception):
@@ -205,6 +208,10 @@ class FollowingConsumer(AsyncWebsocketConsumer):
                 return function(*arguments)
 
         return await in_thread(in_language)
+
+    async def _act_in_turn(self, place: Hashable, act: Callable[[], Any]) -> Any:
+        """`_in_thread` for what the person with this key says, at whichever door: one after the other."""
+        return await _acting.run(place, self._in_thread, act)
 
     def _cancel_tasks(self) -> None:
         for task in self._tasks:

@@ -37,6 +37,7 @@ from jobs.engine import engine
 from jobs.prepared import Prepared
 from jobs.shares import Shares
 from live.hub import hub
+from tools_app.documents import opened_for
 
 from . import activations, claims, delays, departures, log, lostruns
 from .interrupts import interrupts
@@ -81,8 +82,14 @@ class ToolThreads:
         self._seats = asyncio.Semaphore(TOOLS_AT_ONCE)
 
     async def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
-        async with self._seats, _tool_threads.of(self._place):
-            return await engine.in_tool_thread(function, *args)
+        call = partial(_for_whom, self._place, function, *args)
+        async with self._seats:
+            return await _tool_threads.run(self._place, engine.in_tool_thread, call)
+
+
+def _for_whom(place: int, function: Callable[..., Any], *args: Any) -> Any:
+    with opened_for(place):
+        return function(*args)
 
 
 class TableTracer:

@@ -209,7 +209,7 @@ _MOVING = frozenset({"cd", "chdir", "pushd", "popd"})
 _CURL_EXPANDS = re.compile(r"[\[{%]|[^\0-\x7f]|\w\.(?!\w)|xn--", re.IGNORECASE)
 """By what curl makes another address of a word: its own globs, escapes, letters of other alphabets and
 their spelling without them, the dot that ends a host."""
-_JQ_READS = re.compile(r"\b(?:import|include)\b")
+_JQ_READS = re.compile(r"\b(?:import|include|modulemeta)\b")
 """By what a program of jq names a file, without the end of its name."""
 
 

@@ -88,6 +88,7 @@ NAMES_IN_A_FILE: Mapping[str, tuple[str, ...]] = {
     "file": ("-f", "--files-from"),
     "hostname": ("-F", "--file"),
     "jq": ("-f", "--from-file"),
+    "strings": ("@",),
     **dict.fromkeys(_CHECKING, ("-c", "--check")),
 }
 """Options by which a plain program takes names from a file or from what comes in: their beginnings."""

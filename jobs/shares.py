@@ -1,15 +1,19 @@
 """Places of something that all share, of which one person has only so many at a time; she waits for
 her own, and nobody else does.
 
-On an event loop. Where nobody may wait there is `tools_app.turnstile`.
+On an event loop, for what works in threads. Where nobody may wait there is `tools_app.turnstile`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
+from threading import Lock
+from typing import TypeVar
 from weakref import WeakValueDictionary
+
+T = TypeVar("T")
 
 
 class Shares:
@@ -18,11 +22,50 @@ class Shares:
         self._held: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
         """By loop and person; each lives as long as somebody holds it or waits."""
 
-    @asynccontextmanager
-    async def of(self, who: Hashable) -> AsyncIterator[None]:
-        key = (id(asyncio.get_running_loop()), who)
+    async def run(
+        self,
+        who: Hashable,
+        in_thread: Callable[[Callable[[], T]], Awaitable[T]],
+        function: Callable[[], T],
+    ) -> T:
+        """What `function` gives, which `in_thread` calls, in one of the places of `who`.
+
+        The place is held until the function has ended, also where nobody waits for it any more: a thread
+        cannot be stopped. One that had not begun by then never does.
+        """
+        loop = asyncio.get_running_loop()
+        key = (id(loop), who)
         share = self._held.get(key)
         if share is None:
             share = self._held[key] = asyncio.Semaphore(self._each)
-        async with share:
-            yield
+        await share.acquire()
+        place = _Place()
+
+        def held() -> T:
+            if not place.take():
+                raise asyncio.CancelledError
+            try:
+                return function()
+            finally:
+                with suppress(RuntimeError):  # the loop is gone, and all who would wait on it
+                    loop.call_soon_threadsafe(share.release)
+
+        try:
+            return await in_thread(held)
+        finally:
+            if place.take():
+                share.release()
+
+
+class _Place:
+    """Taken either by the thread that begins the work or by whoever gives it up."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._taken = False
+
+    def take(self) -> bool:
+        """Whether it was still free."""
+        with self._lock:
+            taken, self._taken = self._taken, True
+        return not taken

@@ -86,24 +86,46 @@ def highlighted(text: str, language: str) -> str:
 
     Everything is escaped; the text of the result is `text` to the character. Waits for another process.
     """
+    return _coloured(text, language) or escape(text)
+
+
+def _coloured(text: str, language: str) -> str | None:
+    """The same; None where no process was to be had at this moment."""
     too_much = len(text) > COLOURED_CHARACTERS or any(
         len(line) > COLOURED_LINE for line in text.split("\n")
     )
     if too_much or not text or language not in LANGUAGES:
         return escape(text)
     answer = _colouring.ask(text, language, {"text": text, "language": language})
-    return str((answer or {}).get("html", "")) or escape(text)
+    return None if answer is None else str(answer.get("html", "")) or escape(text)
+
+
+class Blocks:
+    """The blocks of code of one text. Once one was turned away, the others are shown plain unasked: their
+    turns would be waited for one by one."""
+
+    def __init__(self) -> None:
+        self.turned_away = False
+
+    def block(self, text: str, label: str) -> str:
+        """As `code_block`."""
+        coloured = None if self.turned_away else _coloured(text, language_named(label))
+        self.turned_away = coloured is None
+        return _figure(label, escape(text) if coloured is None else coloured)
 
 
 def code_block(text: str, label: str = "") -> str:
     """A block of code with its header. `label` is the language as its author wrote it."""
-    language = language_named(label)
+    return Blocks().block(text, label)
+
+
+def _figure(label: str, code: str) -> str:
     copy = escape(_("Copy code"))
     return (
         '<figure class="code">'
         f'<figcaption><span class="language">{escape(label[:40])}</span>'
         f'<button type="button" class="copy" data-action="copy-code" aria-label="{copy}">'
         f"{escape(_('Copy'))}</button></figcaption>"
-        f'<pre tabindex="0"><code class="highlight">{highlighted(text, language)}</code></pre>'
+        f'<pre tabindex="0"><code class="highlight">{code}</code></pre>'
         "</figure>\n"
     )

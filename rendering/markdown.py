@@ -20,7 +20,7 @@ from tools_app.warmprocesses import WarmProcesses
 
 from .aside import Aside
 from .cleaning import clean, plain
-from .code import code_block
+from .code import Blocks
 from .effort import TooTangled
 from .markdownpieces import Piece, pieces_of
 
@@ -74,7 +74,10 @@ def _to_html(text: str, first_heading: int) -> SafeString:
         return plain(text)
     try:
         pieces = _pieces(text, first_heading)
-        html = clean("".join(one if isinstance(one, str) else code_block(*one) for one in pieces))
+        blocks = Blocks()
+        html = clean("".join(one if isinstance(one, str) else blocks.block(*one) for one in pieces))
+        if blocks.turned_away:
+            raise _NotNow(html)
     except TooTangled:
         return plain(text)
     except _NotNow:

@@ -8,10 +8,14 @@ taken apart in a process of its own (`tools_app.isolated`). Whether one can be s
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from threading import BoundedSemaphore, Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from harness.errors import ToolError
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
@@ -21,6 +25,15 @@ CHARACTERS = 1_000_000
 SECONDS = 20.0
 """Of a document that are read; what is beyond is left out."""
 NAMES = {"pdf": "PDF", "docx": "Word document", "xlsx": "Excel workbook", "pptx": "presentation"}
+EACH = 2
+"""Documents of one person that are taken apart at the same time, each with its gigabyte at most."""
+PATIENCE = 4
+"""Times as long as one may take, a further one waits for its turn: as many as her share of the threads."""
+
+_whose: ContextVar[Hashable] = ContextVar("opened_for", default=None)
+_places: WeakValueDictionary[Hashable, BoundedSemaphore] = WeakValueDictionary()
+_lock = Lock()
+
 _OFFICE = frozenset({"docx", "xlsx", "pptx"})
 
 
@@ -80,7 +93,10 @@ def _taken_apart(script: str, data: bytes, asked: Mapping[str, Any], what: str) 
 def taken_apart(script: str, asked: Mapping[str, Any], seconds: float, what: str) -> Any:
     """What the isolated `script` answers. Raises `ToolError` where it does not come to an end."""
     try:
-        with IsolatedProcess(script, seconds=seconds, libraries=True) as process:
+        with (
+            _place_of(_whose.get(), seconds),
+            IsolatedProcess(script, seconds=seconds, libraries=True) as process,
+        ):
             return process.ask(asked)
     except IsolationTimedOut as problem:
         raise ToolError(
@@ -90,6 +106,34 @@ def taken_apart(script: str, asked: Mapping[str, Any], seconds: float, what: str
         raise ToolError(
             f"The {what} cannot be read: it is too large or too deeply nested."
         ) from problem
+
+
+@contextmanager
+def opened_for(who: Hashable) -> Iterator[None]:
+    """What is taken apart in it is for the person of this key, who has only so many places."""
+    token = _whose.set(who)
+    try:
+        yield
+    finally:
+        _whose.reset(token)
+
+
+@contextmanager
+def _place_of(who: Hashable, seconds: float) -> Iterator[None]:
+    """Raises IsolationFailed where none becomes free in as long as all before may take."""
+    if who is None:
+        yield
+        return
+    with _lock:
+        places = _places.get(who)
+        if places is None:
+            places = _places[who] = BoundedSemaphore(EACH)
+    if not places.acquire(timeout=PATIENCE * seconds):
+        raise IsolationFailed
+    try:
+        yield
+    finally:
+        places.release()
 
 
 def clean(text: str) -> str:

@@ -40,6 +40,8 @@ LONGEST_TTL, SHORTEST_TTL = 600, 1
 """Seconds of a lease without a sign of life, whatever a worker asks for."""
 SEEN_POLLING = 30.0
 """Seconds for which a worker that asked for work counts as one that does."""
+MOST_POLLING = 1_000
+"""Workers of one environment that are counted so, those that asked last."""
 AT_A_TIME = 100
 """Items that one look considers."""
 
@@ -244,8 +246,12 @@ def note_polling(environment: Environment, worker: str) -> None:
     if not worker:
         return
     now = timezone.now().timestamp()
-    seen = {name: at for name, at in _polling(environment).items() if at > now - SEEN_POLLING}
-    cache.set(_polling_key(environment), {**seen, worker[:200]: now}, timeout=2 * SEEN_POLLING)
+    seen = _polling(environment)
+    seen.pop(worker[:200], None)
+    # The newest stand last. Names are made up by whoever has a key.
+    kept = [(name, at) for name, at in seen.items() if at > now - SEEN_POLLING]
+    named = dict(kept[1 - MOST_POLLING :])
+    cache.set(_polling_key(environment), {**named, worker[:200]: now}, timeout=2 * SEEN_POLLING)
 
 
 def workers_polling(environment: Environment) -> int:

@@ -27,3 +27,34 @@ async def test_all_runs_of_one_person_leave_threads_to_others():
     finally:
         over.set()
     assert all(await asyncio.gather(*slow))
+
+
+async def test_a_tool_that_was_given_up_keeps_its_person_s_place_until_it_ends():
+    share = settings.AGENTSITE_TOOL_THREADS // 2
+    over, begun = threading.Event(), threading.Semaphore(0)
+    ran: list[str] = []
+
+    def slow() -> None:
+        begun.release()
+        over.wait(PATIENCE)
+
+    given_up = [asyncio.ensure_future(ToolThreads(1)(slow)) for _n in range(share)]
+    for _call in given_up:
+        assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE)
+    for call in given_up:
+        call.cancel()
+    await asyncio.gather(*given_up, return_exceptions=True)
+    try:
+        more = [asyncio.ensure_future(ToolThreads(1)(slow)) for _n in range(share)]
+        waiting = asyncio.ensure_future(ToolThreads(1)(lambda: ran.append("interrupted")))
+        async with asyncio.timeout(PATIENCE):
+            assert await ToolThreads(2)(lambda: "done") == "done"
+        assert not begun.acquire(blocking=False)
+        for call in (*more, waiting):
+            call.cancel()
+        await asyncio.gather(*more, waiting, return_exceptions=True)
+    finally:
+        over.set()
+    async with asyncio.timeout(PATIENCE):
+        assert await ToolThreads(1)(lambda: "hers") == "hers"
+    assert ran == []

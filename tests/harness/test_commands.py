@@ -272,8 +272,9 @@ DRESSED = {
     "hostname evil": ["hostname -F list"],
     "jq . secret.json": [
         "jq -n 'import \"secret\" as $s; $s'", "jq -n 'include \"secret\"; .'", "jq -nf program",
-        "jq -n --from-file program",
+        "jq -n --from-file program", "jq -n '\"secret\" | modulemeta'",
     ],
+    "strings secret": ["strings @list", "strings -a @list"],
     "git cat-file -p HEAD:secret": [
         "git cat-file --batch <list", "echo HEAD:secret | git cat-file --batch-check",
         "git cat-file --batch-command", "git cat-file --batch-all-objects --batch",

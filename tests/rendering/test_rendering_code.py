@@ -104,3 +104,17 @@ def test_a_process_that_cannot_be_had_costs_the_colours_of_one_moment_only(monke
         code._colouring.processes.close()
         assert highlighted(text, "python") == escape(text)
     assert "<span" in highlighted(text, "python")
+
+
+def test_a_text_whose_code_was_turned_away_is_coloured_the_next_time(monkeypatch):
+    cache.clear()
+    text = "One:\n```python\nx = 'turned away'\n```\nTwo:\n```python\ny = 2\n```\n"
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("tools_app.isolation.sys.executable", "/nowhere/python")
+        code._colouring.processes.close()
+        assert "<span" not in text_between_code(to_html(text))
+    assert text_between_code(to_html(text)).count("<span") >= 2
+
+
+def text_between_code(html: str) -> str:
+    return "".join(re.findall(r'<code class="highlight">(.*?)</code>', html, re.DOTALL))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 from tools_app import isolation
+from tools_app.documents import EACH, opened_for, taken_apart
 from tools_app.isolation import REPLY_LIMIT, IsolatedProcess, IsolationFailed, IsolationTimedOut
 from tools_app.warmprocesses import WAITING, WarmProcesses
 
@@ -158,3 +159,32 @@ print(open("/proc/self/oom_score_adj").read(), flush=True)
 """)
     with IsolatedProcess(name, seconds=PATIENCE) as process:
         assert process.ask({}) == 1000
+
+
+def test_one_persons_documents_are_taken_apart_a_few_at_a_time(script, tmp_path):
+    over = tmp_path / "over"
+    name = script("""
+import time
+request = json.loads(sys.stdin.readline())
+open(f"{request['begun']}.{os.getpid()}", "w").close()
+while not os.path.exists(request["until"]): time.sleep(0.005)
+print("{}", flush=True)
+""")
+
+    def take_apart(who: str) -> object:
+        asked = {"begun": str(tmp_path / who), "until": str(over)}
+        with opened_for(who):
+            return taken_apart(name, asked, PATIENCE, "PDF")
+
+    def begun(who: str) -> int:
+        return len(list(tmp_path.glob(f"{who}.*")))
+
+    with ThreadPoolExecutor(EACH + 2) as threads:
+        hers = [threads.submit(take_apart, "mallory") for _n in range(EACH + 1)]
+        his = threads.submit(take_apart, "bob")
+        try:
+            until(lambda: begun("mallory") >= EACH and begun("bob"))
+            assert begun("mallory") == EACH
+        finally:
+            over.touch()
+        assert [one.result() for one in (*hers, his)] == [{}] * (EACH + 2)

@@ -566,3 +566,12 @@ def test_every_door_asks_nobody_about_a_call_that_a_worker_has(alice, begin, key
     assert open_questions(conversation) == ("", ())
     assert open_interrupts(conversation) == []
     assert rest.value.stop_details.code == "waits_for_worker"
+
+
+def test_names_of_polling_workers_are_kept_up_to_a_bound(environment):
+    for number in range(work.MOST_POLLING + 5):
+        work.note_polling(environment, f"worker {number}")
+    work.note_polling(environment, "worker 7")
+    assert work.workers_polling(environment) == work.MOST_POLLING
+    names = list(work._polling(environment))
+    assert (names[0], names[-1]) == ("worker 5", "worker 7")
