@@ -10,15 +10,24 @@ from rest_framework.response import Response
 
 from accounts.models import TokenScope
 from conversations.actions.background import cancel_all_background
+from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import delete_conversation
 from conversations.models import Conversation
 from spending.models import Usage
 
 from .base import ApiView
+from .bodies import read_body
 from .facts import wire_effort
 from .pages import cursor_of, encode_cursor, limit_of, page
 from .schema import CURSOR, LIMIT, answers, listed
-from .serializers import BackgroundEnded, ConversationDetail, ConversationRow, Deleted
+from .serializers import (
+    BackgroundEnded,
+    Branched,
+    Branching,
+    ConversationDetail,
+    ConversationRow,
+    Deleted,
+)
 from .transcript import messages_after, waiting
 
 MOST_GENERATIONS = 10
@@ -110,6 +119,31 @@ class ConversationView(ApiView):
     def delete(self, request: Any, uid: str) -> Response:
         delete_conversation(actor=self.actor, conversation=self.find_conversation(uid))
         return Response({"status": "deleted"})
+
+
+class BranchView(ApiView):
+    scopes = {"POST": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_branch",
+        summary="Edit and send again, answer once more, go back, or choose a sibling branch",
+        description="Only at rest: cancel the turn first. The log keeps everything.",
+        tags=["Conversations"],
+        request=Branching,
+        responses=answers(Branched, 401, 403, 404, 409, 413, 422, 429),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        conversation = self.find_conversation(uid)
+        given = read_body(Branching, request.data)
+        row = go_elsewhere(
+            actor=self.actor,
+            conversation=conversation,
+            act=given["act"],
+            event_uid=given["event_id"],
+            content=given["content"],
+            model=given["model"],
+        )
+        return Response({"event_id": row.uid, "seq": row.seq})
 
 
 class BackgroundView(ApiView):

@@ -30,6 +30,7 @@ from harness.events import (
     Refusal,
     RequiresAction,
     RetriesExhausted,
+    Rewound,
     SessionError,
     SessionStatusIdle,
     SessionStatusRescheduled,
@@ -161,6 +162,8 @@ def _frames(row: LoggedEvent, facts: Facts) -> Sequence[Framed]:
             return [{"type": "message_withdrawn", "message_id": event.event_id}]
         case ContentSetAside():
             return [{"type": "set_aside", "event_id": event.event_id, "reason": event.reason}]
+        case Rewound():
+            return [{"type": "rewound", "behind": event.behind, "why": event.why}]
         case InputTaken():
             return [
                 {

@@ -9,6 +9,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from conversations.actions.branching import ACTS
+
 EFFORTS = ("high", "max")
 
 
@@ -203,6 +205,37 @@ class UploadForm(serializers.Serializer[Any]):
 
 class Uploaded(serializers.Serializer[Any]):
     uploaded = serializers.ListField(child=serializers.CharField(), help_text="Relative paths.")
+
+
+class Branching(serializers.Serializer[Any]):
+    act = serializers.ChoiceField(
+        choices=ACTS,
+        help_text=(
+            "`edit`: say a message anew; `regenerate`: have an answer done anew; `rewind`: go back; "
+            "`switch`: go on with the newest dialogue that leads through the event."
+        ),
+    )
+    event_id = StrictText(
+        max_length=40, help_text="Of a message, an answer, or any event of the log."
+    )
+    content = StrictText(
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Of `edit`: the message's new words.",
+    )
+    model = StrictText(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="Of `regenerate`: asked in place of the agent's own, this time.",
+    )
+
+
+class Branched(serializers.Serializer[Any]):
+    event_id = serializers.CharField(help_text="Of the new message, or of the event that says it.")
+    seq = serializers.IntegerField(help_text="Its number in the log.")
 
 
 class BackgroundEnded(serializers.Serializer[Any]):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from conversations.branches import counting
 from conversations.kits import current_texts
 from conversations.models import Conversation, Event
 from harness.content import text_of
@@ -63,8 +64,8 @@ class Spoken:
 
 
 def messages_after(conversation: Conversation, seq: int, limit: int) -> tuple[list[Spoken], bool]:
-    """The next `limit` messages behind `seq`, and whether there are more."""
-    rows = Event.objects.filter(conversation=conversation, type__in=SPOKEN).after(seq)
+    """The next `limit` messages of the present branch behind `seq`, and whether there are more."""
+    rows = counting(conversation).filter(type__in=SPOKEN, seq__gt=seq).order_by("seq")
     found: list[Spoken] = []
     for spoken in _grouped(conversation, rows.iterator(chunk_size=200)):
         if len(found) == limit:

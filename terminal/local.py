@@ -19,6 +19,7 @@ from accounts.actions.organisations import ensure_personal_organisation
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from conversations import export, log
+from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import (
     create_conversation,
     find_agent,
@@ -130,6 +131,16 @@ class LocalDoor:
 
     def set_aside(self, uid: str, event: str) -> None:
         set_aside(actor=self._person, conversation=self._conversation(uid), event_uid=event)
+
+    def branch(self, uid: str, act: str, event: str, *, content: str = "", model: str = "") -> None:
+        go_elsewhere(
+            actor=self._person,
+            conversation=self._conversation(uid),
+            act=act,
+            event_uid=event,
+            content=content,
+            model=model,
+        )
 
     def wake(self, uid: str) -> None:
         wake(self._conversation(uid).pk)

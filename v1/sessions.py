@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from accounts.api.authentication import Caller
 from approvals.decisions import asks_less, require_decider
+from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import (
     archive_conversation,
     change_tools,
@@ -352,6 +353,39 @@ class SetAside(Door):
         row = find_session(self.caller, uid)
         body = body_of(request, SetAsideBody)
         set_aside(actor=self.caller.user, conversation=row, event_uid=body.event_id)
+        return Response(session_shape(find_session(self.caller, uid)))
+
+
+class BranchBody(Body):
+    act: Literal["edit", "regenerate", "rewind", "switch"]
+    event_id: str = Field(min_length=1, max_length=60)
+    content: str = ""
+    model: str = Field(default="", max_length=100)
+
+
+class Branch(Door):
+    """Ours, not the public API's."""
+
+    scopes = {"POST": WRITE}
+
+    @operation(
+        "sessions_branch",
+        tag="sessions",
+        request=BranchBody,
+        response=SessionShape,
+        summary="Edit and send again, answer once more, go back, or choose a sibling branch",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        row = find_session(self.caller, uid)
+        body = body_of(request, BranchBody)
+        go_elsewhere(
+            actor=self.caller.user,
+            conversation=row,
+            act=body.act,
+            event_uid=body.event_id,
+            content=body.content,
+            model=body.model,
+        )
         return Response(session_shape(find_session(self.caller, uid)))
 
 

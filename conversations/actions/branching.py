@@ -38,6 +38,7 @@ from harness.history import Entry, History, OpenCall
 MOST_BRANCHES = 500
 """In one conversation; each is looked at whenever a page of it is drawn."""
 MODEL_LIMIT = 100
+ACTS = ("edit", "regenerate", "rewind", "switch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,38 @@ def switch_branch(*, actor: User, conversation: Conversation, event_uid: str) ->
         theirs = [entry for entry in log.entries if entry.seq in path]
         behind = place_before(theirs, len(theirs))
         return _leave(log, Rewound(behind=behind, why="switch"), actor)
+
+
+def go_elsewhere(
+    *,
+    actor: User,
+    conversation: Conversation,
+    act: str,
+    event_uid: str,
+    content: str = "",
+    model: str = "",
+) -> Event:
+    """One of `ACTS`, as doors of programs name it; `content` is an edit's, `model` a new answer's. Raises
+    what that raises, and Invalid for another act."""
+    match act:
+        case "edit":
+            return edit_and_resend(
+                actor=actor, conversation=conversation, message_uid=event_uid, text=content
+            )
+        case "regenerate":
+            return regenerate(
+                actor=actor, conversation=conversation, event_uid=event_uid, model=model
+            )
+        case "rewind":
+            return rewind(actor=actor, conversation=conversation, event_uid=event_uid)
+        case "switch":
+            return switch_branch(actor=actor, conversation=conversation, event_uid=event_uid)
+        case _:
+            raise Invalid(
+                _("There is no act “%(name)s”.") % {"name": act[:40]},
+                field="act",
+                hint=_("Choose from: %(names)s.") % {"names": ", ".join(ACTS)},
+            )
 
 
 def checked_model(model: str) -> str:

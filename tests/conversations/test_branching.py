@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
 
+from accounts.actions.tokens import create_token
+from accounts.models import TokenScope
+from api.transcript import messages_after
 from conversations.actions import branching
 from conversations.actions.branching import edit_and_resend, regenerate, rewind, switch_branch
 from conversations.actions.messages import post_message, request_retry
@@ -336,6 +341,51 @@ def test_mallory_and_bob_find_no_such_conversation(mallory, bob, talk):
             with pytest.raises(NotFound):
                 change(person)
     assert stored(conversation) == before
+
+
+def by_api(alice, acme, conversation, **body):
+    secret = create_token(actor=alice, organisation=acme, name="p", scopes=TokenScope.values).secret
+    client = Client(headers={"authorization": f"Bearer {secret}"})
+    return client.post(
+        f"/api/conversations/{conversation.uid}/branch", body, "application/json"
+    ).status_code
+
+
+def by_v1(alice, acme, conversation, **body):
+    secret = create_token(actor=alice, organisation=acme, name="p", scopes=TokenScope.values).secret
+    client = Client(headers={"x-api-key": secret})
+    address = f"/v1/sessions/{conversation.uid}/x_branch"
+    return client.post(address, body, "application/json").status_code
+
+
+@pytest.mark.parametrize("door", [by_api, by_v1])
+def test_programs_go_back_and_on_through_their_doors(alice, mallory, acme, talk, door):
+    conversation, (_, two), scripted = talk
+    second = answer_in(conversation)
+    body = {"act": "edit", "event_id": two.uid, "content": "2"}
+    umbrella = mallory.memberships.first()
+    assert umbrella is None or door(mallory, umbrella.organisation, conversation, **body) == 404
+    assert door(alice, acme, conversation, **body) == 200
+    settled(conversation, 3)
+    assert texts(scripted.requests[-1].messages) == ["one", "first", "2"]
+    assert [said.id for said in messages_after(conversation, 0, 100)[0]][-1] != second.uid
+    assert door(alice, acme, conversation, act="switch", event_id=second.uid) == 200
+    conversation.refresh_from_db()
+    assert [said.id for said in messages_after(conversation, 0, 100)[0]][-1] == second.uid
+    assert door(alice, acme, conversation, act="regenerate", event_id=second.uid) == 200
+    settled(conversation, 4)
+    assert door(alice, acme, conversation, act="rewind", event_id=two.uid) in {200, 409}
+    assert door(alice, acme, conversation, act="fly", event_id=two.uid) in {400, 422}
+
+
+def test_the_command_line_goes_back_and_on(alice, talk):
+    conversation, (_, two), _ = talk
+    call_command("agent", "rewind", conversation.uid, two.uid, "--user", alice.username)
+    assert prompt(conversation) == ["one", "first"]
+    call_command("agent", "switch", conversation.uid, two.uid, "--user", alice.username)
+    assert prompt(conversation)[-1] == "second"
+    with pytest.raises(CommandError):
+        call_command("agent", "rewind", conversation.uid, "sevt_none", "--user", alice.username)
 
 
 def test_the_rows_that_count_are_those_of_the_path(alice, talk):

@@ -84,6 +84,19 @@ class Command(BaseCommand):
         made.add_argument("conversation")
         made.add_argument("event")
         for name, help_text in (
+            ("edit", "say a message anew; the dialogue goes on from there"),
+            ("regenerate", "have an answer done once more"),
+            ("rewind", "go back to before a message, or to the end of an answer's turn"),
+            ("switch", "go on with another branch"),
+        ):
+            made = command(name, help_text)
+            made.add_argument("conversation")
+            made.add_argument("event", help="its id; `events` has them")
+            if name == "edit":
+                made.add_argument("text", help="the message's new words")
+            if name == "regenerate":
+                made.add_argument("--model", default="", help="in place of the agent's own")
+        for name, help_text in (
             ("show", "print a conversation"),
             ("wake", "have somebody look whether it owes anything"),
             ("stop", "stop what it is doing"),
@@ -180,6 +193,12 @@ def _do(door: Door, options: dict[str, Any]) -> Ending:
                     screen.event(row)
         case "set-aside":
             door.set_aside(options["conversation"], options["event"])
+        case "edit" | "regenerate" | "rewind" | "switch" as act:
+            uid = options["conversation"]
+            content, model = options.get("text") or "", options.get("model") or ""
+            door.branch(uid, act, options["event"], content=content, model=model)
+            if act in {"edit", "regenerate"} and not options["url"]:
+                Talk(door, screen, uid, None).finish()
         case "wake":
             door.wake(options["conversation"])
             if not options["url"]:
