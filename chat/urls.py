@@ -19,6 +19,7 @@ from .views import (
     messages,
     outside,
     preferences,
+    previews,
 )
 
 app_name = "conversations"
@@ -49,6 +50,8 @@ of_conversation = [
     path("files/names/", files.name_files, name="file-names"),
     path("files/view/", files.show_file, name="file"),
     path("files/download/", files.download, name="download"),
+    path("files/picture/", previews.picture, name="file-picture"),
+    path("files/page/", previews.page, name="file-page"),
     path("files/upload/", files.upload, name="upload"),
     path("export/markdown/", exports.export_markdown, name="export-markdown"),
     path("export/json/", exports.export_json, name="export-json"),

@@ -54,7 +54,7 @@ _HTML: dict[str, frozenset[str]] = {
         "a": "class href target title",
         "blockquote": "",
         "br": "",
-        "button": "aria-label class data-action type",
+        "button": "aria-label class type",
         "code": "class",
         "del": "",
         "div": "class tabindex",
@@ -95,7 +95,8 @@ def _cleaner() -> nh3.Cleaner:
         url_schemes=set(LINK_SCHEMES),
         url_relative="deny",
         link_rel=LINK_RELATION,
-        set_tag_attribute_values={"button": {"type": "button", "data-action": "copy-code"}},
+        set_tag_attribute_values={"button": {"type": "button"}},
+        tag_attribute_values={"button": {"data-action": {"copy-code", "wrap"}}},
     )
 
 

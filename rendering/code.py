@@ -121,9 +121,14 @@ def code_block(text: str, label: str = "") -> str:
 
 def _figure(label: str, code: str) -> str:
     copy = escape(_("Copy code"))
+    wrap = (
+        f'<span class="wrap-on">{escape(_("Wrap lines"))}</span>'
+        f'<span class="wrap-off">{escape(_("Do not wrap lines"))}</span>'
+    )
     return (
         '<figure class="code">'
         f'<figcaption><span class="language">{escape(label[:40])}</span>'
+        f'<button type="button" class="wrap" data-action="wrap">{wrap}</button>'
         f'<button type="button" class="copy" data-action="copy-code" aria-label="{copy}">'
         f"{escape(_('Copy'))}</button></figcaption>"
         f'<pre tabindex="0"><code class="highlight">{code}</code></pre>'

@@ -19,10 +19,13 @@ SHOWN_CHARACTERS = 60_000
 """Longest diff that is kept; it is stored with the result."""
 
 
-def diff_of(path: str, before: str, after: str, *, created: bool = False) -> DiffDisplay:
-    """What `after` changes of `before`. The counts are those of the whole diff, also when cut."""
+def diff_of(
+    path: str, before: str, after: str, *, created: bool = False, matched: int = MATCHED_LINES
+) -> DiffDisplay:
+    """What `after` changes of `before`. The counts are those of the whole diff, also when cut. More
+    changed lines than `matched` are one block."""
     old, new = _lines(before), _lines(after)
-    lines = _matched(old, new) if _matchable(old, new) else _as_one_block(old, new)
+    lines = _matched(old, new) if _matchable(old, new, matched) else _as_one_block(old, new)
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
     return DiffDisplay(
@@ -42,9 +45,9 @@ def _common(old: list[str], new: list[str]) -> tuple[int, int]:
     return start, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
 
 
-def _matchable(old: list[str], new: list[str]) -> bool:
+def _matchable(old: list[str], new: list[str], matched: int) -> bool:
     start, end = _common(old, new)
-    return max(len(old), len(new)) - start - end <= MATCHED_LINES
+    return max(len(old), len(new)) - start - end <= matched
 
 
 def _matched(old: list[str], new: list[str]) -> list[str]:

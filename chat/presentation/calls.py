@@ -37,15 +37,26 @@ from harness.events import (
 from harness.frontends import documents_of
 from harness.patterns import input_hash
 from harness.tools import Effect
-from rendering.diff import diff_table
 from rendering.markdown import to_html
 from tools_app.catalogue import find
 from tools_app.questions import OWN_WORDS, Question, questions_of
 from tools_app.questions import TOOL as QUESTIONS
 
-from .content import Argument, Moment, Piece, arguments_of, duration, pieces_of, visible
+from .content import (
+    Argument,
+    Capped,
+    Moment,
+    Piece,
+    arguments_of,
+    capped,
+    duration,
+    pieces_of,
+    visible,
+)
 from .dangers import danger_words
 from .network import Network, network_of
+from .proposals import Diff, diff_from, proposed_by
+from .titles import Tense, in_words
 
 PLAN_TOOL = "present_plan"
 """Its question is a plan to read, not a call to inspect."""
@@ -57,13 +68,17 @@ INTENT_CHARACTERS = 200
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What terminals take as colours and movements; here it would only be noise."""
 
-State = Literal["requested", "running", "waiting", "ok", "error", "denied", "stopped", "unknown"]
+State = Literal[
+    "requested", "running", "waiting", "ok", "failed", "error", "denied", "stopped", "unknown"
+]
+"""`failed`: it ran to its end, and that was no good one; `error`: the tool gave no other answer."""
 
 _ICONS: dict[State, str] = {
     "requested": "○",
     "running": "●",
     "waiting": "?",
     "ok": "✓",
+    "failed": "✕",
     "error": "✕",
     "denied": "⊘",
     "stopped": "■",
@@ -83,16 +98,6 @@ class Decision:
     """Nobody answered in time."""
     lasting: str = ""
     """How far beyond this call the answer reaches, in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Diff:
-    path: str
-    added: int
-    removed: int
-    created: bool
-    table: SafeString
-    """Empty when nothing changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,8 @@ class Asked:
 class Ran:
     """A command that came to an end."""
 
+    command: Capped | None
+    """None: its arguments name none."""
     stdout: str
     stderr: str
     code: str
@@ -156,6 +163,8 @@ class Card:
     state: State = "requested"
     asks: bool = False
     intent: str = ""
+    title: SafeString | None = None
+    """What it does, in words; None: its name and its intent stand for that."""
     reach: str = ""
     reason: str = ""
     duration: str = ""
@@ -167,6 +176,7 @@ class Card:
     live: bool = False
     """What it prints is shown while it runs."""
     diff: Diff | None = None
+    """What it changed; before that, and where it never did, what it would."""
     table: TableDisplay | None = None
     untrusted_by: str = ""
     """What of its answer others wrote, in words."""
@@ -208,6 +218,7 @@ class Card:
             "running": _("running"),
             "waiting": _("waiting for you"),
             "ok": _("done"),
+            "failed": _("failed"),
             "error": _("failed"),
             "denied": _("not allowed"),
             "stopped": _("stopped"),
@@ -215,9 +226,28 @@ class Card:
         }[self.state]
 
     @property
+    def changed(self) -> Diff | None:
+        """What it changed, in truth."""
+        return self.diff if self.state == "ok" else None
+
+    @property
+    def never_ran(self) -> bool:
+        """It ended without having done what it was to do, as far as anybody knows."""
+        return self.state in {"error", "denied", "stopped", "unknown"}
+
+    @property
+    def folds_arguments(self) -> bool:
+        """There is a better view of them than they are themselves."""
+        if self.invalid_input or not self.arguments:
+            return False
+        if self.asks or self.state in {"error", "unknown"}:
+            return self.diff is not None
+        return self.title is not None
+
+    @property
     def is_open(self) -> bool:
         """What needs eyes, and what is quicker seen than unfolded, is open from the start."""
-        small_diff = self.diff is not None and self.diff.added + self.diff.removed <= SMALL_DIFF
+        small_diff = self.changed is not None and self.changed.lines <= SMALL_DIFF
         small_output = self.ran is not None and self.ran.small
         runs = self.live and self.state == "running"
         return self.asks or runs or self.state in {"error", "unknown"} or small_diff or small_output
@@ -243,6 +273,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
             card.reason = use.reason
     answered = started = False
     card.round = int(asked)
+    given: Mapping[str, Any] = use.input
     proposed: dict[str, Any] | None = None
     for row in rows[1:]:
         match row.value:
@@ -280,7 +311,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
                 if not answered:
                     answered = True
                     card.asks = False
-                    _answer(card, result)
+                    _answer(card, result, given if proposed is None else proposed)
                     if isinstance(result, UserCustomToolResult) and row.actor is not None:
                         card.answered_by = str(row.actor)
                         card.answered_at = Moment.of(row.created_at)
@@ -293,7 +324,6 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
             card.state, card.asks = "waiting", True
         elif not card.decision.allowed:
             card.state = "denied"
-    given = use.input
     if card.asks:
         card.shown = input_hash(given if proposed is None else proposed)
         if proposed is not None:
@@ -301,7 +331,10 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
             given = proposed
         card.dangers = tuple(danger_words(use.name, given))
     card.arguments = arguments_of(given, in_full=card.asks)
-    _describe(card, use.name, given)
+    runs_with = given if proposed is None else proposed
+    _describe(card, use.name, runs_with)
+    if card.title is not None and card.diff is None:
+        card.diff = proposed_by(use.name, runs_with)
     if use.name == PLAN_TOOL and isinstance(given.get("plan"), str):
         card.plan = to_html(given["plan"])
     return card
@@ -323,7 +356,7 @@ def _decision(answer: UserToolConfirmation, row: Event) -> Decision:
     )
 
 
-def _answer(card: Card, result: ToolResult) -> None:
+def _answer(card: Card, result: ToolResult, given: Mapping[str, Any]) -> None:
     if isinstance(result, UserCustomToolResult | UserToolResult):
         card.state = "error" if result.is_error else "ok"
     else:
@@ -335,14 +368,16 @@ def _answer(card: Card, result: ToolResult) -> None:
         card.untrusted_by = visible(result.untrusted_by)
         match result.display:
             case DiffDisplay() as change:
-                card.diff = _diff(change)
+                card.diff = diff_from(change)
             case TableDisplay() as table:
                 card.table = table
             case CommandDisplay() as command:
-                card.ran = _ran(command)
+                card.ran = _ran(command, given)
+                if card.state == "ok" and not card.ran.ok:
+                    card.state = "failed"
 
 
-def _ran(command: CommandDisplay) -> Ran:
+def _ran(command: CommandDisplay, given: Mapping[str, Any]) -> Ran:
     words = {
         "timeout": _("took too long"),
         "interrupt": "",  # the card's state says it
@@ -359,7 +394,9 @@ def _ran(command: CommandDisplay) -> Ran:
     else:
         code = _("exit code %(code)s") % {"code": command.exit_code}
     lines = command.stdout.count("\n") + command.stderr.count("\n")
+    ordered = given.get("command")
     return Ran(
+        command=capped(visible(ordered)) if isinstance(ordered, str) and ordered else None,
         stdout=visible(_COLOURS.sub("", command.stdout)),
         stderr=visible(_COLOURS.sub("", command.stderr)),
         code=code,
@@ -369,13 +406,6 @@ def _ran(command: CommandDisplay) -> Ran:
         small=lines <= SMALL_OUTPUT,
         network=network_of(command.network),
     )
-
-
-def _diff(change: DiffDisplay) -> Diff:
-    path = visible(change.path)
-    caption = _("Changes of %(path)s") % {"path": path}
-    table = diff_table(change.diff, caption=caption) if change.diff else SafeString("")
-    return Diff(path, change.added, change.removed, change.created, table)
 
 
 def _describe(card: Card, name: str, given: Mapping[str, Any]) -> None:
@@ -388,6 +418,8 @@ def _describe(card: Card, name: str, given: Mapping[str, Any]) -> None:
         card.intent = visible(tool.intent(given))[:INTENT_CHARACTERS]
     except Exception:  # input that broke the schema may break the intent
         card.intent = ""
+    created = card.diff is not None and card.diff.created
+    card.title = in_words(name, _tense(card), card.intent, created=created)
     if tool.general and tool.effect is not Effect.READ:
         card.reach = _(
             "It runs in this conversation's sandbox: it can change files of the workspace, and reach "
@@ -399,3 +431,15 @@ def _describe(card: Card, name: str, given: Mapping[str, Any]) -> None:
         Effect.WORKSPACE: _("It changes files of this conversation's workspace."),
         Effect.OUTSIDE: _("It reaches beyond this conversation: network, people or other systems."),
     }[tool.effect]
+
+
+def _tense(card: Card) -> Tense:
+    match card.state:
+        case "running":
+            return "doing"
+        case "ok" | "failed":
+            return "done"
+        case "error":
+            return "done" if card.ran is not None else "failed"
+        case _:
+            return "to_do"

@@ -13,11 +13,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_POST, require_safe
 
+from accounts.persons import whose_place
 from accounts.requests import SignedInRequest
+from chat.presentation.previews import document_text, ending_of, kind_of_preview, table_of
 from conversations.actions.files import add_files, megabytes
 from conversations.models import Conversation
 from conversations.uploads import LimitedUploadHandler, received
 from rendering.code import highlighted, language_of
+from rendering.markdown import to_html
 from tools_app.workspace import Workspace, workspace_for
 
 from .answers import FILES_CHANGED, done
@@ -66,18 +69,29 @@ def files_context(conversation: Conversation) -> dict[str, Any]:
 @require_safe
 @never_cache
 def show_file(request: SignedInRequest, uid: str) -> HttpResponse:
-    """The beginning of one file as text. Its path is the query's `path`."""
+    """The beginning of one file: drawn as what it is, or, where that is all and with `as=text`, as text.
+    Its path is the query's `path`."""
     conversation = find_conversation(request.user, uid)
-    preview = Workspace(workspace_for(uid)).preview(request.GET.get("path", ""))
-    language = language_of(preview.entry.path)
-    context = {
-        "conversation": conversation,
-        "preview": preview,
-        "language": language,
-        "code": highlighted(preview.text, language),
-    }
-    template = "chat/_file.html" if _is_fragment(request) else "chat/file.html"
-    return render(request, template, context)
+    workspace = Workspace(workspace_for(uid))
+    preview = workspace.preview(request.GET.get("path", ""))
+    fragment = _is_fragment(request)
+    possible = kind_of_preview(workspace, preview)
+    kind = "" if request.GET.get("as") == "text" else possible
+    context: dict[str, Any] = {"conversation": conversation, "preview": preview, "kind": kind}
+    if kind == "prose":
+        # Below the name of the file, which is the page's heading or the dialog's.
+        context["prose"] = to_html(preview.text, first_heading=3 if fragment else 2)
+    elif kind == "table":
+        context["table"] = table_of(preview.text, ending_of(preview.entry.path))
+        context["kind"] = kind = "table" if context["table"] else ""
+    elif kind == "document":
+        text, problem = document_text(workspace, preview.entry.path, whose_place(request.user))
+        context |= {"text": text, "problem": problem}
+    context["other"] = "" if preview.binary or not possible else "preview" if not kind else "text"
+    if not kind:
+        context["language"] = language_of(preview.entry.path)
+        context["code"] = highlighted(preview.text, context["language"])
+    return render(request, "chat/_file.html" if fragment else "chat/file.html", context)
 
 
 @login_required

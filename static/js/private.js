@@ -2,9 +2,10 @@
    reading it is chat's. Settings of the browser itself are nobody's and stay. */
 
 import { NAMES } from "./settings.js";
+import { PLACE as WRAP } from "./wrap.js";
 
 const PREFIX = "agentsite:";
-const SHARED = new Set(NAMES.map((name) => `${PREFIX}${name}`));
+const SHARED = new Set([...NAMES.map((name) => `${PREFIX}${name}`), WRAP]);
 
 /* Begins the name of everything that is kept for this person. */
 export function storePrefix(user) {

@@ -34,6 +34,8 @@ GET_ONLY = {
     "files",
     "file",
     "download",
+    "file-picture",
+    "file-page",
     "export-markdown",
     "export-json",
     "rename",

@@ -497,7 +497,7 @@ def test_a_card_is_one_line_until_it_is_opened(conversation: Conversation) -> No
 
     assert " open" not in unit.partition(">")[0]
     line = read(unit.split("<summary>")[1].split("</summary>")[0]).text
-    assert line == "✓ read_file a.txt 2.5 s done"
+    assert line == "✓ Read a.txt 2.5 s done"
 
 
 def test_errors_are_open_and_say_so_first(conversation: Conversation) -> None:

@@ -35,7 +35,7 @@ def see_the_work(person: Person) -> None:
     while folded.count():
         folded.first.click()
     cards = page.locator('#log [data-kind="tool"]')
-    written = cards.filter(has=page.locator(".tool-name", has_text="write_file"))
+    written = cards.filter(has=page.locator(".tool-title", has_text="Created"))
     expect(written).to_have_count(2)
     for card in written.all():
         expect(card).to_have_attribute("data-state", "ok")

@@ -187,4 +187,4 @@ def test_a_folded_group_says_how_many_lines_its_calls_changed(alice: Person, ser
     summary = alice.page.locator("#log details.group > summary")
     expect(summary.locator(".count-added")).to_contain_text("+4")
     expect(summary.locator(".count-removed")).to_contain_text("−1")
-    expect(summary).to_contain_text("3 steps · write_file, edit_file, list_files")
+    expect(summary).to_contain_text("3 steps · Created a.txt, Edited a.txt, Listed the workspace")

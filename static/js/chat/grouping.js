@@ -4,6 +4,8 @@
 import { words } from "./words.js";
 
 const STEPS = new Set(["tool", "thinking"]);
+const TOLD_TITLES = 3;
+const TITLE_LENGTH = 48;
 const NEEDS_EYES = new Set(["waiting", "error", "unknown"]);
 
 export function isUnit(element) {
@@ -80,8 +82,8 @@ function describe(group, run, chosen) {
   const calls = run.filter((unit) => unit.dataset.kind === "tool");
   const number = (...states) => calls.filter((unit) => states.includes(unit.dataset.state)).length;
   const waiting = number("waiting");
-  const failed = number("error", "unknown");
-  const parts = [words.count("steps", run.length), namesOf(calls)];
+  const failed = number("failed", "error", "unknown");
+  const parts = [words.count("steps", run.length), titlesOf(calls)];
   if (waiting) parts.push(words.count("waiting", waiting));
   if (failed) parts.push(words.count("failed", failed));
   const told = document.createElement("summary");
@@ -111,12 +113,16 @@ function numberIn(count) {
   return Number(count.lastChild.data.replace(/\D/g, ""));
 }
 
-/* "write_file ×2, read_file": which tools, in the order of their first call. */
-function namesOf(calls) {
-  const names = new Map();
+/* "Created a.py ×2, Read b.md, …": what the first calls did, in their order. */
+function titlesOf(calls) {
+  const titles = new Map();
   for (const unit of calls) {
-    const name = unit.querySelector(".tool-name")?.textContent.trim();
-    if (name) names.set(name, (names.get(name) ?? 0) + 1);
+    const title = unit.querySelector(".tool-title")?.textContent.trim();
+    if (title) titles.set(title, (titles.get(title) ?? 0) + 1);
   }
-  return [...names].map(([name, times]) => (times > 1 ? `${name} ×${times}` : name)).join(", ");
+  const told = [...titles].slice(0, TOLD_TITLES).map(([title, times]) => {
+    const short = title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH)}…` : title;
+    return times > 1 ? `${short} ×${times}` : short;
+  });
+  return (titles.size > TOLD_TITLES ? [...told, "…"] : told).join(", ");
 }

@@ -212,12 +212,12 @@ export class Transcript {
     if (details.dataset.group) return details.dataset.group;
     const unit = details.closest("[data-order]");
     if (!unit) return "";
-    return `${unit.id}:${foldsOf(unit).indexOf(details)}`;
+    return `${unit.id}:${details.dataset.fold ?? foldsOf(unit).indexOf(details)}`;
   }
 
   restore(unit) {
     foldsOf(unit).forEach((details, place) => {
-      const open = this.chosen.get(`${unit.id}:${place}`);
+      const open = this.chosen.get(`${unit.id}:${details.dataset.fold ?? place}`);
       if (open !== undefined) details.open = open;
     });
   }
