@@ -9,6 +9,7 @@ from wire import converters  # noqa: F401 - registers `id`
 from .views import (
     attachments,
     branches,
+    changed,
     changes,
     conversation,
     creation,
@@ -53,6 +54,8 @@ of_conversation = [
     path("files/picture/", previews.picture, name="file-picture"),
     path("files/page/", previews.page, name="file-page"),
     path("files/upload/", files.upload, name="upload"),
+    path("changes/", changed.list_changes, name="changes"),
+    path("changes/file/", changed.show_change, name="change"),
     path("export/markdown/", exports.export_markdown, name="export-markdown"),
     path("export/json/", exports.export_json, name="export-json"),
 ]

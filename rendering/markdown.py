@@ -23,6 +23,7 @@ from .cleaning import clean, plain
 from .code import Blocks
 from .effort import TooTangled
 from .markdownpieces import Piece, pieces_of
+from .notes import linked
 
 LONGEST = 100_000
 """Characters; a longer text is shown plain. A reply has at most about 64,000."""
@@ -54,8 +55,15 @@ class _NotNow(Exception):
         self.shown = shown
 
 
-def to_html(text: str, *, first_heading: int = FIRST_HEADING) -> SafeString:
-    """`text` as HTML that may be put on a page. The same text always gives the same HTML."""
+def to_html(text: str, *, first_heading: int = FIRST_HEADING, key: str = "") -> SafeString:
+    """`text` as HTML that may be put on a page. The same text always gives the same HTML.
+
+    `key`: a name that no other text on the page has, with which its footnotes are linked."""
+    html = _either(text, first_heading)
+    return linked(html, key) if key else html
+
+
+def _either(text: str, first_heading: int) -> SafeString:
     try:
         if len(text) <= REMEMBERED_LENGTH:
             return _remembered(text, first_heading, get_language())

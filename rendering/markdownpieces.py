@@ -1,4 +1,5 @@
-"""Markdown read into pieces of HTML: CommonMark with tables, strikethrough, task lists and formulas.
+"""Markdown read into pieces of HTML: CommonMark with tables, strikethrough, task lists, formulas
+and footnotes.
 
 What is dear in it is counted, so that the same text is refused on every machine and on every day. Code
 is left to `code`; what comes out is put together and cleaned by `markdown`, which also says where this runs.
@@ -6,9 +7,10 @@ is left to `code`; what comes out is put together and cleaned by `markdown`, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,6 +25,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from .effort import TooTangled, granted, look_at_line, look_for_bracket
 from .links import links_rule
 from .math import math_plugin
+from .notes import notes_plugin, tokens_of_notes
 
 DEEPEST = 100
 """Nesting of lists and quotes; what is nested deeper is shown plain, because the parser drops it."""
@@ -37,18 +40,28 @@ def pieces_of(text: str, first_heading: int) -> list[Piece]:
     """What the text becomes, in order, HTML not cleaned yet. Raises `TooTangled`."""
     env: EnvType = {"first_heading": first_heading, **granted(text)}
     tokens = _parser().parse(text, env)
-    if any(token.level >= DEEPEST - 1 for token in tokens) or _addresses(tokens) > ADDRESSES:
+    notes = list(tokens_of_notes(_parser(), env))
+    addresses = _addresses(tokens) + sum(_addresses_in(note) for note in notes)
+    if any(token.level >= DEEPEST - 1 for token in tokens) or addresses > ADDRESSES:
         raise TooTangled
-    return list(_joined(_pieces(tokens, env)))
+    return list(_joined(chain(_pieces(tokens, env), _notes(notes, env))))
 
 
 def _addresses(tokens: Sequence[Token]) -> int:
-    return sum(
-        len(str(value))
-        for token in tokens
-        for child in token.children or ()
-        for value in child.attrs.values()
-    )
+    return sum(_addresses_in(token.children or ()) for token in tokens)
+
+
+def _addresses_in(children: Iterable[Token]) -> int:
+    return sum(len(str(value)) for child in children for value in child.attrs.values())
+
+
+def _notes(notes: Sequence[list[Token]], env: EnvType) -> Iterator[Piece]:
+    if not notes:
+        return
+    renderer, options = cast(RendererHTML, _parser().renderer), _parser().options
+    said = (renderer.renderInline(note, options, env) for note in notes)
+    items = "".join(f'<li class="note">{one}</li>' for one in said)
+    yield f'<ol class="notes">{items}</ol>'
 
 
 def _pieces(tokens: Sequence[Token], env: EnvType) -> Iterator[Piece]:
@@ -79,7 +92,7 @@ def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
 @cache
 def _parser() -> MarkdownIt:
     md = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST, "tasklists": True})
-    md.enable(["table", "strikethrough"]).use(math_plugin)
+    md.enable(["table", "strikethrough"]).use(math_plugin).use(notes_plugin)
     md.helpers = cast(Any, SimpleNamespace)(
         **{**vars(helpers), "parseLinkLabel": _parse_link_label}
     )

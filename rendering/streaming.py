@@ -2,7 +2,7 @@
 
 A line at a time and without a parser, so that a text costs the same however many pieces it comes in.
 It errs on the side of waiting: what it cuts off would be a block of its own for `markdownpieces` too.
-Links whose address is defined further on are the exception; the whole text, drawn at its end, has them.
+Links and footnotes that are defined further on are the exception; the whole text, drawn at its end, has them.
 """
 
 from __future__ import annotations

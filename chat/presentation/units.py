@@ -237,7 +237,7 @@ def _text(rows: Sequence[Event]) -> Unit | None:
         "text",
         members=tuple(uid for uid, _piece in said),
         source=source,
-        html=to_html(source),
+        html=to_html(source, key=rows[0].uid),
         interrupted=said[-1][1].interrupted,
     )
 

@@ -37,7 +37,7 @@ NAME_CHARACTERS = 100
 def list_files(request: SignedInRequest, uid: str) -> HttpResponse:
     """A page; for htmx what the files panel holds."""
     conversation = find_conversation(request.user, uid)
-    template = "chat/_files.html" if _is_fragment(request) else "chat/files.html"
+    template = "chat/_files.html" if is_fragment(request) else "chat/files.html"
     return render(request, template, files_context(conversation))
 
 
@@ -74,13 +74,13 @@ def show_file(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     workspace = Workspace(workspace_for(uid))
     preview = workspace.preview(request.GET.get("path", ""))
-    fragment = _is_fragment(request)
+    fragment = is_fragment(request)
     possible = kind_of_preview(workspace, preview)
     kind = "" if request.GET.get("as") == "text" else possible
     context: dict[str, Any] = {"conversation": conversation, "preview": preview, "kind": kind}
     if kind == "prose":
         # Below the name of the file, which is the page's heading or the dialog's.
-        context["prose"] = to_html(preview.text, first_heading=3 if fragment else 2)
+        context["prose"] = to_html(preview.text, first_heading=3 if fragment else 2, key="file")
     elif kind == "table":
         context["table"] = table_of(preview.text, ending_of(preview.entry.path))
         context["kind"] = kind = "table" if context["table"] else ""
@@ -141,5 +141,5 @@ def _upload(request: HttpRequest, conversation: Conversation) -> HttpResponse:
     )
 
 
-def _is_fragment(request: HttpRequest) -> bool:
+def is_fragment(request: HttpRequest) -> bool:
     return bool(request.htmx)  # type: ignore[attr-defined]

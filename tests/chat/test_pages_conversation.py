@@ -34,6 +34,8 @@ GET_ONLY = {
     "files",
     "file",
     "download",
+    "changes",
+    "change",
     "file-picture",
     "file-page",
     "export-markdown",

@@ -78,6 +78,8 @@ CONVERSATION_PAGES = (
     "/c/{uid}/delete/",
     "/c/{uid}/files/",
     "/c/{uid}/files/view/?path=seen.py",
+    "/c/{uid}/changes/",
+    "/c/{uid}/changes/file/?path=seen.py",
 )
 
 KINDS = pytest.mark.parametrize(

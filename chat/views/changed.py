@@ -1,0 +1,47 @@
+"""The files that the agent changed: the list, and what was changed of one."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.requests import SignedInRequest
+from chat.presentation.changed import changed_files, changes_of
+from chat.presentation.content import visible
+from tools_app.workspace import Workspace, workspace_for
+
+from .files import is_fragment
+from .lookup import find_conversation
+
+
+@login_required
+@require_safe
+@never_cache
+def list_changes(request: SignedInRequest, uid: str) -> HttpResponse:
+    """A page; for htmx what the panel holds."""
+    conversation = find_conversation(request.user, uid)
+    files = changed_files(conversation, Workspace(workspace_for(uid)))
+    template = "chat/_changes.html" if is_fragment(request) else "chat/changes.html"
+    return render(request, template, {"conversation": conversation, "files": files})
+
+
+@login_required
+@require_safe
+@never_cache
+def show_change(request: SignedInRequest, uid: str) -> HttpResponse:
+    """What was changed of the file that the query's `path` names."""
+    conversation = find_conversation(request.user, uid)
+    path = request.GET.get("path", "")
+    steps, more = changes_of(conversation, path)
+    context = {
+        "conversation": conversation,
+        "path": path,
+        "shown": visible(path),
+        "steps": steps,
+        "more": more,
+    }
+    template = "chat/_change.html" if is_fragment(request) else "chat/change.html"
+    return render(request, template, context)
