@@ -36,7 +36,8 @@ document.addEventListener("click", (event) => {
 document.addEventListener(
   "keydown",
   (event) => {
-    if (event.key !== "Escape") return;
+    // A dialog closes by itself, and what is below it stays.
+    if (event.key !== "Escape" || dialog?.open) return;
     const menu = document.querySelector("details.menu[open]");
     if (menu) {
       menu.open = false;
