@@ -5,7 +5,6 @@ What commands change leaves no diff and is not in it; what became of a file sinc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +63,8 @@ def changed_files(conversation: Conversation, workspace: Workspace) -> list[Chan
 
 def changes_of(conversation: Conversation, path: str) -> tuple[list[Step], bool]:
     """What was changed of one file, the first change first, and whether there was more before."""
-    rows: Sequence[Event] = _changes(conversation).filter(payload__display__path=path)[
-        : CHANGES_SHOWN + 1
-    ]
+    found = _changes(conversation).filter(payload__display__path=path)
+    rows = list(found[: CHANGES_SHOWN + 1])
     steps = []
     for row in reversed(rows[:CHANGES_SHOWN]):
         value = row.value

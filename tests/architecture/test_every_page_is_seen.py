@@ -27,6 +27,8 @@ UNSEEN: Mapping[str, str] = {
     "agents:review": "the same journey asks for a review and decides it",
     "tryouts:tryout": "the same journey tries it out",
     "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",
+    "conversations:file-picture": "a picture, of a file that is one; a journey of its own looks at it",
+    "conversations:file-page": "for a frame, of a file that is a page; the same journey looks at it",
     "vaults:vault": "a journey of its own makes a vault and looks at it",
     "webhooks:webhook-delivery": "the same journey looks at a delivery",
     "api-docs": "a library's page; a journey of its own looks at it, folded and unfolded",

@@ -45,6 +45,7 @@ DEAR_LIBRARIES = {
         "rendering/effort.py": "",
         "rendering/links.py": "",
         "rendering/math.py": "",
+        "rendering/notes.py": "",
     },
     "latex2mathml": {"rendering/math.py": "formulas of bounded length and number"},
     "bs4": {"tools_app/web/pages.py": "its reading of encodings alone"},
