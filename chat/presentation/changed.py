@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from conversations.branches import counting
 from conversations.models import Conversation, Event
 from harness.errors import AgentError
 from harness.events import AgentToolResult, DiffDisplay
@@ -74,9 +75,9 @@ def changes_of(conversation: Conversation, path: str) -> tuple[list[Step], bool]
 
 
 def _changes(conversation: Conversation) -> QuerySet[Event, Any]:
-    return Event.objects.filter(
-        conversation=conversation, type="agent.tool_result", payload__display__type="diff"
-    ).order_by("-seq")
+    """On the branch that is chosen, as the transcript is."""
+    told = counting(conversation).filter(type="agent.tool_result", payload__display__type="diff")
+    return told.order_by("-seq")
 
 
 def _is_there(workspace: Workspace, path: str) -> bool:

@@ -11,7 +11,7 @@ from accounts.models import User
 from chat.presentation.changed import CHANGES_SHOWN, changes_of
 from conversations.models import Conversation
 from harness.content import Text
-from harness.events import AgentToolResult, DiffDisplay, TableDisplay
+from harness.events import AgentToolResult, DiffDisplay, Rewound, TableDisplay
 from tests.cast import ClientOf
 from tests.chat.drawing import conversation, record
 from tests.chat.test_presentation_units import EVIL
@@ -117,3 +117,16 @@ def test_mallory_sees_no_change(
         answer = client_of(mallory).get(place, {"path": "secret.py"})
         assert answer.status_code == 404
         assert b"diff" not in answer.content
+
+
+def test_what_was_changed_on_a_branch_that_was_left_is_not_listed(
+    conversation: Conversation, alice: User, client_of: ClientOf
+) -> None:
+    change(conversation, "kept.py", "", "one\n", created=True)
+    conversation.refresh_from_db()
+    behind = conversation.last_seq
+    change(conversation, "left.py", "", "one\n", created=True)
+    record(conversation, Rewound(behind=behind))
+    html = panel(client_of, alice, conversation)
+    assert "kept.py" in html
+    assert "left.py" not in html
