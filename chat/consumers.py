@@ -26,6 +26,7 @@ from chat.presentation.arriving import Arriving, Finished, with_drawn
 from conversations.actions import answers, branching, messages
 from conversations.actions.background import cancel_all_background, cancel_background
 from conversations.actions.deciding import decide_call
+from conversations.actions.feedback import give_feedback
 from conversations.actions.setaside import set_aside
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
 from conversations.arriving import Closed, Snapshot
@@ -246,6 +247,13 @@ class ConversationConsumer(FollowingConsumer):
             case protocol.SwitchBranch():
                 return branching.switch_branch(
                     actor=actor, conversation=conversation, event_uid=frame.event
+                )
+            case protocol.Feedback():
+                return give_feedback(
+                    actor=actor,
+                    conversation=conversation,
+                    event_uid=frame.event,
+                    rating=frame.rating,
                 )
             case protocol.SetAside():
                 return set_aside(actor=actor, conversation=conversation, event_uid=frame.event)

@@ -115,6 +115,15 @@ class SwitchBranch(_Incoming):
     key: Key | None = None
 
 
+class Feedback(_Incoming):
+    """What the reader thinks of an answer."""
+
+    type: Literal["feedback"] = "feedback"
+    event: Uid
+    rating: Literal["up", "down", "none"]
+    key: Key | None = None
+
+
 class SetAside(_Incoming):
     """Leaves a message, or the result of a call, out of what the model is sent from now on."""
 
@@ -242,6 +251,7 @@ Incoming = (
     | Regenerate
     | Rewind
     | SwitchBranch
+    | Feedback
     | SetAside
     | Retry
     | Decide

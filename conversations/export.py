@@ -40,6 +40,7 @@ from harness.events import (
     AgentThinking,
     AgentThreadContextCompacted,
     DiffDisplay,
+    FeedbackGiven,
     SessionError,
     SessionStatusIdle,
     SessionUpdated,
@@ -235,6 +236,10 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             return f"*{who} {decided} {_line(name)}{reason} · {_time(row.created_at)}*\n\n"
         case _ if (call := answered_call(event)) is not None:
             return _result(event, names.get(call, call))
+        case FeedbackGiven():
+            ratings = {"up": _("good answer"), "down": _("bad answer"), "none": _("no rating")}
+            said = f": {_line(event.comment)}" if event.comment else ""
+            return f"*{_line(str(row.actor or _('Program')))}: {ratings[event.rating]}{said}*\n\n"
         case UserInterrupt():
             return f"*{_line(str(row.actor or _('Program')))}: {_('stopped the agent')}*\n\n"
         case TodosUpdated():

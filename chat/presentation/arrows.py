@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from conversations.models import Event
 from harness.branches import Branches, Siblings
-from harness.events import InputTaken
+from harness.events import InputTaken, Rewound
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ def arrows_of(conversation_id: int, branches: Branches) -> dict[str, dict[str, A
         conversation=conversation_id,
         seq__in={seq for each in siblings.values() for seq in each.choices},
     )
-    uids = dict(rows.values_list("seq", "uid"))
+    begins = {row.seq: row for row in rows}
+    uids = {seq: row.uid for seq, row in begins.items()}
     takings = [
         (row.seq, row.value)
         for row in Event.objects.filter(
@@ -47,14 +48,17 @@ def arrows_of(conversation_id: int, branches: Branches) -> dict[str, dict[str, A
     found: dict[str, dict[str, Arrows]] = {}
     for place, parted in siblings.items():
         arrows = _arrows(parted, uids)
+        chosen = begins.get(parted.choices[parted.chosen])
+        word = chosen.value if chosen is not None else None
+        if chosen is not None and isinstance(word, Rewound) and word.why == "rewind":
+            # It is told on the page, and stands there whatever comes behind it.
+            found.setdefault(chosen.uid, {})["versions"] = arrows
+            continue
         at = bisect_right(numbers, place)
         if at and numbers[at - 1] == place:
             _put(found, takings[at - 1][1], "answers", arrows)
         elif at < len(takings):
             _put(found, takings[at][1], "versions", arrows)
-        else:
-            # Nothing was asked on this branch yet: the word that it was chosen is all there is.
-            found.setdefault(uids.get(parted.choices[parted.chosen], ""), {})["versions"] = arrows
     return found
 
 

@@ -26,6 +26,7 @@ from harness.events import (
     BackgroundFinished,
     BudgetReached,
     ContentSetAside,
+    FeedbackGiven,
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
@@ -239,6 +240,9 @@ def _text(rows: Sequence[Event]) -> Unit | None:
         source=source,
         html=to_html(source, key=rows[0].uid),
         interrupted=said[-1][1].interrupted,
+        feedback=next(
+            (value for _uid, value in reversed(pieces) if isinstance(value, FeedbackGiven)), None
+        ),
     )
 
 

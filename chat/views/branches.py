@@ -15,9 +15,11 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.requests import SignedInRequest
 from agents.modelnames import known_names
 from conversations.actions import branching
+from conversations.actions.feedback import give_feedback
 from conversations.kits import choose_provider
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, NotFound
+from harness.events import FeedbackGiven
 
 from .conversation import render_conversation
 from .lookup import find_conversation
@@ -39,6 +41,7 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
         "link": request.build_absolute_uri(address_of(conversation, event)),
         "model": choice.model,
         "models": known_names(),
+        "feedback": _feedback(request, event),
     }
     template = "chat/_event.html" if request.htmx else "chat/event.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -88,6 +91,31 @@ def switch(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     branching.switch_branch(actor=request.user, conversation=conversation, event_uid=event_uid)
     return redirect(conversation)
+
+
+@login_required
+@require_POST
+def feedback(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    give_feedback(
+        actor=request.user,
+        conversation=conversation,
+        event_uid=event_uid,
+        rating=request.POST.get("rating", ""),
+        comment=request.POST.get("comment", ""),
+    )
+    return redirect(conversation)
+
+
+def _feedback(request: SignedInRequest, event: Event) -> FeedbackGiven | None:
+    """Her last word about an answer; None for what is none."""
+    if event.type != "agent.message":
+        return None
+    about = Event.objects.filter(conversation=event.conversation_id, subject=event.subject)
+    last = about.filter(type="x.feedback_given", actor=request.user).order_by("seq").last()
+    value = last.value if last is not None else None
+    nothing = FeedbackGiven(event_id=event.subject, rating="none")
+    return value if isinstance(value, FeedbackGiven) else nothing
 
 
 def _find(request: SignedInRequest, event_uid: str) -> Event:

@@ -408,6 +408,11 @@ const actions = {
     command({ type: "branch", event: button.dataset.event }, button);
   },
   quote: (button) => quote(button),
+  feedback: (button) =>
+    command(
+      { type: "feedback", event: button.dataset.event, rating: button.dataset.rating },
+      button,
+    ),
   "cancel-background": (button) =>
     command({ type: "cancel_background", background: button.dataset.background }, button),
   "cancel-all-background": (button) => command({ type: "cancel_all_background" }, button),

@@ -60,6 +60,7 @@ NEED_NOT = {
         conversations/children.tell_agent
         conversations/conversations.change_tools
         conversations/direct.use_tool
+        conversations/feedback.give_feedback
         conversations/messages.edit_message
         conversations/messages.post_message
         conversations/messages.request_retry

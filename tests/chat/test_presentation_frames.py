@@ -370,6 +370,10 @@ def test_live_equals_reload_whatever_happens_and_however_it_is_cut(
     follow(make_conversation(alice, acme), story_of(choices), cuts)
 
 
+def test_where_one_went_back_says_so_whatever_is_asked_there(conversation: Conversation) -> None:
+    follow(conversation, story_of([0, 30, 2, 12, 0, 29, 29, 0, 0, 29]), [7])
+
+
 @given(
     choices=st.lists(
         st.sampled_from([0, 0, 2, 12, 12, 29, 30, 31, 35, 40]), min_size=6, max_size=40
