@@ -71,9 +71,16 @@ TODOS = [
 
 
 def steps(salt: str = "") -> list[list[Logged]]:
-    """Events in portions; a reader may look between any two of them. `salt` keeps ids apart."""
+    """The events of a whole log in portions; a reader may look between any two of them. `salt` keeps ids
+    apart."""
     told = json.dumps(_steps()).replace("sevt_", f"sevt_{salt}")
-    return [[(uid, payload) for uid, payload in step] for step in json.loads(told)]
+    made = [[(uid, payload) for uid, payload in step] for step in json.loads(told)]
+    logged = [entry for step in made for entry in step]
+    number = {uid: seq for seq, (uid, _payload) in enumerate(logged, start=1)}
+    for _uid, payload in logged:
+        if payload["type"] == "x.rewound":
+            payload["behind"] = number[payload["behind"]]
+    return made
 
 
 def _steps() -> list[list[Logged]]:
@@ -438,6 +445,19 @@ def _steps() -> list[list[Logged]]:
             ("sevt_taken5", {"type": "x.input_taken", "event_ids": ["sevt_m5"]}),
             ("sevt_idle5", idle({"type": "refusal"})),
         ],
+        [
+            (
+                "sevt_rated",
+                {
+                    "type": "x.feedback_given",
+                    "event_id": "sevt_cut",
+                    "rating": "down",
+                    "comment": "It was cut off.",
+                },
+            )
+        ],
+        # What is behind is named by its id here, and by its number in what `steps` makes of it.
+        [("sevt_back", {"type": "x.rewound", "behind": "sevt_sleep", "why": "rewind"})],
         [("sevt_m6", {"type": "user.message", "content": text("Still waiting")})],
         [("sevt_over", {"type": "session.status_terminated"})],
     ]
