@@ -270,6 +270,7 @@ DOORS = {
     "chat/views/changes.py",
     "chat/views/creation.py",
     "chat/views/messages.py",
+    "tryouts/views.py",
 }
 DECIDING = {
     "answer_as_shown",
