@@ -391,7 +391,7 @@ def test_code_and_whole_answers_can_be_copied(alice: Person, service):
     alice.page.locator('#log [data-action="copy-code"]').click()
     expect(alice.page.locator("#announcer")).to_have_text("Copied.")
     assert alice.page.evaluate(read).strip() == "print('hello')"
-    alice.page.locator('#log [data-action="copy"]').click()
+    alice.page.locator('#log [data-kind="text"] [data-action="copy"]').click()
     alice.page.wait_for_function(
         "async text => (await navigator.clipboard.readText()) === text", arg=source
     )
