@@ -49,7 +49,7 @@ def see_the_work(person: Person) -> None:
     files.first.click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(name)
-    expect(dialog.locator("pre").first).to_be_visible()
+    expect(dialog.locator("pre, iframe").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
 
