@@ -110,10 +110,17 @@ def addresses(site: Site) -> Iterator[tuple[str, str]]:
             yield part.partition("/")[0], route.address(values) + query
 
 
-def both_themes(person: Person) -> str:
+ALIKE = ("/add/", "/history/", "/delete/")
+"""Ends of addresses whose pages are made of the same parts for every model: by night they are looked at
+for one app alone."""
+
+
+def both_themes(person: Person, address: str) -> str:
     """What axe finds by day and, of what the other theme can break, by night."""
     person.page.wait_for_function("document.getAnimations().length === 0")
     by_day = person.audit()
+    if address.endswith(ALIKE) and "/agents/" not in address:
+        return by_day
     person.page.keyboard.press("Control+e")
     expect(person.page.locator("html")).to_have_class("dark")
     by_night = person.audit(rules=DARK)
@@ -134,7 +141,7 @@ def test_every_page_of_the_admin_is_accessible(furnished: Site, operator: Person
             continue
         assert answer.status == 200, address
         seen += 1
-        if report := both_themes(operator):
+        if report := both_themes(operator, address):
             found.append(f"{address}\n{report}")
     assert seen
     assert not found, "\n".join(found)
@@ -157,7 +164,7 @@ def test_the_keyboard_reaches_what_the_theme_leaves_to_the_mouse(operator: Perso
         tab.focus()
         page.keyboard.press("Enter")
         expect(tab).to_have_attribute("aria-selected", "true")
-        assert both_themes(operator) == ""
+        assert both_themes(operator, operator.page.url) == ""
     menu = page.get_by_role("button", name="Show or hide the menu").first
     menu.focus()
     page.keyboard.press(" ")
@@ -167,7 +174,7 @@ def test_the_keyboard_reaches_what_the_theme_leaves_to_the_mouse(operator: Perso
     account.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Change password")).to_be_visible()
-    assert both_themes(operator) == ""
+    assert both_themes(operator, operator.page.url) == ""
 
 
 def test_rules_are_added_and_removed_by_the_keyboard(operator: Person):
@@ -188,7 +195,7 @@ def test_rules_are_added_and_removed_by_the_keyboard(operator: Person):
     page.keyboard.type("calculator")
     page.keyboard.press("Tab")
     page.keyboard.type("deny")
-    assert both_themes(operator) == ""
+    assert both_themes(operator, operator.page.url) == ""
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
     open_rules()
@@ -210,7 +217,7 @@ def test_lists_are_filtered_by_the_keyboard(operator: Person):
     filters.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#changelist-filter")).to_be_visible()
-    assert both_themes(operator) == ""
+    assert both_themes(operator, operator.page.url) == ""
 
 
 def test_what_is_asked_before_something_is_done_is_accessible(operator: Person):
@@ -225,7 +232,7 @@ def test_what_is_asked_before_something_is_done_is_accessible(operator: Person):
         page.locator("select[name=action]").first.select_option(action)
         page.get_by_role("button", name="Run").first.click()
         expect(page.locator("input[name=_selected_action][type=hidden]").first).to_be_attached()
-        assert both_themes(operator) == "", address
+        assert both_themes(operator, operator.page.url) == "", address
 
 
 def test_a_refused_form_is_accessible(operator: Person):
@@ -235,4 +242,4 @@ def test_a_refused_form_is_accessible(operator: Person):
     page.locator("#id_policy").fill("nonsense: true")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("nonsense", exact=False).first).to_be_visible()
-    assert both_themes(operator) == ""
+    assert both_themes(operator, operator.page.url) == ""
