@@ -14,14 +14,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.requests import SignedInRequest
 from agents.modelnames import known_names
+from chat.forms import as_typed
 from conversations.actions import branching
 from conversations.actions.feedback import give_feedback
 from conversations.kits import choose_provider
 from conversations.models import Conversation, Event
-from harness.errors import Conflict, Invalid, NotFound
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooMany
 from harness.events import FeedbackGiven
 
-from .conversation import render_conversation
+from .conversation import render_refused
 from .lookup import find_conversation
 
 
@@ -56,13 +57,13 @@ def address_of(conversation: Conversation, event: Event) -> str:
 def resend(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     """Refused, the page comes back with the new words in the box, so that they are not lost."""
     conversation = find_conversation(request.user, uid)
-    text = request.POST.get("content", "")
+    text = as_typed(request.POST.get("content", ""))
     try:
         branching.edit_and_resend(
             actor=request.user, conversation=conversation, message_uid=event_uid, text=text
         )
-    except (Invalid, Conflict) as problem:
-        return render_conversation(request, conversation, draft=text, refusal=problem)
+    except (Invalid, Conflict, LimitReached, TooMany) as problem:
+        return render_refused(request, conversation, text, problem)
     return redirect(conversation)
 
 

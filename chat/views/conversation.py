@@ -23,7 +23,7 @@ from conversations.branches import counts
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation, Event
 from conversations.notices import mark_seen
-from harness.errors import Declined, Invalid
+from harness.errors import AgentError, Invalid, TooMany
 from harness.modelcards import card_for
 from harness.providers.table import KINDS
 
@@ -71,6 +71,17 @@ def older(request: SignedInRequest, uid: str) -> HttpResponse:
     )
 
 
+def render_refused(
+    request: SignedInRequest, conversation: Conversation, text: str, problem: AgentError
+) -> HttpResponse:
+    """The page with what was typed still in the box, and why it was not taken."""
+    response = render_conversation(request, conversation, draft=text, refusal=problem)
+    if isinstance(problem, TooMany):
+        response.status_code = 429
+        response["Retry-After"] = str(problem.retry_after)
+    return response
+
+
 def render_conversation(
     request: SignedInRequest,
     conversation: Conversation,
@@ -78,7 +89,7 @@ def render_conversation(
     before: int | None = None,
     since: int | None = None,
     draft: str = "",
-    refusal: Declined | None = None,
+    refusal: AgentError | None = None,
     template: str = "chat/conversation.html",
     context: Mapping[str, Any] = MappingProxyType({}),
 ) -> HttpResponse:

@@ -16,7 +16,7 @@ from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
 from harness.errors import Conflict, Invalid, TooMany
 
-from .conversation import render_conversation
+from .conversation import render_refused
 from .lookup import find_conversation
 
 
@@ -35,11 +35,7 @@ def post(request: SignedInRequest, uid: str) -> HttpResponse:
             interrupt=request.POST.get("interrupt") == "1",
         )
     except (Invalid, Conflict, TooMany) as problem:
-        response = render_conversation(request, conversation, draft=text, refusal=problem)
-        if isinstance(problem, TooMany):
-            response.status_code = 429
-            response["Retry-After"] = str(problem.retry_after)
-        return response
+        return render_refused(request, conversation, text, problem)
     return redirect(conversation)
 
 
@@ -71,7 +67,7 @@ def edit(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
             actor=request.user, conversation=conversation, message_uid=message_uid, text=text
         )
     except (Invalid, Conflict) as problem:
-        return render_conversation(request, conversation, draft=text, refusal=problem)
+        return render_refused(request, conversation, text, problem)
     return redirect(conversation)
 
 

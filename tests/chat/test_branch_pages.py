@@ -77,6 +77,21 @@ def test_a_message_is_said_anew_without_script_and_a_refused_one_stays_in_the_bo
     assert "keep me" in refused.content.decode()
 
 
+def test_what_is_said_anew_too_often_stays_in_the_box(alice, talk, client_of, settings):
+    conversation, row = talk
+    client = client_of(alice)
+    place = address("resend", conversation, row.uid)
+    settings.AGENTSITE_MESSAGES_PER_MINUTE = 1
+    assert client.post(place, {"content": "one\r\ntwo"}).status_code == 302
+    settle(conversation, 2)
+    said = Event.objects.filter(conversation=conversation, type="user.message").last()
+    assert said.payload["content"][0]["text"] == "one\ntwo"
+    refused = client.post(address("resend", conversation, said.uid), {"content": "keep me"})
+    assert refused.status_code == 429
+    assert int(refused["Retry-After"]) > 0
+    assert "keep me" in refused.content.decode()
+
+
 def test_the_page_of_an_event_is_its_owners_alone(alice, bob, mallory, talk, client_of):
     _, row = talk
     place = reverse("conversations:event", args=[row.uid])
