@@ -38,6 +38,8 @@ EVIL_PAGE = (
     '<script>parent.location="https://evil.example"</script><form action="/c/" method="post"></form>'
     '<img src="https://evil.example/x.png" onerror="alert(1)">'
     '<a target="_top" href="javascript:alert(1)">x</a>'
+    '<link rel="preconnect" href="https://secret.evil.example"><LINK\nrel=dns-prefetch href=//evil.example>'
+    "<lInK/rel=preconnect href=//evil.example>"
 )
 
 
@@ -86,6 +88,7 @@ def is_sandboxed(answer) -> bool:
         and policy["form-action"] == ["'none'"]
         and policy["frame-ancestors"] == ["'self'"]
         and answer["X-Content-Type-Options"] == "nosniff"
+        and answer["X-DNS-Prefetch-Control"] == "off"
     )
 
 
@@ -129,6 +132,7 @@ def test_an_svg_is_drawn_as_a_picture_and_runs_nothing(root: Path, look: Looks) 
     assert answer["Content-Type"] == "image/svg+xml; charset=utf-8"
     assert is_sandboxed(answer)
     assert answer["X-Frame-Options"] == "DENY"
+    assert answer["Content-Disposition"] == "attachment"
     assert "&lt;script&gt;" in re.sub(r"</?span[^>]*>", "", look.shown("x.svg", **{"as": "text"}))
 
 
@@ -159,6 +163,9 @@ def test_a_page_is_framed_without_any_right(root: Path, look: Looks) -> None:
     assert answer["Content-Type"] == "text/html; charset=utf-8"
     assert is_sandboxed(answer)
     assert answer["X-Frame-Options"] == "SAMEORIGIN"
+    told = answer.content.decode().lower()
+    assert "<link" not in told  # which connects whatever a policy says
+    assert told.count("<bgsound") == 3
 
 
 def test_only_pages_are_framed_and_in_one_encoding(root: Path, look: Looks) -> None:
