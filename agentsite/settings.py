@@ -356,6 +356,7 @@ INSTALLED_APPS = [
     "agents",
     "skills_app",
     "conversations",
+    "keeping",
     "chat",
     "approvals",
     "spending",

@@ -13,13 +13,15 @@ from conversations.actions.background import cancel_all_background
 from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import delete_conversation
 from conversations.models import Conversation
+from conversations.search import Hit
+from keeping.finding import understand
 from spending.models import Usage
 
 from .base import ApiView
 from .bodies import read_body
 from .facts import wire_effort
 from .pages import cursor_of, encode_cursor, limit_of, page
-from .schema import CURSOR, LIMIT, answers, listed
+from .schema import CURSOR, LIMIT, SEARCH, answers, listed
 from .serializers import (
     BackgroundEnded,
     Branched,
@@ -41,15 +43,18 @@ class ConversationListView(ApiView):
         operation_id="conversations_list",
         summary="List one's conversations, newest first",
         tags=["Conversations"],
-        parameters=[LIMIT, CURSOR],
+        parameters=[LIMIT, CURSOR, SEARCH],
         responses=listed(ConversationRow, 401, 403, 422),
     )
     def get(self, request: Any) -> Response:
         limit, cursor = limit_of(request), cursor_of(request, int)
-        rows = self.conversations().listed_in(self.organisation).order_by("-id")
+        asked = request.query_params.get("q", "")
+        search = understand(self.actor, self.organisation, asked)
+        rows = search.among(self.conversations(), self.organisation).order_by("-id")
         if cursor:
             rows = rows.filter(pk__lt=cursor[0])
         found = list(rows[: limit + 1])
+        hits = search.hits(found[:limit])
         items = [
             {
                 "id": each.uid,
@@ -57,6 +62,7 @@ class ConversationListView(ApiView):
                 "created_at": each.created_at,
                 "message_count": each.message_count,
                 "status": each.status,
+                "match": _match(hits.get(each.pk)),
             }
             for each in found[:limit]
         ]
@@ -158,6 +164,13 @@ class BackgroundView(ApiView):
     def delete(self, request: Any, uid: str) -> Response:
         ended = cancel_all_background(actor=self.actor, conversation=self.find_conversation(uid))
         return Response({"ended": ended})
+
+
+def _match(hit: Hit | None) -> dict[str, Any] | None:
+    if hit is None:
+        return None
+    text = "".join(piece.text for piece in hit.pieces)
+    return {"event_id": hit.event_uid, "text": text, "created_at": hit.at}
 
 
 def family(conversation: Conversation) -> list[int]:

@@ -19,6 +19,11 @@ LIMIT = OpenApiParameter(
 CURSOR = OpenApiParameter(
     "cursor", OpenApiTypes.STR, description="`X-Next-Cursor` of the page before; opaque."
 )
+SEARCH = OpenApiParameter(
+    "q",
+    {"type": "string", "maxLength": 200},
+    description='What is searched for: words, `"quoted phrases"` and filters, as in the pages\' search box.',
+)
 
 
 def errors(*statuses: int) -> dict[int, OpenApiResponse]:

@@ -99,12 +99,21 @@ class Ticket(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
+class MatchBody(serializers.Serializer[Any]):
+    event_id = serializers.CharField(help_text="The message in which it was found.")
+    text = serializers.CharField(help_text="What stands there.")
+    created_at = serializers.DateTimeField()
+
+
 class ConversationRow(serializers.Serializer[Any]):
     id = serializers.CharField()
     title = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
     message_count = serializers.IntegerField()
     status = serializers.ChoiceField(choices=["idle", "running", "rescheduling", "terminated"])
+    match = MatchBody(
+        allow_null=True, help_text="With `q`, the first place; null: a title or a filter alone."
+    )
 
 
 class MessageRow(serializers.Serializer[Any]):

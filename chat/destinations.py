@@ -12,7 +12,10 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from conversations.models import Conversation
-from conversations.search import matching, words_of
+from conversations.search import words_of
+from keeping.finding import understand
+
+from .links import address_of
 
 MOST_CONVERSATIONS = 8
 
@@ -52,8 +55,17 @@ def pages_of(user: User, text: str = "") -> list[Destination]:
     ]
 
 
-def conversations_of(user: User, organisation: Organisation, text: str) -> list[Conversation]:
-    """The first of her conversations in which every word of `text` is found; raises Invalid for a text
-    that is too long."""
-    listed = Conversation.objects.visible_to(user).listed_in(organisation).in_list_order()
-    return list(matching(listed, text)[:MOST_CONVERSATIONS])
+def conversations_of(user: User, organisation: Organisation, text: str) -> list[Destination]:
+    """The first of her conversations that are found by `text`, each where it was found; raises Invalid as
+    `keeping.finding.understand`."""
+    search = understand(user, organisation, text)
+    found = search.among(Conversation.objects.visible_to(user), organisation).in_list_order()
+    first = list(found[:MOST_CONVERSATIONS])
+    hits = search.hits(first)
+    return [
+        Destination(
+            each.title or _("Untitled"),
+            address_of(each, hits[each.pk].subject) if each.pk in hits else each.get_absolute_url(),
+        )
+        for each in first
+    ]

@@ -1,8 +1,9 @@
 """Full-text search over titles and message texts: keeping the index, asking it, showing the place.
 
 One set of functions for SQLite (FTS5) and PostgreSQL (`tsvector`). What a person types is never
-query syntax: each word is looked for as it stands, or as the beginning of a word. Who may see which
-conversation is not decided here: `matching` narrows the queryset it is given.
+query syntax: each word is looked for as it stands, or as the beginning of a word, a `Phrase` as it stands.
+Who may see which conversation is not decided here: `matching` narrows the queryset it is given. Filters are
+read by `keeping.words`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import connections, router
-from django.db.models import Min, QuerySet
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
@@ -22,6 +24,7 @@ from harness.errors import Invalid
 from harness.events import AgentMessage, MessageEdited, SessionUpdated, UserMessage
 
 from .models import Conversation, Event, SearchEntry
+from .models.conversation import ConversationQuerySet
 
 QUERY_LIMIT = 200
 """Characters of a search."""
@@ -37,6 +40,7 @@ _PUT = (
 )
 """The ORM would look first, and lay two savepoints around it."""
 
+_WORD = re.compile(r"\w+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -91,31 +95,69 @@ def _put(conversation_id: int, seq: int, text: str) -> None:
 # --- asking ---------------------------------------------------------------------------------------
 
 
-def matching(queryset: QuerySet[Conversation], text: str) -> QuerySet[Conversation]:
-    """Those conversations of `queryset` whose title, or one of whose messages, has every word of
-    `text`; all of them if `text` has none. Order and other filters stay.
+class Phrase(str):
+    """Words that stand one after the other, and end where they end."""
 
-    Raises `Invalid` for more than `QUERY_LIMIT` characters; nothing else that is typed is an error.
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """From when on, and until before when."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def of(self, column: str) -> Q:
+        condition = Q()
+        if self.since is not None:
+            condition &= Q(**{f"{column}__gte": self.since})
+        if self.until is not None:
+            condition &= Q(**{f"{column}__lt": self.until})
+        return condition
+
+
+ALWAYS = Written()
+
+
+def matching(
+    queryset: ConversationQuerySet, words: Sequence[str], written: Written = ALWAYS
+) -> ConversationQuerySet:
+    """Those conversations of `queryset` whose title, or one of whose messages, has every one of `words`; all
+    of them if there are none. Order and other filters stay.
+
+    A message was `written` then; a title counts where the conversation was active then.
     """
-    words = words_of(text)
     if not words:
         return queryset
-    return queryset.filter(pk__in=_entries(words).values("conversation_id"))
+    return queryset.filter(pk__in=_entries(words, written).values("conversation_id"))
 
 
 def words_of(text: str) -> list[str]:
-    """What to look for: the parts between spaces, without control characters, each once."""
+    """What to look for: the parts between spaces, without control characters, each once.
+
+    Raises `Invalid` for more than `QUERY_LIMIT` characters; nothing else that is typed is an error.
+    """
+    check_length(text)
+    return list(dict.fromkeys(readable(text).split()))
+
+
+def check_length(text: str) -> None:
     if len(text) > QUERY_LIMIT:
         raise Invalid(
             _("The search is longer than %(limit)d characters.") % {"limit": QUERY_LIMIT},
             field="q",
             hint=_("Search for fewer words."),
         )
-    readable = text.encode(errors="ignore").decode()
-    return list(dict.fromkeys(_CONTROL.sub(" ", readable).split()))
 
 
-def _entries(words: Sequence[str]) -> QuerySet[SearchEntry]:
+def readable(text: str) -> str:
+    """`text` without what no text has, and with plain spaces."""
+    whole = _CONTROL.sub(" ", text.encode(errors="ignore").decode())
+    return " ".join(whole.split())
+
+
+def _entries(words: Sequence[str], written: Written) -> QuerySet[SearchEntry]:
     entries = SearchEntry.objects.order_by()
     indexed = [word for word in words if _is_indexed(word)]
     if indexed:
@@ -123,6 +165,12 @@ def _entries(words: Sequence[str]) -> QuerySet[SearchEntry]:
     for word in words:
         if word not in indexed:
             entries = entries.filter(text__icontains=word)
+    if written != ALWAYS:
+        event = Event.objects.filter(
+            written.of("created_at"), conversation=OuterRef("conversation"), seq=OuterRef("seq")
+        )
+        title = Q(seq=TITLE_SEQ) & written.of("conversation__active_at")
+        entries = entries.filter(title | Q(Exists(event)))
     return entries
 
 
@@ -147,9 +195,9 @@ def _ids(words: Sequence[str]) -> RawSQL:
 
 
 def _fts5_term(word: str) -> str:
-    """A string in FTS5's own quoting, as a beginning: no operator inside it has a meaning."""
+    """A string in FTS5's own quoting, as a beginning if it is no phrase: no operator inside has a meaning."""
     doubled = word.replace('"', '""')
-    return f'"{doubled}"*'
+    return f'"{doubled}"' if isinstance(word, Phrase) else f'"{doubled}"*'
 
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
@@ -158,7 +206,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 def _postgresql_term(word: str) -> str:
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
     doubled = bare.replace("\\", "\\\\").replace("'", "''")
-    return f"'{doubled}':*"
+    return f"'{doubled}'" if isinstance(word, Phrase) else f"'{doubled}':*"
 
 
 # --- showing the place ----------------------------------------------------------------------------
@@ -172,24 +220,47 @@ class Piece:
     found: bool
 
 
-def snippets(conversations: Collection[Conversation], text: str) -> dict[int, list[Piece]]:
-    """By primary key, the first place in a message that matches `text`.
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Where it was found: what stands around it, and the message it stands in."""
 
-    Conversations whose title alone matches are left out. Two queries, however many there are.
+    pieces: list[Piece]
+    event_uid: str
+    subject: str
+    """What the page knows the message by."""
+    at: datetime
+
+
+def hits(
+    conversations: Collection[Conversation], words: Sequence[str], written: Written = ALWAYS
+) -> dict[int, Hit]:
+    """By primary key, the first message that has all of `words`.
+
+    Conversations whose title alone matches are left out. Three queries, however many there are.
     """
-    words = words_of(text)
     if not words or not conversations:
         return {}
     first = (
-        _entries(words)
+        _entries(words, written)
         .filter(conversation__in=conversations, seq__gt=TITLE_SEQ)
         .values("conversation_id")
         .annotate(first=Min("pk"))
         .values("first")
     )
+    found = list(SearchEntry.objects.filter(pk__in=first))
+    places = Q()
+    for entry in found:
+        places |= Q(conversation=entry.conversation_id, seq=entry.seq)
+    rows = Event.objects.filter(places).only(
+        "uid", "subject", "created_at", "conversation_id", "seq"
+    )
+    events = {(row.conversation_id, row.seq): row for row in rows} if found else {}
     return {
-        entry.conversation_id: marked(_excerpt(entry.text, words), words)
-        for entry in SearchEntry.objects.filter(pk__in=first)
+        entry.conversation_id: Hit(
+            marked(_excerpt(entry.text, words), words), event.uid, event.subject, event.created_at
+        )
+        for entry in found
+        if (event := events.get((entry.conversation_id, entry.seq))) is not None
     }
 
 
@@ -215,4 +286,11 @@ def _excerpt(text: str, words: Sequence[str]) -> str:
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
     longest_first = sorted(words, key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, longest_first))})", re.IGNORECASE)
+    return re.compile(f"({'|'.join(map(_spelled, longest_first))})", re.IGNORECASE)
+
+
+def _spelled(word: str) -> str:
+    """Of a phrase its words, whatever signs stand between them, as the index has it. No sign is also part of
+    a word, so that there is one way to read a text."""
+    parts = _WORD.findall(word) if isinstance(word, Phrase) else []
+    return r"\W{1,4}".join(map(re.escape, parts)) or re.escape(word)

@@ -12,18 +12,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from conversations.models import Conversation
-from jobs.prepared import Prepared
-
-RECENT_LIMIT = 40
-
-_RECENT = Prepared(
-    lambda given: (
-        Conversation.objects.visible_to(given.user)
-        .listed_in(given.organisation)
-        .in_list_order()[:RECENT_LIMIT]
-    )
-)
+from keeping.listing import ListPage, recent
 
 register = template.Library()
 
@@ -48,7 +37,7 @@ def short_moment(moment: datetime) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def recent_conversations(context: dict[str, Any]) -> list[Conversation]:
-    """The beginning of the list of the organisation the person works in; one query."""
+def recent_conversations(context: dict[str, Any]) -> ListPage:
+    """The beginning of the list of the organisation the person works in."""
     request = context["request"]
-    return _RECENT.all(user=request.user.pk, organisation=request.organisation.pk)
+    return recent(request.user, request.organisation)

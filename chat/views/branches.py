@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.requests import SignedInRequest
 from agents.modelnames import known_names
 from chat.forms import as_typed
+from chat.links import address_of
 from conversations.actions import branching
 from conversations.actions.feedback import give_feedback
 from conversations.kits import choose_provider
@@ -39,17 +40,13 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
         "conversation": conversation,
         "event": event,
         "is_message": event.type == "user.message",
-        "link": request.build_absolute_uri(address_of(conversation, event)),
+        "link": request.build_absolute_uri(address_of(conversation, event.subject)),
         "model": choice.model,
         "models": known_names(),
         "feedback": _feedback(request, event),
     }
     template = "chat/_event.html" if request.htmx else "chat/event.html"  # type: ignore[attr-defined]
     return render(request, template, context)
-
-
-def address_of(conversation: Conversation, event: Event) -> str:
-    return f"{conversation.get_absolute_url()}?at={event.subject}#u-{event.subject}"
 
 
 @login_required

@@ -16,6 +16,7 @@ from conversations.actions import conversations as actions
 from conversations.actions.messages import set_feature
 from conversations.models import Conversation
 from harness.errors import Invalid
+from keeping.actions.pins import pin_conversation
 
 from .answers import done
 from .lookup import find_conversation
@@ -45,7 +46,7 @@ def rename(request: SignedInRequest, uid: str) -> HttpResponse:
 def pin(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     pinned = request.POST.get("pinned") == "1"
-    actions.pin_conversation(actor=request.user, conversation=conversation, pinned=pinned)
+    pin_conversation(actor=request.user, conversation=conversation, pinned=pinned)
     text = _("Pinned to the top of your list.") if pinned else _("No longer pinned.")
     return done(request, text, to=reverse("conversations:list"))
 

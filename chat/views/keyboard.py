@@ -8,8 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
-from chat.destinations import conversations_of, pages_of
-from conversations.models import Conversation
+from chat.destinations import Destination, conversations_of, pages_of
 from harness.errors import Invalid
 
 
@@ -19,7 +18,7 @@ def go(request: SignedInRequest) -> HttpResponse:
     """A page; for htmx what its dialog holds."""
     text = request.GET.get("q", "").strip()
     refusal: Invalid | None = None
-    pages, conversations = [], list[Conversation]()
+    pages, conversations = list[Destination](), list[Destination]()
     try:
         pages = pages_of(request.user, text)
         conversations = conversations_of(request.user, request.organisation, text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -10,11 +12,13 @@ from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
 from chat.firststeps import example, first_steps
-from chat.listing import ListPage, list_page
+from chat.links import address_of
 from chat.starting import start_context, start_form
 from conversations.models import Conversation
-from conversations.search import marked, matching, snippets, words_of
+from conversations.search import marked
 from harness.errors import Invalid
+from keeping.finding import Search, understand
+from keeping.listing import ListPage, list_page
 
 
 @login_required
@@ -24,34 +28,23 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()
     archived = request.GET.get("archived") == "1"
     after = request.GET.get("after", "")
-    conversations = (
-        Conversation.objects.visible_to(request.user)
-        .listed_in(request.organisation, archived=archived)
-        .select_related("agent_version__agent")
-        .in_list_order()
-    )
+    user, organisation = request.user, request.organisation
     refusal: Invalid | None = None
-    page = ListPage([], "")
+    rows: list[dict[str, Any]] = []
+    next_cursor = ""
     try:
-        page = list_page(matching(conversations, text), after)
+        search = understand(user, organisation, text, archived=archived)
+        found = search.among(Conversation.objects.visible_to(user), organisation)
+        page = list_page(found.select_related("agent_version__agent"), user, after)
+        rows, next_cursor = rows_of(page, search), page.next_cursor
     except Invalid as problem:
         if problem.field != "q":
             raise
         refusal = problem
-    words = [] if refusal else words_of(text)
-    found = {} if refusal else snippets(page.conversations, text)
-    rows = [
-        {
-            "conversation": conversation,
-            "title": marked(conversation.title, words),
-            "snippet": found.get(conversation.pk),
-        }
-        for conversation in page.conversations
-    ]
     query = {key: value for key, value in (("q", text), ("archived", "1" * archived)) if value}
     context = {
         "rows": rows,
-        "next_page": urlencode({**query, "after": page.next_cursor}) if page.next_cursor else "",
+        "next_page": urlencode({**query, "after": next_cursor}) if next_cursor else "",
         "q": text,
         "archived": archived,
         "first_page": not after,
@@ -66,3 +59,19 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         template = "chat/_rows.html" if after else "chat/_results.html"
     return render(request, template, context, status=422 if refusal else 200)
+
+
+def rows_of(page: ListPage, search: Search) -> list[dict[str, Any]]:
+    """What `chat/_rows.html` draws: each opens where something was found in it."""
+    hits = search.hits(page.conversations)
+    pinned = {each.pk for each in page.pinned}
+    return [
+        {
+            "conversation": each,
+            "pinned": each.pk in pinned,
+            "title": marked(each.title, search.words),
+            "hit": (hit := hits.get(each.pk)),
+            "address": address_of(each, hit.subject) if hit else each.get_absolute_url(),
+        }
+        for each in page.conversations
+    ]

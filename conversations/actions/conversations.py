@@ -1,4 +1,4 @@
-"""Conversations come into being, are named, pinned, put away and deleted.
+"""Conversations come into being, are named, put away and deleted.
 
 What is said in them is `actions.messages`; their files are `actions.files`.
 """
@@ -206,15 +206,6 @@ def change_tools(
             append(held.pk, [Entry.of(SessionUpdated(overrides=checked))], actor=actor)
             held.refresh_from_db()
     return held
-
-
-def pin_conversation(*, actor: User, conversation: Conversation, pinned: bool) -> Conversation:
-    """Keep it at the top of the list, or no longer. Pinning again does not move it."""
-    conversation = visible_conversation(actor, conversation)
-    if pinned != (conversation.pinned_at is not None):
-        conversation.pinned_at = timezone.now() if pinned else None
-        conversation.save(update_fields=["pinned_at"])
-    return conversation
 
 
 def archive_conversation(

@@ -101,7 +101,6 @@ class Migration(migrations.Migration):
                 ('front_end_seq', models.PositiveBigIntegerField(editable=False, null=True)),
                 ('rewound_seq', models.PositiveBigIntegerField(editable=False, null=True)),
                 ('preset', models.CharField(blank=True, editable=False, max_length=200)),
-                ('pinned_at', models.DateTimeField(blank=True, null=True)),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('active_at', models.DateTimeField(default=django.utils.timezone.now)),
@@ -463,7 +462,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='conversation',
-            index=models.Index(models.F('owner'), models.OrderBy(models.F('pinned_at'), descending=True), models.OrderBy(models.F('active_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='conversation_list'),
+            index=models.Index(models.F('owner'), models.OrderBy(models.F('active_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='conversation_list'),
         ),
         migrations.AddIndex(
             model_name='backgroundcommand',

@@ -51,8 +51,9 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         )
 
     def in_list_order(self) -> Self:
-        """Pinned first, then by last activity; `id` makes the order total."""
-        return self.order_by(F("pinned_at").desc(nulls_last=True), "-active_at", "-id")
+        """By last activity; `id` makes the order total. What a person pinned she finds before it
+        (`keeping.listing`)."""
+        return self.order_by("-active_at", "-id")
 
 
 class Conversation(models.Model):
@@ -100,7 +101,6 @@ class Conversation(models.Model):
     """Of the last event that chose a branch; null: all of the log counts."""
     preset = models.CharField(max_length=200, blank=True, editable=False)
     """What the program that began it called its agent by; empty: nothing was said."""
-    pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     active_at = models.DateTimeField(default=timezone.now)
@@ -127,7 +127,6 @@ class Conversation(models.Model):
             ),
             models.Index(
                 "owner",
-                F("pinned_at").desc(),  # SQLite indexes know no NULLS LAST; there it is the default
                 F("active_at").desc(),
                 F("id").desc(),
                 name="conversation_list",

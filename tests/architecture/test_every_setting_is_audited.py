@@ -80,7 +80,6 @@ NEED_NOT = {
         conversations/conversations.archive_conversation
         conversations/conversations.create_conversation
         conversations/conversations.delete_conversation
-        conversations/conversations.pin_conversation
         conversations/conversations.rename_conversation
         conversations/files.add_files
         conversations/lending.lend_vaults
@@ -94,6 +93,7 @@ NEED_NOT = {
         conversations/stored_files.remove_resource
         conversations/stored_files.store_file
         conversations/tickets.issue_ticket
+        keeping/pins.pin_conversation
         vaults/vaults.change_vault
     """,
     "Its own row says it, with who did it, where those look who care: letters, deliveries.": """

@@ -16,7 +16,6 @@ from conversations.actions.conversations import (
     create_conversation,
     delete_conversation,
     find_agent,
-    pin_conversation,
     rename_conversation,
 )
 from conversations.actions.messages import post_message
@@ -143,18 +142,13 @@ def test_nobody_changes_anothers_conversation(
     actor = request.getfixturevalue(name)
     for change in (
         lambda: rename_conversation(actor=actor, conversation=conversation, title="Mine"),
-        lambda: pin_conversation(actor=actor, conversation=conversation, pinned=True),
         lambda: archive_conversation(actor=actor, conversation=conversation, archived=True),
         lambda: delete_conversation(actor=actor, conversation=conversation),
     ):
         with pytest.raises(NotFound):
             change()
     conversation.refresh_from_db()
-    assert (conversation.title, conversation.pinned_at, conversation.archived_at) == (
-        "",
-        None,
-        None,
-    )
+    assert (conversation.title, conversation.archived_at) == ("", None)
 
 
 def test_who_left_the_organisation_changes_her_former_conversations_no_more(
@@ -192,14 +186,6 @@ def test_a_title_is_refused_when_empty_or_one_character_too_long(
             rename_conversation(actor=alice, conversation=conversation, title=title)
         assert refused.value.field == "title"
         assert refused.value.hint
-
-
-def test_pinning_again_does_not_move_a_conversation(alice: User, conversation: Conversation):
-    first = pin_conversation(actor=alice, conversation=conversation, pinned=True).pinned_at
-    assert first is not None
-    assert pin_conversation(actor=alice, conversation=conversation, pinned=True).pinned_at == first
-    again = pin_conversation(actor=alice, conversation=conversation, pinned=False)
-    assert again.pinned_at is None
 
 
 def test_archiving_keeps_everything_and_can_be_undone(alice: User, conversation: Conversation):

@@ -14,10 +14,10 @@ from conversations.models import Conversation, Event, SearchEntry
 from conversations.search import (
     ENTRY_LIMIT,
     QUERY_LIMIT,
+    hits,
     index_event,
     marked,
     matching,
-    snippets,
     words_of,
 )
 from harness.content import Text
@@ -64,7 +64,7 @@ def conversation(
 
 
 def found(user: User, text: str) -> list[Conversation]:
-    return list(matching(Conversation.objects.visible_to(user), text))
+    return list(matching(Conversation.objects.visible_to(user), words_of(text)))
 
 
 def test_words_are_found_in_titles_questions_and_answers(alice: User, conversation: Conversation):
@@ -106,7 +106,7 @@ def test_nothing_to_look_for_finds_everything(alice: User, conversation: Convers
 def test_no_query_syntax_is_an_error(text: str, alice: User, conversation: Conversation):
     talk(conversation, "a plain question", "a plain answer")
     found(alice, text)
-    snippets([conversation], text)
+    hits([conversation], words_of(text))
 
 
 def test_operators_are_words(alice: User, conversation: Conversation):
@@ -123,7 +123,7 @@ def test_operators_are_words(alice: User, conversation: Conversation):
 @given(text=st.text(max_size=QUERY_LIMIT))
 def test_whatever_is_typed_is_answered(text: str, alice: User, conversation: Conversation):
     found(alice, text)
-    snippets([conversation], text)
+    hits([conversation], words_of(text))
 
 
 def test_a_search_may_be_as_long_as_the_limit_and_not_one_more(
@@ -184,7 +184,7 @@ def test_only_the_beginning_of_a_huge_message_is_searched(alice: User, conversat
 
 def test_a_snippet_shows_the_first_place_in_a_message(alice: User, conversation: Conversation):
     talk(conversation, "one " * 60 + "harbour " + "two " * 60, "no")
-    pieces = snippets([conversation], "harbour")[conversation.pk]
+    pieces = hits([conversation], ["harbour"])[conversation.pk].pieces
     assert [piece.text for piece in pieces if piece.found] == ["harbour"]
     text = "".join(piece.text for piece in pieces)
     assert text.startswith("… one")
@@ -194,10 +194,10 @@ def test_a_snippet_shows_the_first_place_in_a_message(alice: User, conversation:
 
 def test_a_title_that_matches_alone_has_no_snippet(alice: User, conversation: Conversation):
     talk(conversation, "harbour", "lighthouse")
-    assert snippets([conversation], "résumé") == {}
+    assert hits([conversation], ["résumé"]) == {}
 
 
-def test_snippets_of_many_conversations_take_two_queries_at_most(
+def test_places_in_many_conversations_take_three_queries_at_most(
     alice: User,
     acme: Organisation,
     environment: Environment,
@@ -208,8 +208,8 @@ def test_snippets_of_many_conversations_take_two_queries_at_most(
     rows = [begin(alice, acme, agent, environment) for _ in range(10)]
     for row in rows:
         talk(row, "harbour", "harbour")
-    with django_assert_max_num_queries(2):
-        assert len(snippets(rows, "harbour")) == 10
+    with django_assert_max_num_queries(3):
+        assert len(hits(rows, ["harbour"])) == 10
 
 
 def test_what_is_found_is_marked_and_the_text_stays_whole():

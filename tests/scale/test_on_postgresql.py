@@ -15,6 +15,7 @@ MODULES = [
     "tests/conversations/test_runs.py",
     "tests/chat/test_socket_live.py",
     "tests/conversations/test_search.py",
+    "tests/keeping/test_finding.py",
     "tests/workers/test_leavers.py",
     "tests/workers/test_revoked_keys.py",
     "tests/workers/test_work.py",
