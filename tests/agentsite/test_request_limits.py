@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,6 +162,16 @@ def answer(line: socket.socket) -> bytes:
     return said
 
 
+def answers(server: Server, heads: list[bytes]) -> list[bytes]:
+    """To all of them, which wait side by side."""
+    with ExitStack() as stack:
+        lines = [stack.enter_context(closing(server.connect())) for _ in heads]
+        for line, sent in zip(lines, heads, strict=True):
+            with suppress(OSError):
+                line.sendall(sent)
+        return [answer(line) for line in lines]
+
+
 def pour(line: socket.socket, size: int, *, chunked: bool) -> None:
     """Send as much as is taken."""
     piece = b"x" * 65536
@@ -172,13 +183,12 @@ def pour(line: socket.socket, size: int, *, chunked: bool) -> None:
         pass
 
 
-@pytest.mark.parametrize("path", ["/accounts/login/", "/v1/files", "/nowhere/", "/healthz"])
-def test_a_stranger_s_long_body_is_refused_before_it_is_sent(server, path):
-    with closing(server.connect()) as line:
-        line.sendall(head(path, f"content-length: {400 * MB}"))
-        said = answer(line)
-    assert said.startswith(b"HTTP/1.1 413 "), said[:200]
-    assert (b"sign in" in said) == (path == "/v1/files")
+def test_a_stranger_s_long_body_is_refused_before_it_is_sent(server):
+    paths = ("/accounts/login/", "/v1/files", "/nowhere/", "/healthz")
+    heads = [head(path, f"content-length: {400 * MB}") for path in paths]
+    for path, said in zip(paths, answers(server, heads), strict=True):
+        assert said.startswith(b"HTTP/1.1 413 "), (path, said[:200])
+        assert (b"sign in" in said) == (path == "/v1/files")
 
 
 @pytest.mark.parametrize("shown", ["", "authorization: Bearer ags_wrong"])
@@ -200,13 +210,10 @@ def test_a_body_in_chunks_is_counted_while_it_comes(server, shown):
 
 
 def test_a_refusal_is_in_the_words_of_its_door(server):
-    for path, mark in (
-        ("/v1/sessions", b'"request_too_large"'),
-        ("/api/chat", b'"error": {"code"'),
-    ):
-        with closing(server.connect()) as line:
-            line.sendall(head(path, f"content-length: {MB}"))
-            assert mark in answer(line)
+    marks = {"/v1/sessions": b'"request_too_large"', "/api/chat": b'"error": {"code"'}
+    heads = [head(path, f"content-length: {MB}") for path in marks]
+    for mark, said in zip(marks.values(), answers(server, heads), strict=True):
+        assert mark in said
 
 
 def test_one_byte_more_than_a_stranger_may_send_is_too_much(server):
@@ -278,12 +285,6 @@ def test_somebody_known_may_not_send_more_than_the_route_takes(server):
     assert b"sign in" not in said
 
 
-def test_a_body_that_does_not_go_on_is_cut(hasty):
-    with closing(hasty.connect()) as line:
-        line.sendall(head("/accounts/login/", "content-length: 1000") + b"begun")
-        assert answer(line).startswith(b"HTTP/1.1 408 ")
-
-
 def is_cut_while_it_drips(line: socket.socket, piece: bytes) -> bool:
     """Send a piece again and again; whether the server had enough."""
     end = time.monotonic() + PATIENCE
@@ -300,44 +301,48 @@ def is_cut_while_it_drips(line: socket.socket, piece: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    ("begin", "piece"),
-    [
-        (head("/accounts/login/", "content-length: 5000"), b"x"),
-        (head("/accounts/login/", "transfer-encoding: chunked"), b"1\r\nx\r\n"),
-        (b"POST /accounts/login/ HTTP/1.1\r\nhost: localhost\r\n", b"x-more: 1\r\n"),
-        (b"POST /accounts/login/ HTTP/1.1\r\nhost: localhost\r\nx-long: ", b"x"),
-        (b"", b"\r\n"),
-        # Behind a whole request, with which it comes.
-        (head("/healthz", method="GET") + b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ", b"x"),
-    ],
-    ids=["body", "chunks", "headers", "one header", "empty lines", "second request"],
-)
-def test_dripping_does_not_keep_a_connection(hasty, begin, piece):
-    with closing(hasty.connect()) as line:
-        if begin:
+DRIPPING = {
+    "body": (head("/accounts/login/", "content-length: 5000"), b"x"),
+    "chunks": (head("/accounts/login/", "transfer-encoding: chunked"), b"1\r\nx\r\n"),
+    "headers": (b"POST /accounts/login/ HTTP/1.1\r\nhost: localhost\r\n", b"x-more: 1\r\n"),
+    "one header": (b"POST / HTTP/1.1\r\nhost: localhost\r\nx-long: ", b"x"),
+    "empty lines": (b"", b"\r\n"),
+    # Behind a whole request, with which it comes.
+    "second request": (head("/healthz", method="GET") + b"GET / HTTP/1.1\r\nx: ", b"x"),
+}
+
+
+def test_no_slow_sender_keeps_a_connection(hasty):
+    def is_cut(name: str) -> bool:
+        begin, piece = DRIPPING[name]
+        with closing(hasty.connect()) as line:
+            if begin:
+                line.sendall(begin)
+            return is_cut_while_it_drips(line, piece)
+
+    def stops(begin: bytes) -> bytes:
+        with closing(hasty.connect()) as line:
             line.sendall(begin)
-        assert is_cut_while_it_drips(line, piece)
+            return answer(line)
 
-
-def test_a_connection_on_which_nothing_is_said_is_closed(hasty):
-    with closing(hasty.connect()) as line:
-        answer(line)
+    with ThreadPoolExecutor(len(DRIPPING) + 2) as senders:
+        cut = {name: senders.submit(is_cut, name) for name in DRIPPING}
+        body = senders.submit(stops, head("/accounts/login/", "content-length: 1000") + b"begun")
+        silent = senders.submit(stops, b"")
+        assert {name for name in DRIPPING if not cut[name].result()} == set()
+        assert body.result().startswith(b"HTTP/1.1 408 ")
+        silent.result()
 
 
 def test_heads_are_bounded(server):
-    for given, statuses in (
-        (head("/" + "a" * 9000, method="GET"), (b"414",)),
-        (head("/", *["x-a: 1"] * (HEADERS + 1), method="GET"), (b"431", b"400")),
-        (head("/", "x-a: " + "a" * HEAD_BYTES, method="GET"), (b"431", b"400")),
-        (b"GET / HTTP/1.1\r\nhost: localhost\r\nx-a: " + b"a" * (4 * HEAD_BYTES), (b"431", b"400")),
-    ):
-        with closing(server.connect()) as line:
-            try:
-                line.sendall(given)
-            except OSError:
-                pass
-            said = answer(line)
+    too_long = b"GET / HTTP/1.1\r\nhost: localhost\r\nx-a: " + b"a" * (4 * HEAD_BYTES)
+    heads = {
+        head("/" + "a" * 9000, method="GET"): (b"414",),
+        head("/", *["x-a: 1"] * (HEADERS + 1), method="GET"): (b"431", b"400"),
+        head("/", "x-a: " + "a" * HEAD_BYTES, method="GET"): (b"431", b"400"),
+        too_long: (b"431", b"400"),
+    }
+    for statuses, said in zip(heads.values(), answers(server, list(heads)), strict=True):
         assert said[9:12] in statuses or not said, said[:100]
         assert len(said) < 2000
 
