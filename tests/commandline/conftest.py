@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
 from tests import prepared
+from tests.commandline.forks import Forks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,6 +42,7 @@ class Ended:
 @dataclass(frozen=True)
 class Installation:
     directory: Path
+    started: dict[str, Forks] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -55,25 +56,37 @@ class Installation:
         }
 
     def manage(self, *words: str, given: str = "", also: Mapping[str, str] | None = None) -> Ended:
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), *words],
-            env={**self.environment, **(also or {})},
-            cwd=self.directory,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        environment = {**self.environment, **(also or {})}
+        with TemporaryFile() as put_in, TemporaryFile() as out, TemporaryFile() as notes:
+            put_in.write(given.encode())
+            for file in (put_in, out, notes):
+                file.seek(0)
+            code = self.forks(environment["AGENTSITE_DATA_DIR"]).run(
+                words,
+                environment=environment,
+                directory=self.directory,
+                files=(put_in.fileno(), out.fileno(), notes.fileno()),
+                seconds=300,
+            )
+            out.seek(0)
+            notes.seek(0)
+            return Ended(code, out.read().decode(), notes.read().decode())
+
+    def forks(self, data: str) -> Forks:
+        if data not in self.started:
+            self.started[data] = Forks({**self.environment, "AGENTSITE_DATA_DIR": data})
+        return self.started[data]
 
     def agent(self, *words: str, user: str = "alice", given: str = "") -> Ended:
         return self.manage("agent", *words, "--user", user, given=given)
 
 
 @pytest.fixture(scope="session")
-def here(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Installation:
+def here(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[Installation]:
     made = Installation(tmp_path_factory.mktemp("installation"))
     prepared.place(made.directory)
     for ended in (made.manage("prepare"), made.manage("shell", "-c", PEOPLE)):
         assert ended.code == 0, ended.notes
-    return made
+    yield made
+    for forks in made.started.values():
+        forks.close()
