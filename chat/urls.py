@@ -21,6 +21,8 @@ from .views import (
     outside,
     preferences,
     previews,
+    selected,
+    tags,
 )
 
 app_name = "conversations"
@@ -45,6 +47,7 @@ of_conversation = [
     path("feature/", changes.feature, name="feature"),
     path("rename/", changes.rename, name="rename"),
     path("pin/", changes.pin, name="pin"),
+    path("tags/", tags.tags, name="tags"),
     path("archive/", changes.archive, name="archive"),
     path("delete/", changes.delete, name="delete"),
     # The path of a file is a parameter: it may hold what an address may not.
@@ -64,6 +67,7 @@ of_conversation = [
 urlpatterns = [
     path("", lists.show_list, name="list"),
     path("events/<id:event_uid>/", branches.show, name="event"),
+    path("selected/", selected.selected, name="selected"),
     path("new/", creation.new, name="new"),
     path("attachments/", attachments.attach, name="attach"),
     path("attachments/<id:file_uid>/remove/", attachments.remove, name="remove-attachment"),

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
+from accounts.models import User
 from accounts.requests import SignedInRequest
 from chat.firststeps import example, first_steps
 from chat.links import address_of
@@ -19,6 +20,7 @@ from conversations.search import marked
 from harness.errors import Invalid
 from keeping.finding import Search, understand
 from keeping.listing import ListPage, list_page
+from keeping.tags import tags_in, tags_of
 
 
 @login_required
@@ -36,7 +38,7 @@ def show_list(request: SignedInRequest) -> HttpResponse:
         search = understand(user, organisation, text, archived=archived)
         found = search.among(Conversation.objects.visible_to(user), organisation)
         page = list_page(found.select_related("agent_version__agent"), user, after)
-        rows, next_cursor = rows_of(page, search), page.next_cursor
+        rows, next_cursor = rows_of(user, page, search), page.next_cursor
     except Invalid as problem:
         if problem.field != "q":
             raise
@@ -58,18 +60,22 @@ def show_list(request: SignedInRequest) -> HttpResponse:
         context |= {**start, "first_steps": steps, "example": example()}
     if request.htmx:  # type: ignore[attr-defined]
         template = "chat/_rows.html" if after else "chat/_results.html"
+    else:
+        context["tags"] = tags_in(user, organisation)
     return render(request, template, context, status=422 if refusal else 200)
 
 
-def rows_of(page: ListPage, search: Search) -> list[dict[str, Any]]:
+def rows_of(user: User, page: ListPage, search: Search) -> list[dict[str, Any]]:
     """What `chat/_rows.html` draws: each opens where something was found in it."""
     hits = search.hits(page.conversations)
     pinned = {each.pk for each in page.pinned}
+    tags = tags_of(user, page.conversations)
     return [
         {
             "conversation": each,
             "pinned": each.pk in pinned,
             "title": marked(each.title, search.words),
+            "tags": tags.get(each.pk, ()),
             "hit": (hit := hits.get(each.pk)),
             "address": address_of(each, hit.subject) if hit else each.get_absolute_url(),
         }

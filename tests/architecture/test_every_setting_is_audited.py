@@ -93,7 +93,10 @@ NEED_NOT = {
         conversations/stored_files.remove_resource
         conversations/stored_files.store_file
         conversations/tickets.issue_ticket
+        keeping/many.change_many
+        keeping/many.chosen
         keeping/pins.pin_conversation
+        keeping/tags.tag_conversation
         vaults/vaults.change_vault
     """,
     "Its own row says it, with who did it, where those look who care: letters, deliveries.": """

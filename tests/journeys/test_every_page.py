@@ -76,6 +76,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/budget/",
     "/c/{uid}/rename/",
     "/c/{uid}/delete/",
+    "/c/{uid}/tags/",
     "/c/{uid}/files/",
     "/c/{uid}/files/view/?path=seen.py",
     "/c/{uid}/changes/",
