@@ -6,7 +6,7 @@ changed or taken away (`harness.branches`). Only at rest: work that is under way
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -32,6 +32,7 @@ from harness.events import (
     Rewound,
     SessionStatusIdle,
     UserMessage,
+    subject_of,
 )
 from harness.history import Entry, History, OpenCall
 
@@ -82,6 +83,14 @@ class _Log:
                 return found
         raise Conflict(_("Nothing was asked before this."), hint=_("Send a message instead."))
 
+    def before(self, taken: int, keeps: Collection[str] = ()) -> int:
+        """The number behind which the dialogue goes on right before an input was taken: the place that
+        it rests on, and everything of the inputs that are kept, as they came and were edited since."""
+        kept = (
+            entry.seq for entry in self.path[:taken] if subject_of(entry.uid, entry.event) in keeps
+        )
+        return max([place_before(self.path, taken), *kept])
+
     def edge(self, place: int) -> int:
         """The number behind which the dialogue goes on at a message, right before its turn, or at
         anything else, at the end of its turn. Raises Conflict while that is not over."""
@@ -126,11 +135,8 @@ def edit_and_resend(
         before = log.path[taken].event
         ids = before.event_ids if isinstance(before, InputTaken) else ()
         anew = Entry.of(message.model_copy(update={"content": _in_other_words(message, text)}))
-        rewound = Rewound(
-            behind=place_before(log.path, taken),
-            why="edit",
-            keeps=tuple(uid for uid in ids if uid != message_uid),
-        )
+        keeps = tuple(uid for uid in ids if uid != message_uid)
+        rewound = Rewound(behind=log.before(taken, keeps), why="edit", keeps=keeps)
         _leave(log, rewound, actor)
         row = append(held.pk, [anew], actor=actor, key=key)[0]
         these = tuple(anew.uid if uid == message_uid else uid for uid in ids)
@@ -245,7 +251,7 @@ def _at_rest(held: Conversation) -> _Log:
         raise LimitReached(
             _("This conversation has %(limit)d branches, the most there may be.")
             % {"limit": MOST_BRANCHES},
-            hint=_("Fork it, and go on in the copy."),
+            hint=_("Go on with this one, or begin a new conversation."),
         )
     return _Log(held, entries, History(entries))
 

@@ -21,6 +21,7 @@ from harness.errors import BadRequest, Conflict, Invalid, LimitReached, NotFound
 from harness.events import (
     AgentToolUse,
     InputTaken,
+    MessageEdited,
     RequiresAction,
     RetriesExhausted,
     SessionStatusIdle,
@@ -257,6 +258,35 @@ def test_a_message_that_joined_a_turn_is_said_anew_in_its_place(alice, converse)
     edit_and_resend(actor=alice, conversation=conversation, message_uid=two.uid, text="2")
     settled(conversation, 2)
     assert texts(scripted.requests[-1].messages) == ["one", "2"]
+
+
+def test_what_joined_a_turn_together_with_a_message_stays_when_that_is_said_anew(alice, converse):
+    conversation, scripted = converse([reply("anew"), reply("again")])
+    one, two, three = (
+        Entry.of(UserMessage(content=(Text(text=text),))) for text in ("one", "two", "three")
+    )
+    append(
+        conversation.pk,
+        [
+            one,
+            Entry.of(SessionStatusRunning()),
+            Entry.of(InputTaken(event_ids=(one.uid,))),
+            two,
+            three,
+            Entry.of(MessageEdited(event_id=three.uid, content=(Text(text="3"),))),
+            Entry.of(InputTaken(event_ids=(two.uid, three.uid), steered=True)),
+            Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted())),
+        ],
+        actor=alice,
+    )
+    row = edit_and_resend(actor=alice, conversation=conversation, message_uid=two.uid, text="2")
+    settled(conversation, 2)
+    assert texts(scripted.requests[-1].messages) == ["one", "2", "3"]
+    edit_and_resend(actor=alice, conversation=conversation, message_uid=row.uid, text="II")
+    settled(conversation, 3)
+    assert texts(scripted.requests[-1].messages) == ["one", "II", "3"]
+    told = messages_after(conversation, 0, 50)[0]
+    assert [said.id for said in told if said.role == "user"][2] == three.uid
 
 
 def test_nothing_goes_back_while_it_works_or_waits_for_a_run(alice, talk):
