@@ -297,7 +297,11 @@ class ProviderKeyForm(OurModelForm):
             return cleaned
         if not self.errors and not cleaned.get("keep"):
             self.tested = try_key(
-                scope=Scope.DEPLOYMENT, provider=provider, key=key, base_url=base_url
+                scope=Scope.DEPLOYMENT,
+                provider=provider,
+                key=key,
+                base_url=base_url,
+                who=Scope.DEPLOYMENT,
             )
             if self.tested.failed:
                 hint = _("Correct it, or say below that it is to be kept, and type it again.")

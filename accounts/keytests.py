@@ -5,8 +5,8 @@ What is asked says `harness.providers.probing`; keys are stored by `accounts.act
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
 from asgiref.sync import async_to_sync
@@ -15,8 +15,9 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts.models import Scope
 from accounts.provider_connections import JudgedConnections
-from harness.errors import AddressRefused
+from harness.errors import AddressRefused, Busy
 from harness.providers.probing import Outcome, probe
+from jobs.turnstile import Turnstile
 from net.addresses import NEVER, Address, meanings, sort_of
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 SECONDS = 8.0
 """For the whole of it; a person waits at the form."""
 AT_ONCE = 4
-"""In this process. Whoever finds no place stores a key that was not tried."""
-_places = BoundedSemaphore(AT_ONCE)
+"""In this process, and each person one. Whoever finds no place stores a key that was not tried."""
+_places = Turnstile(AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +42,19 @@ class KeyTest:
 
 
 @sensitive_variables("key")
-def try_key(*, scope: Scope, provider: str, key: str, base_url: str) -> KeyTest:
-    """Ask the service with this key. The words are ours, whatever was answered, within `SECONDS`."""
-    if not _places.acquire(blocking=False):
+def try_key(*, scope: Scope, provider: str, key: str, base_url: str, who: Hashable) -> KeyTest:
+    """Ask the service with this key, for the person whose key `who` is. The words are ours, whatever was
+    answered, within `SECONDS`."""
+    try:
+        with _places.place(who):
+            outcome = async_to_sync(_ask)(scope, provider, key, base_url)
+    except Busy:
         return KeyTest(
             Outcome.UNKNOWN,
             _("It was not tested: too many keys are tested at the moment."),
         )
-    try:
-        outcome = async_to_sync(_ask)(scope, provider, key, base_url)
     except AddressRefused as refusal:
         return KeyTest(Outcome.UNREACHED, f"{refusal.message} {refusal.hint}".strip())
-    finally:
-        _places.release()
     return KeyTest(outcome, _words(outcome))
 
 

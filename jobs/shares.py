@@ -1,7 +1,7 @@
 """Places of something that all share, of which one person has only so many at a time; she waits for
 her own, and nobody else does.
 
-On an event loop, for what works in threads. Where nobody may wait there is `tools_app.turnstile`.
+On an event loop, for what works in threads. Where nobody may wait there is `jobs.turnstile`.
 """
 
 from __future__ import annotations

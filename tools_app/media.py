@@ -22,8 +22,8 @@ from typing import Any
 from django.conf import settings
 
 from harness.content import Base64Source, Block, Document, Image, Text
+from jobs.turnstile import Turnstile
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
-from tools_app.turnstile import Turnstile
 
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What the public APIs of model services take as a picture."""

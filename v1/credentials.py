@@ -21,7 +21,7 @@ from accounts.api.request_ids import current_request_id
 from accounts.persons import whose_place
 from harness.errors import Conflict, NotFound
 from jobs.connections import give_back
-from tools_app.turnstile import Turnstile
+from jobs.turnstile import Turnstile
 from vaults.actions import credentials as actions
 from vaults.models import VaultCredential
 from vaults.oauth import Verdict, validate

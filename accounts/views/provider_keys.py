@@ -27,7 +27,8 @@ from accounts.actions.provider_keys import (
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import ProviderKeyForm, add_error
 from accounts.keytests import try_key
-from accounts.models import ProviderKey, Scope
+from accounts.models import ProviderKey, Scope, User
+from accounts.persons import whose_place
 from accounts.provider_keys import PROVIDERS, resolve
 from accounts.requests import SignedInRequest
 from accounts.vault import open_sealed, seal
@@ -61,7 +62,7 @@ def keys(request: SignedInRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=422)
     try:
-        words = "" if keeps else _tried(form.cleaned_data)
+        words = "" if keeps else _tried(form.cleaned_data, user)
         store_provider_key(actor=user, organisation=organisation, **form.cleaned_data)
     except KeyFails as failure:
         request.session[HELD] = seal(json.dumps(form.cleaned_data))
@@ -82,13 +83,14 @@ class KeyFails(Exception):
 
 
 @sensitive_variables("values", "key")
-def _tried(values: Mapping[str, Any]) -> str:
+def _tried(values: Mapping[str, Any], user: User) -> str:
     """What the test of the key says. Raises `KeyFails`, and what the action would refuse."""
     scope = Scope(values["scope"])
     provider, key, base_url = check_provider_key(
         scope=scope, provider=values["provider"], key=values["key"], base_url=values["base_url"]
     )
-    tested = try_key(scope=scope, provider=provider, key=key, base_url=base_url)
+    who = whose_place(user)
+    tested = try_key(scope=scope, provider=provider, key=key, base_url=base_url, who=who)
     if tested.failed:
         raise KeyFails(tested.words)
     return tested.words

@@ -18,8 +18,8 @@ from typing import Literal
 from django.utils.translation import gettext as _
 
 from harness.errors import AgentError
+from jobs.turnstile import Turnstile
 from tools_app.documents import Unreadable, kind_of, text_of_document
-from tools_app.turnstile import Turnstile
 from tools_app.workspace import FILE_LIMIT, PREVIEW_LIMIT, Preview, Workspace
 
 from .content import visible

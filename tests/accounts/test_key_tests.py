@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 from django.urls import reverse
 
@@ -9,6 +11,7 @@ from accounts import keytests
 from accounts.keyholders import who_can_mend
 from accounts.keytests import AT_ONCE, try_key
 from accounts.models import ProviderKey, Role, Scope
+from accounts.persons import whose_place
 from accounts.provider_keys import resolve
 from harness.providers.probing import Outcome
 from tests.cast import join, make_user, shown
@@ -92,30 +95,43 @@ def test_where_something_else_answers_it_is_stored_with_a_word(alice, acme, clie
 def test_no_test_leads_inside(db, service, settings):
     settings.AGENTSITE_PRIVATE_PROVIDER_HOSTS = []
     for scope in (Scope.USER, Scope.ORGANISATION):
-        tested = try_key(scope=scope, provider="anthropic", key=KEY, base_url=service.address)
+        tested = try_key(
+            scope=scope, provider="anthropic", key=KEY, base_url=service.address, who=1
+        )
         assert tested.outcome is Outcome.UNREACHED
+    base_url = "http://169.254.169.254"
     metadata = try_key(
-        scope=Scope.DEPLOYMENT, provider="anthropic", key=KEY, base_url="http://169.254.169.254"
+        scope=Scope.DEPLOYMENT, provider="anthropic", key=KEY, base_url=base_url, who=1
     )
     assert (metadata.outcome, service.asked) == (Outcome.UNREACHED, [])
 
 
 def test_a_local_server_needs_no_key_and_is_asked_without_one(db, service):
     base_url = f"{service.address}/v1"
-    tested = try_key(scope=Scope.USER, provider="openai_compatible", key="", base_url=base_url)
+    tested = try_key(
+        scope=Scope.USER, provider="openai_compatible", key="", base_url=base_url, who=1
+    )
 
     assert tested.outcome is Outcome.WORKS
     assert service.asked == [("/v1/models", "")]
 
 
-def test_where_too_many_are_tested_nobody_waits(db, service):
-    held = [keytests._places.acquire(blocking=False) for _place in range(AT_ONCE)]
-    try:
-        tested = try_key(scope=Scope.USER, provider="anthropic", key=KEY, base_url=service.address)
-    finally:
-        for _place in held:
-            keytests._places.release()
-    assert (tested.failed, service.asked) == (False, [])
+def test_one_person_has_one_place_and_where_all_are_taken_nobody_waits(
+    alice, bob, acme, client_of, service
+):
+    with keytests._places.place(whose_place(alice)):
+        answer = post(client_of(alice), acme, service)
+        assert (service.asked, "It was not tested" in answer.content.decode()) == ([], True)
+        assert ProviderKey.objects.get().user == alice  # hers is stored all the same
+
+        post(client_of(bob), acme, service)
+        assert len(service.asked) == 1
+
+    with ExitStack() as held:
+        for other in range(AT_ONCE):
+            held.enter_context(keytests._places.place(f"other {other}"))
+        post(client_of(bob), acme, service)
+    assert len(service.asked) == 1
 
 
 def test_in_the_admin_a_key_that_fails_is_kept_on_a_word(staff, client_of, service):
