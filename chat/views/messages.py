@@ -14,7 +14,7 @@ from chat.forms import as_typed
 from conversations.actions import messages as actions
 from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
-from harness.errors import Conflict, Invalid, TooMany
+from harness.errors import Conflict, Invalid, LimitReached, TooMany
 
 from .conversation import render_refused
 from .lookup import find_conversation
@@ -66,7 +66,7 @@ def edit(request: SignedInRequest, uid: str, message_uid: str) -> HttpResponse:
         actions.edit_message(
             actor=request.user, conversation=conversation, message_uid=message_uid, text=text
         )
-    except (Invalid, Conflict) as problem:
+    except (Invalid, Conflict, LimitReached) as problem:
         return render_refused(request, conversation, text, problem)
     return redirect(conversation)
 

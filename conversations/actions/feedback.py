@@ -12,11 +12,13 @@ from accounts.models import User
 from conversations.actions.own import visible_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import FeedbackGiven
 from harness.history import Entry
 
 COMMENT_LIMIT = 2_000
+MOST_CHANGES = 50
+"""Of one person's mind about one answer; all of them are read whenever that is drawn."""
 RATINGS = ("up", "down", "none")
 
 
@@ -25,7 +27,8 @@ def give_feedback(
 ) -> Event:
     """Her last word about an answer counts; `none` takes it back. The same word again is the same event.
 
-    Raises NotFound, Conflict for what is no answer, Invalid for another rating, TooLarge.
+    Raises NotFound, Conflict for what is no answer, Invalid for another rating, TooLarge, and LimitReached
+    past `MOST_CHANGES`.
     """
     comment = comment.replace("\0", "").strip()
     if rating not in RATINGS:
@@ -54,4 +57,10 @@ def give_feedback(
         last = before.first()
         if last is not None and last.value == given:
             return last
+        if rating != "none" and before.count() >= MOST_CHANGES:
+            raise LimitReached(
+                _("You rated this answer %(limit)d times, the most there may be.")
+                % {"limit": MOST_CHANGES},
+                hint=_("Your last word about it stays, or you take it back."),
+            )
         return append(held.pk, [Entry.of(given)], actor=actor)[0]

@@ -27,7 +27,7 @@ from conversations.retrying import may_retry
 from conversations.wakes import wake
 from harness.agentconfig import Features
 from harness.content import Block, Text
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import Event as EventValue
 from harness.events import (
     MessageEdited,
@@ -44,6 +44,8 @@ from jobs.prepared import Prepared
 
 TITLE_LENGTH = 100
 """Characters of the first message that become the title."""
+MOST_EDITS = 30
+"""Of one message while it waits; all of them are read whenever it is drawn."""
 KEY_LIMIT = 100
 
 _SENT_BEFORE = Prepared(
@@ -154,20 +156,31 @@ def withdraw_message(*, actor: User, conversation: Conversation, message_uid: st
 
 
 def edit_message(*, actor: User, conversation: Conversation, message_uid: str, text: str) -> Event:
-    """Change what a message that still waits will say. Raises Conflict once it was taken."""
+    """Change what a message that still waits will say. Raises Conflict once it was taken, and
+    LimitReached past `MOST_EDITS`."""
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         _waiting_message(held, message_uid)
         edited = MessageEdited(event_id=message_uid, content=(Text(text=checked_text(text)),))
+        before = Event.objects.filter(conversation=held, subject=message_uid, type=edited.type)
+        if before.count() >= MOST_EDITS:
+            raise LimitReached(
+                _("This message was edited %(limit)d times, the most there may be.")
+                % {"limit": MOST_EDITS},
+                hint=_("Withdraw it, and send another one."),
+            )
         return _append(held, edited, actor)
 
 
 def steer_message(*, actor: User, conversation: Conversation, message_uid: str) -> Event:
-    """Have a waiting message join the current turn at its next tool boundary."""
+    """Have a waiting message join the current turn at its next tool boundary. Said twice it is the same
+    event."""
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         _waiting_message(held, message_uid)
-        return _append(held, MessageSteered(event_id=message_uid), actor)
+        steered = MessageSteered(event_id=message_uid)
+        before = Event.objects.filter(conversation=held, subject=message_uid, type=steered.type)
+        return before.first() or _append(held, steered, actor)
 
 
 def request_retry(*, actor: User, conversation: Conversation) -> Event:

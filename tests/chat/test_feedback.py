@@ -6,10 +6,11 @@ import pytest
 from django.urls import reverse
 
 from chat.presentation import frames
+from conversations.actions import feedback
 from conversations.actions.feedback import give_feedback
 from conversations.export import as_markdown
 from conversations.models import Event
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from tests.conversations.conftest import types
 from tests.conversations.scenes import begin, talk
 
@@ -58,6 +59,20 @@ def test_what_is_no_answer_or_rating_is_refused(alice, conversation, answer):
                 rating=rating,
                 comment=comment,
             )
+
+
+def test_one_reader_changes_her_mind_so_often_and_takes_her_word_back(
+    alice, conversation, answer, monkeypatch
+):
+    monkeypatch.setattr(feedback, "MOST_CHANGES", 2)
+    given = {"actor": alice, "conversation": conversation, "event_uid": answer.uid}
+    for rating in ("up", "down"):
+        give_feedback(rating=rating, **given)
+    with pytest.raises(LimitReached):
+        give_feedback(rating="up", **given)
+    assert give_feedback(rating="none", **given).value.rating == "none"
+    with pytest.raises(LimitReached):
+        give_feedback(rating="up", **given)
 
 
 def test_mallory_and_bob_say_nothing(mallory, bob, conversation, answer):

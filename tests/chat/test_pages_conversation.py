@@ -12,6 +12,7 @@ from accounts.models import Organisation, User
 from agents.models import Environment
 from chat.presentation import frames
 from chat.urls import of_conversation
+from conversations.actions import messages
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
 from harness.content import Text
@@ -247,7 +248,10 @@ def test_a_queued_message_can_be_edited_and_steered_without_script(
     edit = reverse("conversations:edit-message", args=[conversation.uid, row.uid])
     steer = reverse("conversations:steer-message", args=[conversation.uid, row.uid])
     assert client.post(edit, {"content": "Ahoy there"}).status_code == 302
-    assert client.post(steer).status_code == 302
+    for _twice in range(2):
+        assert client.post(steer).status_code == 302
+    steered = Event.objects.filter(conversation=conversation, type="x.message_steered")
+    assert steered.count() == 1
     shown = client.get(conversation.get_absolute_url()).content.decode()
     assert "Ahoy there" in shown
     assert "Ahoi" not in shown
@@ -255,11 +259,16 @@ def test_a_queued_message_can_be_edited_and_steered_without_script(
 
 
 def test_an_edit_that_is_refused_keeps_what_was_typed(
-    alice: User, conversation: Conversation, client_of: ClientOf, settings
+    alice: User, conversation: Conversation, client_of: ClientOf, settings, monkeypatch
 ):
     row = post_message(actor=alice, conversation=conversation, text="Ahoy")
     client = client_of(alice)
     edit = reverse("conversations:edit-message", args=[conversation.uid, row.uid])
+    monkeypatch.setattr(messages, "MOST_EDITS", 1)
+    assert client.post(edit, {"content": "Hi"}).status_code == 302
+    often = client.post(edit, {"content": "Hi!"})
+    assert (often.status_code, often.context["draft"]) == (422, "Hi!")
+    monkeypatch.undo()
     settings.AGENTSITE_MESSAGE_CHARACTERS = 10
     answer = client.post(edit, {"content": "Ahoy, everybody"})
     assert answer.status_code == 422
