@@ -26,6 +26,7 @@ from harness.programs import (
     GIT_REACHING,
     GIT_STARTING,
     GIT_STARTING_BELOW,
+    GIT_TWINS,
     GIT_UNSAID,
     INTERPRETERS,
     NAMES_IN_A_FILE,
@@ -303,7 +304,11 @@ def _git_is_meant(
     # Options before it say where git works, which a folder changed to before does as well.
     arguments = wanted[begins + 1 :]
     if wanted[begins] != command:
-        return Match.NO
+        if command not in GIT_TWINS.get(wanted[begins], ()):
+            return Match.NO
+        if arguments and _are_options(arguments):
+            return Match.MAYBE if any(map(_is_option, after)) else Match.NO
+        arguments = [word for word in arguments if not _is_option(word)]
     supplied = command in GIT_BY_SETTINGS or (command in GIT_UNSAID and _are_options(after))
     if supplied and not _are_options(arguments):
         return Match.MAYBE
@@ -329,7 +334,11 @@ def _names_a_program(command: str, words: Sequence[Word]) -> bool:
 
 
 def _are_options(words: Sequence[Word]) -> bool:
-    return all(word is not None and word.startswith("-") for word in words)
+    return all(map(_is_option, words))
+
+
+def _is_option(word: Word) -> bool:
+    return word is not None and word.startswith("-")
 
 
 def _plain_is_meant(

@@ -144,8 +144,19 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
 GIT_REACHING = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote"})
 """Those of `GIT_PLAIN` that take the address of another repository."""
 
-GIT_PATHS = frozenset({"add", "clean", "ls-files", "restore", "rm"})
-"""Those that take names of files alone, a folder for all that is in it, and options for a folder."""
+GIT_PATHS = frozenset({"add", "checkout", "clean", "ls-files", "restore", "rm"})
+"""Those that take names of files, a folder for all that is in it, and options for a folder."""
+
+GIT_TWINS: Mapping[str, frozenset[str]] = {
+    "annotate": frozenset({"blame"}),
+    "blame": frozenset({"annotate"}),
+    "checkout": frozenset({"restore", "switch"}),
+    "log": frozenset({"whatchanged"}),
+    "restore": frozenset({"checkout"}),
+    "switch": frozenset({"checkout"}),
+    "whatchanged": frozenset({"log"}),
+}
+"""Subcommands that do the same to the same names, by options of their own."""
 
 GIT_LISTING = frozenset({"branch", "tag"})
 """Those that only list what a pattern or such an option stands for."""
