@@ -12,6 +12,7 @@ from accounts.requests import SignedInRequest
 from agents.models import Agent, Environment
 from agents.namesakes import told_apart
 from chat.forms import NewConversationForm
+from chat.modelpicker import named_by, picker, wish_of
 from conversations.actions.attachments import attachments_of
 from conversations.defaults import default_agent, default_environment
 from harness.agentconfig import Features
@@ -37,12 +38,14 @@ def start_context(request: SignedInRequest, form: NewConversationForm) -> dict[s
     chosen = form["agent"].value()
     uid = getattr(chosen, "uid", chosen)
     agents = told_apart(fields["agent"].queryset)
+    agent = next((each for each in agents if each.uid == uid), None)
     environments = list(fields["environment"].queryset)
     return {
         "form": form,
         "groups": _grouped(agents),
         "chosen_agent": uid,
-        "agent": next((each for each in agents if each.uid == uid), None),
+        "agent": agent,
+        **_models(request, agent),
         "environments": environments,
         "vaults": fields["vaults"].queryset,
         "chosen_vaults": form["vaults"].value() or [],
@@ -75,6 +78,24 @@ def _initial(request: SignedInRequest, form: NewConversationForm) -> dict[str, A
         "message": request.GET.get("message", ""),
         **features.model_dump(),
     }
+
+
+def _models(request: SignedInRequest, agent: Agent | None) -> dict[str, Any]:
+    """The agent's own model in words; where one was picked and the form came back, the whole fold."""
+    if agent is None or agent.current is None:
+        return {"model_groups": None}
+    own, user, organisation = agent.current.config, request.user, request.organisation
+    shown: dict[str, Any] = {
+        "model_words": named_by(own),
+        "model_groups": None,
+    }
+    wish = wish_of(request.POST)
+    if wish is not None:
+        wanted = {"effort": wish.effort}
+        if wish.provider:
+            wanted |= {"provider": wish.provider, "model": wish.model}
+        shown |= picker(user, organisation, own, own.model_copy(update=wanted))
+    return shown
 
 
 def _grouped(agents: list[Agent]) -> list[tuple[str, list[Agent]]]:

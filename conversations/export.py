@@ -55,6 +55,7 @@ from harness.events import Event as EventValue
 from harness.frontends import documents_of
 
 from .models import Conversation, Event
+from .overridden import sentences_of
 
 PAGE = 500
 """Rows of one query."""
@@ -257,8 +258,7 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             ]
             return f"*{', '.join(turned)}*\n\n"
         case SessionUpdated() if event.overrides:
-            words = _("The agent's tools in this conversation were changed.")
-            return f"*{words}*\n\n"
+            return f"*{_line(' '.join(sentences_of(event.overrides)))}*\n\n"
         case SessionError():
             return f"**{_('Error')}:** {_line(event.error.message)}\n\n"
         case SessionStatusIdle(stop_details=details) if (

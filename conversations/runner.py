@@ -273,10 +273,12 @@ def _load(conversation_id: int, run: Run) -> Loaded:
     if lostruns.is_poisoned(conversation_id):
         raise Poisoned
     _bring_due_wakes(conversation_id, run)
+    # The log first: what is changed about the agent in between is then news to the run, not missed.
+    entries = log.entries_after(conversation_id, 0)
     conversation = _found(_LOADED, conversation_id)
     return (
         conversation,
-        log.entries_after(conversation_id, 0),
+        entries,
         plan_kit(conversation),
         take_partials(conversation_id),
     )

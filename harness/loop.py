@@ -34,6 +34,7 @@ from harness.events import (
     SessionStatusIdle,
     SessionStatusRescheduled,
     SessionStatusRunning,
+    SessionUpdated,
     SessionUsage,
     SpanModelRequestEnd,
     SpanModelRequestStart,
@@ -98,12 +99,15 @@ class Loop:
         self._calls = Calls(kit, history, self._append, self._append_if_unchanged, self.signal)
         self._began_turn = kit.clock()
         self._compacted_for_error = False
+        self._outdated = False
+        """Somebody changed the agent of this conversation since its kit was made."""
         self._tried = False
         """Whether this run has done anything: one that begins with a request put off tries it."""
 
     async def run(self, partials: Sequence[tuple[LiveBlock, str]] = ()) -> None:
         """Work until the log owes nothing, or a person is needed, or a limit is reached, or, asked
-        before each step, `may_go_on` says no: then the log still owes what it owed.
+        before each step, `may_go_on` says no, or the next turn is to be another agent's than the one it
+        was begun with: then the log still owes what it owed.
 
         The history is the log as it was just read; what it gained since comes with the first append.
         `partials` is text that a lost process had received and not stored. Raises `LeaseLost` when
@@ -114,13 +118,18 @@ class Loop:
             self.signal.interrupt()
         await self._recover(partials)
         while self.history.has_work and not self._waits_for_a_retry():
-            if not self._may_go_on():
+            if not self._may_go_on() or self._is_for_another_kit():
                 return
             self._tried = True
             await self._step()
 
     def _waits_for_a_retry(self) -> bool:
         return self.history.put_off and self._tried and not self.history.interrupt
+
+    def _is_for_another_kit(self) -> bool:
+        """What is under way ends as it began; the next message is for the agent as it is then."""
+        history = self.history
+        return self._outdated and not (history.turn.open or history.running or history.interrupt)
 
     # --- duties -----------------------------------------------------------------------------------
 
@@ -458,6 +467,8 @@ class Loop:
     def _take_in(self, news: Sequence[Entry]) -> None:
         for entry in news:
             self.history.add(entry)
+            if isinstance(entry.event, SessionUpdated) and entry.event.overrides:
+                self._outdated = True
         if self.history.interrupt and not self.signal.is_set:
             self.signal.interrupt()
 

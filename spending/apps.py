@@ -8,7 +8,7 @@ class SpendingConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
-        from agents.modelnames import know  # noqa: PLC0415
+        from agents.modelnames import know, price_with  # noqa: PLC0415
         from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.export import append_to_exports  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
@@ -16,9 +16,10 @@ class SpendingConfig(AppConfig):
         from . import projection  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415
         from .meter import draw_meter  # noqa: PLC0415
-        from .prices import priced_models  # noqa: PLC0415
+        from .prices import priced_models, tariffs  # noqa: PLC0415
 
         follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
         make_with("meter", draw_meter)
         append_to_exports(SPENT)
         know(priced_models)
+        price_with(tariffs)

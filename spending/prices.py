@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
+from agents.modelnames import Tariff
 from harness.events import SpanModelRequestStart
 from harness.messages import Usage as Tokens
 
@@ -68,3 +70,16 @@ def priced_models() -> list[tuple[str, str]]:
     """Provider and name of those that prices are kept for."""
     rows = ModelPrice.objects.order_by("provider", "model").values_list("provider", "model")
     return list(rows.distinct())
+
+
+def tariffs(models: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Tariff]:
+    """What people are told beforehand of models: the price of a prompt of ordinary size. One query."""
+    usual = list(ModelPrice.objects.filter(from_prompt_tokens=0))
+    found: dict[tuple[str, str], Tariff] = {}
+    for provider, model in models:
+        fitting = [
+            price for price in usual if price.provider == provider and model.startswith(price.model)
+        ]
+        if (price := _choose(fitting, 0)) is not None:
+            found[provider, model] = Tariff(price.input, price.output)
+    return found

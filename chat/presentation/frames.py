@@ -69,8 +69,8 @@ class UnitFrame(TypedDict):
 class Changes:
     """What is different since `after_seq`: units to put or replace, keys to remove, panels to redraw.
 
-    `panels` holds the inner HTML of `#panel-<name>`, plain text for `title`, and for `features` how
-    each switch stands.
+    `panels` holds the inner HTML of `#panel-<name>`, plain text for `title` and `model`, and for `features`
+    how each switch stands.
     """
 
     seq: int

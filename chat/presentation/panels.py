@@ -12,6 +12,7 @@ from typing import Literal
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
+from chat.modelpicker import model_words
 from conversations.branches import counting
 from conversations.models import BackgroundCommand, Conversation, Event
 from harness.events import (
@@ -25,9 +26,9 @@ from jobs.prepared import Prepared
 
 from .content import Moment, visible
 
-Panel = Literal["status", "todos", "background", "meter", "waiting", "title", "features"]
+Panel = Literal["status", "todos", "background", "meter", "waiting", "title", "features", "model"]
 Drawn = str | dict[str, bool]
-"""Inner HTML; of `title` plain text; of `features` how each switch stands, by its name."""
+"""Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
 
 COMMAND_CHARACTERS = 200
 
@@ -82,6 +83,7 @@ _BACKGROUND = Prepared(
 
 
 def every_panel() -> set[Panel]:
+    """Those that a page begins with; who makes it knows the model."""
     return {"status", "todos", "background", "meter", "waiting", "title", "features"}
 
 
@@ -100,6 +102,8 @@ def affected_panels(rows: Iterable[Event]) -> set[Panel]:
                 affected.add("title")
             if value.features:
                 affected.add("features")
+            if value.overrides:
+                affected.add("model")
     return affected
 
 
@@ -242,4 +246,5 @@ _MAKERS: dict[Panel, Callable[[Conversation], Drawn]] = {
     "background": _background,
     "title": _title,
     "features": _features,
+    "model": model_words,
 }

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from conversations.models import Event
+from conversations.overridden import sentences_of
 from harness.content import Block, Text, UploadedFile, text_of
 from harness.events import (
     TYPES,
@@ -337,8 +338,6 @@ def _compacted(value: AgentThreadContextCompacted, rows: Sequence[Event]) -> Uni
 
 
 def _updated(value: SessionUpdated, rows: Sequence[Event]) -> Unit | None:
-    if not value.features and not value.overrides:
-        return None
     names = {
         "teams": _("Teams"),
         "tracing": _("Tracing"),
@@ -350,8 +349,9 @@ def _updated(value: SessionUpdated, rows: Sequence[Event]) -> Unit | None:
         % {"feature": names.get(feature, feature)}
         for feature, on in value.features.items()
     ]
-    if value.overrides:
-        sentences.append(_("The agent's tools in this conversation were changed."))
+    sentences += sentences_of(value.overrides)
+    if not sentences:
+        return None
     return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
 
 

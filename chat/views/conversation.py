@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from accounts.requests import SignedInRequest
 from agents.switches import help_text, offered
 from chat.attaching import attaching
+from chat.modelpicker import in_short
 from chat.presentation.frames import LINKED_EVENTS, PAGE_EVENTS, page
 from conversations.branches import counts
 from conversations.kits import DEMO, choose_provider
@@ -99,6 +100,7 @@ def render_conversation(
     conversation = shown.conversation
     mark_seen(request.user, conversation)
     service = _service(conversation)
+    features = conversation.features
     drawn = {
         **context,
         "conversation": conversation,
@@ -116,10 +118,14 @@ def render_conversation(
                 "name": name,
                 "label": label,
                 "help": help_text(name),
-                "enabled": getattr(conversation.features, name),
+                "enabled": getattr(features, name),
             }
             for name, label in offered().items()
         ],
+        "model_words": in_short(service["model"], conversation.config.effort),
+        "switched_on": ", ".join(
+            str(label) for name, label in offered().items() if getattr(features, name)
+        ),
     }
     return render(request, template, drawn, status=422 if refusal else 200)
 

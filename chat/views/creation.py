@@ -12,6 +12,7 @@ from accounts.forms import add_error
 from accounts.requests import SignedInRequest
 from chat.attaching import FILES
 from chat.forms import NewConversationForm
+from chat.modelpicker import wish_of
 from chat.starting import start_context, start_form
 from conversations.actions.beginning import begin_conversation
 from conversations.models import Conversation
@@ -61,6 +62,7 @@ def _begin(request: SignedInRequest, form: NewConversationForm) -> Conversation:
         vault_uids=form.vault_uids(),
         text=form.cleaned_data["message"],
         files=request.POST.getlist(FILES),
+        wish=wish_of(request.POST),
     )
 
 

@@ -4,12 +4,14 @@ all. Programs begin theirs in `programs.actions.sessions`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import transaction
 
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from conversations.actions.attachments import check_attachments
+from conversations.actions.choosing import Wish, overrides_for
 from conversations.actions.conversations import create_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.messages import post_message
@@ -28,8 +30,10 @@ def begin_conversation(
     vault_uids: Sequence[str] = (),
     text: str = "",
     files: Sequence[str] = (),
+    wish: Wish | None = None,
 ) -> Conversation:
-    """Raises what `create_conversation`, `lend_vaults` and `post_message` raise. A refused first message
+    """With `wish`, the agent works here by that model. Raises what `create_conversation`, `overrides_for`,
+    `lend_vaults` and `post_message` raise. A refused first message
     leaves no empty conversation behind, and its files where they were."""
     check_attachments(actor=actor, organisation=organisation, uids=files)
     uid = new_conversation_id()
@@ -41,6 +45,7 @@ def begin_conversation(
                 agent=agent,
                 environment=environment,
                 features=features,
+                overrides=_wished(actor, organisation, agent, wish),
                 uid=uid,
             )
             if vault_uids:
@@ -52,3 +57,14 @@ def begin_conversation(
             remove_workspace(uid)
         raise
     return conversation
+
+
+def _wished(
+    actor: User, organisation: Organisation, agent: Agent, wish: Wish | None
+) -> dict[str, Any]:
+    """Nothing where it is as the agent has it: then the agent's later versions may say otherwise."""
+    if wish is None or agent.current is None:
+        return {}
+    own = agent.current.config
+    wanted = overrides_for(actor, organisation, own, wish)
+    return {} if all(getattr(own, name) == value for name, value in wanted.items()) else wanted

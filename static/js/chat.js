@@ -12,6 +12,7 @@ import { Scrolling } from "./chat/scrolling.js";
 import { Status } from "./chat/status.js";
 import { Transcript } from "./chat/transcript.js";
 import { words } from "./chat/words.js";
+import "./modelchoice.js";
 import { storePrefix } from "./private.js";
 import { setting } from "./settings.js";
 
@@ -275,6 +276,11 @@ function drawPanels(panels) {
       turnSwitches(html);
       continue;
     }
+    if (name === "model") {
+      for (const place of document.querySelectorAll("[data-model-words]")) place.textContent = html;
+      document.body.dispatchEvent(new CustomEvent("model-changed"));
+      continue;
+    }
     const panel = byId(`panel-${name}`);
     if (!panel) continue;
     const template = document.createElement("template");
@@ -310,7 +316,22 @@ function turnSwitches(features) {
     box.defaultChecked = stands;
     if (!box.disabled) box.checked = stands;
   }
+  saySwitches();
 }
+
+function saySwitches() {
+  const fold = document.querySelector('[data-chip="switches"]');
+  const said = fold?.querySelector("[data-chosen]");
+  if (!said) return;
+  const on = [...fold.querySelectorAll("input:checked")].map((box) => box.labels[0].textContent);
+  said.textContent = on.join(", ") || said.dataset.none;
+}
+
+document.body.addEventListener("model-chosen", () => {
+  const fold = document.querySelector('[data-chip="model"]');
+  if (fold) fold.open = false;
+  composer.box.focus({ preventScroll: true });
+});
 
 function lineState(state, code) {
   if (state === "open") {

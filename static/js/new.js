@@ -3,6 +3,7 @@
 
 import { Attachments } from "./attachments.js";
 import { pressed } from "./enter.js";
+import "./modelchoice.js";
 
 const form = document.getElementById("new-form");
 if (form) {
@@ -50,8 +51,8 @@ if (form) {
 
   function sayChosen() {
     for (const fold of form.querySelectorAll("details[data-fold]")) {
-      const chosen = [...fold.querySelectorAll("input:checked")].map(nameOf);
-      const option = fold.querySelector("select")?.selectedOptions[0];
+      const chosen = [...fold.querySelectorAll("input:checked:not([value=''])")].map(nameOf);
+      const option = fold.querySelector("select:not([name=other_provider])")?.selectedOptions[0];
       if (option) chosen.push(option.textContent.trim());
       fold.querySelector("[data-chosen]").textContent = chosen.join(", ") || fold.dataset.none || "";
     }

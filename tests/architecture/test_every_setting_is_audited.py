@@ -57,6 +57,7 @@ NEED_NOT = {
         conversations/branching.rewind
         conversations/branching.switch_branch
         conversations/children.begin_child
+        conversations/choosing.choose_model
         conversations/children.tell_agent
         conversations/conversations.change_tools
         conversations/direct.use_tool

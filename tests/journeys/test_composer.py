@@ -29,6 +29,13 @@ def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
     expect(fold.locator("[data-chosen]")).not_to_be_empty()
     expect(fold.locator("input").first).to_be_hidden()
     box.press_sequentially(first)
+    models = page.locator("details[data-fold=model]")
+    models.locator("summary").click()
+    models.get_by_label("claude-opus-4-6").check()
+    models.get_by_label("low", exact=True).check()
+    expect(models.locator("[data-chosen]")).to_have_text("claude-opus-4-6, low")
+    assert alice.audit() == ""
+    models.locator("summary").click()
     choose(page, NOTES)
     expect(chips(page)).to_have_count(1)
     assert alice.audit() == ""
@@ -38,10 +45,23 @@ def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
         box.press("Enter")
     page.wait_for_url(re.compile(r"/c/sesn_"))
     expect(alice.log).to_contain_text("Seven metres.")
+    assert service.api.requests[-1].model == "claude-opus-4-6"
+
+    chip = page.locator("[data-chip=model]")
+    expect(chip.locator("summary")).to_have_text("Model: claude-opus-4-6 · low")
+    chip.locator("summary").press("Enter")
+    expect(chip.get_by_label("claude-opus-4-6")).to_be_checked()
+    chip.get_by_label("claude-haiku-4-5").check()
+    expect(chip.locator(".efforts")).to_be_hidden()
+    assert alice.audit() == ""
+    chip.get_by_role("button", name="Use from the next message").press("Enter")
+    expect(chip.locator("summary")).to_have_text("Model: claude-haiku-4-5")
+    expect(page.locator("#composer textarea")).to_be_focused()
+    expect(alice.log).to_contain_text("From the next message on: claude-haiku-4-5.")
 
     composer = page.locator("#composer textarea")
     composer.press_sequentially("Read @NOT")
-    offered = page.get_by_role("option")
+    offered = page.locator("#mentions [role=option]")
     expect(offered).to_have_text(["uploads/notes.txt"])
     expect(composer).to_have_attribute("aria-activedescendant", "mentions-0")
     assert alice.audit() == ""
@@ -57,6 +77,7 @@ def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
     else:
         composer.press("Enter")
     expect(alice.log).to_contain_text("Still seven.")
+    assert service.api.requests[-1].model == "claude-haiku-4-5"
 
 
 def test_whoever_turned_enter_off_writes_lines_with_it_and_sends_with_ctrl(

@@ -75,6 +75,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/",
     "/c/{uid}/budget/",
     "/c/{uid}/rename/",
+    "/c/{uid}/model/",
     "/c/{uid}/delete/",
     "/c/{uid}/tags/",
     "/c/{uid}/files/",

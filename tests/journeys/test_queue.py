@@ -164,6 +164,7 @@ def test_a_switch_turned_in_one_tab_turns_in_the_other(alice: Person):
     other = alice.new_tab()
     other.goto(alice.page.url)
     there = other.locator("#feature-plan_mode")
+    alice.page.locator("[data-chip=switches] summary").click()
     expect(there).not_to_be_checked()
     for stands in (True, False):
         alice.page.locator("#feature-plan_mode").set_checked(stands)
