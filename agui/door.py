@@ -122,6 +122,7 @@ def _answer(taken: Run | AgentError, frames: Frames) -> HttpResponseBase:
         taken.read,
         after=taken.after,
         previews=frozenset({MESSAGES}),
+        who=taken.place,
         encode=frames,
     )
 

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from accounts.api.authentication import Caller, caller_of_token
 from accounts.api.scopes import require_scope
 from accounts.models import TokenScope
+from accounts.persons import whose_place
 from conversations.actions.conversations import (
     create_conversation,
     find_agent,
@@ -109,6 +110,7 @@ class Run:
         self.uid = conversation.uid
         self._conversation = conversation
         self._token = caller.token.uid
+        self.place = whose_place(caller.user)
         self._unanswered: list[Interrupt] = []
         self._answered = {answer.interrupt_id for answer in body.resume or ()}
         message, tools = new_message(body), new_results(body)

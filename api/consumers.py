@@ -23,7 +23,7 @@ from accounts.api.throttling import count_request
 from accounts.models import TokenScope
 from accounts.persons import whose_place
 from conversations import arriving
-from conversations.following import FollowingConsumer, Gone, after_in, in_thread
+from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.joining import Joining
 from conversations.models import Conversation, Event
 from conversations.models.conversation import ConversationQuerySet
@@ -75,7 +75,7 @@ _AFTER = Prepared(
     lambda given: Event.objects.filter(conversation__uid=given.uid).after(given.seq)[:EVENTS_A_READ]
 )
 
-_joining: Joining[Batch] = Joining(in_thread)
+_joining: Joining[Batch] = Joining()
 
 
 class ChatConsumer(FollowingConsumer):
@@ -84,7 +84,7 @@ class ChatConsumer(FollowingConsumer):
         self._uid = session_uid(self._uid)
         self._look: Look | None = None
         self._place: int | None = None
-        """Whose share of the threads its commands take; known since the first read."""
+        """Whose share of the threads it takes; known since somebody came in."""
         self._ledger = Ledger()
         self._pending = PendingText()
         self._shown: deque[str] = deque(maxlen=REQUESTS_REMEMBERED)
@@ -219,7 +219,7 @@ class ChatConsumer(FollowingConsumer):
             first: Batch = await self._in_thread(self.read)
             return first
         key = (self._look, self._uid, self._seen, self._language)
-        return await _joining.read(key, self._read_in_language)
+        return await _joining.read(key, self.read, partial(self._read_in_turn, self._place))
 
     def read(self) -> Batch:
         if self._fresh:
@@ -243,10 +243,6 @@ class ChatConsumer(FollowingConsumer):
             seq = row.seq
         more = len(rows) == EVENTS_A_READ
         return Batch(seq, effort_of(conversation), frames, more, conversation.last_seq)
-
-    def _read_in_language(self) -> Batch:
-        with translation.override(self._language):
-            return self.read()
 
     def _begin_now(self, conversation: Conversation) -> Batch:
         """From now on; of what was before, only what waits for an answer is said."""

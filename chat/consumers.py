@@ -34,7 +34,6 @@ from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
-from jobs.shares import Shares
 from live.hub import Delta
 from rendering.aside import drawn_for
 from tools_app.questions import Answer
@@ -46,9 +45,6 @@ MAX_EVENTS_BEHIND = 1_000
 """Further behind than this, loading the page again is cheaper than patching it."""
 MAX_UNDRAWN = 16
 """Stretches of arriving text that wait to be drawn; with more, the text stays plain until its end."""
-
-_drawing = Shares(2)
-"""Of the sockets' threads, how many draw for one person: her texts may be made to take long."""
 
 _VISIBLE = Prepared(lambda given: Conversation.objects.visible_to(given.user).filter(uid=given.uid))
 
@@ -111,14 +107,14 @@ class ConversationConsumer(FollowingConsumer):
         return changed
 
     async def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What draws, in a thread, as far as one person's share of them goes."""
+        """What draws, in a thread."""
         place = await self._whose()
 
         def for_her() -> Any:
             with drawn_for(lambda: place):
                 return function(*arguments)
 
-        return await _drawing.run(place, self._in_thread, for_her)
+        return await self._read_in_turn(place, for_her)
 
     async def _whose(self) -> int:
         if self._place is None:

@@ -49,6 +49,8 @@ QUIET_SECONDS = 0.025
 _threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="sockets")
 """Their own, so that drawing pages for slow sockets never keeps a run from storing its events; more than
 one person's sockets may take."""
+_reading = Shares(2)
+"""Of these threads, how many read and draw the log for one person: her texts may be made to take long."""
 _acting = Shares(1)
 """Of these threads, how many do what one person says, which may be to copy large files."""
 
@@ -212,6 +214,11 @@ class FollowingConsumer(AsyncWebsocketConsumer):
     async def _act_in_turn(self, place: Hashable, act: Callable[[], Any]) -> Any:
         """`_in_thread` for what the person with this key says, at whichever door: one after the other."""
         return await _acting.run(place, self._in_thread, act)
+
+    async def _read_in_turn(self, place: Hashable, read: Callable[[], Any]) -> Any:
+        """`_in_thread` for what reads or draws for the person with this key, as far as her share of the
+        threads goes."""
+        return await _reading.run(place, self._in_thread, read)
 
     def _cancel_tasks(self) -> None:
         for task in self._tasks:

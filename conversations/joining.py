@@ -13,21 +13,20 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
+InThread = Callable[[Callable[[], T]], Awaitable[T]]
 
 
 class Joining(Generic[T]):
-    """`in_thread` runs a function in a thread and returns what it returns."""
-
-    def __init__(self, in_thread: Callable[[Callable[[], T]], Awaitable[T]]) -> None:
-        self._in_thread = in_thread
+    def __init__(self) -> None:
         self._waiting: WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[Hashable, asyncio.Future[T]]
         ] = WeakKeyDictionary()
 
-    async def read(self, key: Hashable, function: Callable[[], T]) -> T:
-        """What `function` returns or raises, called after this was asked for.
+    async def read(self, key: Hashable, function: Callable[[], T], in_thread: InThread[T]) -> T:
+        """What `function` returns or raises, called after this was asked for. `in_thread` runs it in a
+        thread and returns what it returns.
 
-        Equal keys mean that it does not matter whose function is called.
+        Equal keys mean that it does not matter whose function is called, and in whose thread.
         """
         loop = asyncio.get_running_loop()
         waiting = self._waiting.setdefault(loop, {})
@@ -39,14 +38,15 @@ class Joining(Generic[T]):
                 del waiting[key]
                 return function()
 
-            shared = loop.create_task(self._run(begin))
+            shared = loop.create_task(_run(begin, in_thread))
             shared.add_done_callback(_heard)
             waiting[key] = shared
         # One who leaves takes nothing from the others.
         return await asyncio.shield(shared)
 
-    async def _run(self, begin: Callable[[], T]) -> T:
-        return await self._in_thread(begin)
+
+async def _run(begin: Callable[[], T], in_thread: InThread[T]) -> T:
+    return await in_thread(begin)
 
 
 def _heard(shared: asyncio.Future[T]) -> None:

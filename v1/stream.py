@@ -23,6 +23,7 @@ from django.http import StreamingHttpResponse
 
 from conversations.joining import Joining
 from harness.ids import new_event_id
+from jobs.shares import Shares
 from live.hub import BlockClosed, Delta, Item, Kind, Lagged, Nudge, OpenText, Subscription, hub
 
 from .outgoing import Wire
@@ -42,6 +43,8 @@ REMEMBERED = 500
 """Told events of which late deltas are still recognised; they come within moments or not at all."""
 
 _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="streams")
+_reading = Shares(2)
+"""Of these threads, how many read for one person: she may have many streams, and long logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +113,12 @@ def respond(
     *,
     after: int,
     previews: frozenset[str],
+    who: Hashable,
     encode: Encode | None = None,
     same: Hashable = None,
 ) -> StreamingHttpResponse:
-    """The answer to a client that may follow the conversation `uid` from event `after` on.
+    """The answer to a client that may follow the conversation `uid` from event `after` on, and takes the
+    share of the threads of the person whose key `who` is.
 
     `encode` puts it in the words of another protocol than this door's. Clients for whom `same` is equal
     read the same: what one of them is told at a place of the log, all are.
@@ -124,7 +129,7 @@ def respond(
     if executor is not None:
         executor.shutdown(wait=False)
     answer = StreamingHttpResponse(
-        _frames(uid, _reading(read, same), after, _Previews(previews), encode or _frame),
+        _frames(uid, _in_turn(read, who, same), after, _Previews(previews), encode or _frame),
         content_type="text/event-stream",
     )
     answer["Cache-Control"] = "no-cache, no-transform"
@@ -231,12 +236,14 @@ def deleted() -> Wire:
     return {"type": "session.deleted", "id": new_event_id()}
 
 
-def _reading(read: Read, same: Hashable) -> Reading:
+def _in_turn(read: Read, who: Hashable, same: Hashable) -> Reading:
+    in_thread = partial(_reading.run, who, _in_thread)
+
     async def alone(after: int) -> News:
-        return await _in_thread(partial(read, after))
+        return await in_thread(partial(read, after))
 
     async def together(after: int) -> News:
-        return await _joining.read((same, after), partial(read, after))
+        return await _joining.read((same, after), partial(read, after), in_thread)
 
     return alone if same is None else together
 
@@ -247,4 +254,4 @@ async def _in_thread(function: Callable[[], News]) -> News:
     return news
 
 
-_joining = Joining(_in_thread)
+_joining: Joining[News] = Joining()

@@ -18,6 +18,7 @@ from rest_framework.exceptions import MethodNotAllowed
 
 from accounts.api.authentication import caller_of_token
 from accounts.api.request_ids import current_request_id
+from accounts.persons import whose_place
 from conversations.models import Conversation, Event
 from harness.errors import Invalid, NotFound
 from jobs.connections import give_back
@@ -50,6 +51,7 @@ class Following:
         if thread is not None:
             conversation = thread_of(conversation, thread)
         self.token = caller.token.uid
+        self.place = whose_place(caller.user)
         self.uid = conversation.uid
         self.pk = conversation.pk
         self.thread = Thread.of(conversation)
@@ -114,6 +116,7 @@ async def stream(request: HttpRequest, **parameters: str) -> HttpResponseBase:
         following.read,
         after=following.after,
         previews=following.previews,
+        who=following.place,
         same=(following.token, following.pk, following.ours, get_language()),
     )
     answer["request-id"] = current_request_id()

@@ -23,6 +23,7 @@ from rest_framework.response import Response
 
 from accounts.api.authentication import presented_secret
 from accounts.api.request_ids import current_request_id
+from accounts.persons import whose_place
 from conversations.actions.media import check_media
 from conversations.models import Conversation, Event
 from harness.content import as_blocks
@@ -251,19 +252,20 @@ async def follow(request: HttpRequest, uid: str) -> HttpResponseBase:
     try:
         if request.method != "GET":
             raise MethodNotAllowed(str(request.method))
-        item, after = await sync_to_async(_admit)(request, uid)
+        item, after, place = await sync_to_async(_admit)(request, uid)
     except Exception as error:
         return refused(error)
 
     def read(seq: int) -> News:
         return _news(item, seq)
 
-    answer = respond(item.conversation.uid, read, after=after, previews=frozenset())
+    answer = respond(item.conversation.uid, read, after=after, previews=frozenset(), who=place)
     answer["request-id"] = current_request_id()
     return answer
 
 
-def _admit(request: HttpRequest, uid: str) -> tuple[WorkItem, int]:
+def _admit(request: HttpRequest, uid: str) -> tuple[WorkItem, int, int]:
+    """The item, the last event of its log, and whose share of the threads it takes."""
     try:
         refuse_nul(request)
         worker = worker_with(presented_secret(request.headers))
@@ -275,7 +277,8 @@ def _admit(request: HttpRequest, uid: str) -> tuple[WorkItem, int]:
         check_query(_Followed, "GET", request.GET, ALWAYS)
         item = of_session(worker, uid)
         require_lease(item)
-        return item, item.conversation.last_seq
+        conversation = item.conversation
+        return item, conversation.last_seq, whose_place(conversation.owner)
     finally:
         give_back()
 

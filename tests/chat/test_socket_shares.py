@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
+from accounts.models import User
 from chat.consumers import MAX_UNDRAWN, ConversationConsumer
 from chat.presentation.arriving import Arriving
+from conversations import following
 from conversations.actions.stored_files import store_file
 from conversations.arriving import Snapshot
 from conversations.models import Conversation
 from conversations.outbox import Outbox
+from jobs.shares import Shares
 from live.hub import Delta, hub
 from tests.chat.sockets import Browser
 from tests.hostile import CODE, SLOW_TO_COLOUR
+from v1 import stream
+from v1.stream import News
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -135,3 +142,70 @@ async def test_what_a_client_does_not_read_is_not_drawn_for_it():
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def held(shares: Shares, person: User, places: int) -> AsyncIterator[None]:
+    """So many places of hers are taken meanwhile."""
+    gate = threading.Event()
+    work = [
+        asyncio.ensure_future(shares.run(person.pk, asyncio.to_thread, gate.wait))
+        for _place in range(places)
+    ]
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        gate.set()
+        await asyncio.gather(*work)
+
+
+async def test_what_one_person_s_programs_say_and_read_keeps_nobody_else_s_waiting(
+    alice, bob, acme, make_agent, environment
+):
+    def line(person) -> Browser:
+        uid = Conversation.objects.create(
+            organisation=acme,
+            owner=person,
+            agent_version=make_agent().current,
+            environment=environment,
+        ).uid
+        browser = Browser(person, uid)
+        browser.address = f"/api/chat/{uid}/ws?after=0"
+        return browser
+
+    hers, his, again, other = [
+        await sync_to_async(line)(person) for person in (alice, bob, alice, bob)
+    ]
+    async with hers, his:
+        for browser in (hers, his):
+            await browser.hear_a("ready")
+        async with held(following._acting, alice, 1):
+            for browser in (hers, his):
+                await browser.say(type="set_aside", event_id="sevt_none", key="1")
+            assert (await his.hear_a("error"))["key"] == "1"
+            assert await hers._line.receive_nothing()
+        assert (await hers.hear_a("error"))["key"] == "1"
+    async with held(following._reading, alice, 2), other:
+        coming = asyncio.ensure_future(again.__aenter__())
+        await other.hear_a("ready")
+        await coming
+        assert await again._line.receive_nothing()
+    await again.hear_a("ready")
+    await again.__aexit__()
+
+
+async def test_what_one_person_s_streams_read_keeps_nobody_else_s_waiting(alice, bob):
+    def read(after: int) -> News:
+        return News((), after)
+
+    async with held(stream._reading, alice, 2):
+        for alone in (True, False):
+            hers = asyncio.ensure_future(
+                stream._in_turn(read, alice.pk, None if alone else "hers")(7)
+            )
+            await asyncio.sleep(0.1)
+            assert (await stream._in_turn(read, bob.pk, None if alone else "his")(7)).seq == 7
+            assert not hers.done()
+            hers.cancel()
+    assert (await stream._in_turn(read, alice.pk, None)(7)).seq == 7
