@@ -200,6 +200,13 @@ AGENTSITE_SHELL_IDLE_SECONDS = env.int("AGENTSITE_SHELL_IDLE_SECONDS", default=9
 """A shell that was not used for so long is closed, with all it left running."""
 AGENTSITE_WORKSPACE_MEGABYTES = env.int("AGENTSITE_WORKSPACE_MEGABYTES", default=2048)
 """What one conversation's workspace may hold, whoever fills it; 0: any amount."""
+AGENTSITE_CHECKPOINT_MEGABYTES = env.int("AGENTSITE_CHECKPOINT_MEGABYTES", default=256)
+"""A workspace that holds more is not kept before a turn changes it, and going back leaves its files as
+they are; 0: none is ever kept."""
+AGENTSITE_CHECKPOINT_FILES = env.int("AGENTSITE_CHECKPOINT_FILES", default=20_000)
+"""The same for how many files, folders and links it holds."""
+AGENTSITE_CHECKPOINTS_MEGABYTES = env.int("AGENTSITE_CHECKPOINTS_MEGABYTES", default=1024)
+"""What all checkpoints of one conversation may take together; past it the oldest ones go."""
 AGENTSITE_BACKGROUND_COMMANDS = env.int("AGENTSITE_BACKGROUND_COMMANDS", default=5)
 """Background commands of one conversation that run at once."""
 

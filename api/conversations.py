@@ -148,6 +148,7 @@ class BranchView(ApiView):
             event_uid=given["event_id"],
             content=given["content"],
             model=given["model"],
+            files=given["files"],
         )
         return Response({"event_id": row.uid, "seq": row.seq})
 

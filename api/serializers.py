@@ -240,6 +240,11 @@ class Branching(serializers.Serializer[Any]):
         max_length=100,
         help_text="Of `regenerate`: asked in place of the agent's own, this time.",
     )
+    files = serializers.BooleanField(
+        required=False,
+        default=True,
+        help_text="Whether files go back as well; false leaves them as they are.",
+    )
 
 
 class Branched(serializers.Serializer[Any]):

@@ -228,6 +228,7 @@ class ConversationConsumer(FollowingConsumer):
                     message_uid=frame.message,
                     text=frame.content,
                     key=frame.key,
+                    files=frame.files,
                 )
             case protocol.Regenerate():
                 return branching.regenerate(
@@ -235,14 +236,21 @@ class ConversationConsumer(FollowingConsumer):
                     conversation=conversation,
                     event_uid=frame.event,
                     model=frame.model,
+                    files=frame.files,
                 )
             case protocol.Rewind():
                 return branching.rewind(
-                    actor=actor, conversation=conversation, event_uid=frame.event
+                    actor=actor,
+                    conversation=conversation,
+                    event_uid=frame.event,
+                    files=frame.files,
                 )
             case protocol.SwitchBranch():
                 return branching.switch_branch(
-                    actor=actor, conversation=conversation, event_uid=frame.event
+                    actor=actor,
+                    conversation=conversation,
+                    event_uid=frame.event,
+                    files=frame.files,
                 )
             case protocol.Feedback():
                 return give_feedback(

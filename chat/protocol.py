@@ -87,6 +87,8 @@ class Resend(_Incoming):
     type: Literal["resend"] = "resend"
     message: Uid
     content: str
+    files: bool = True
+    """They go back as well."""
     key: Key | None = None
 
 
@@ -96,6 +98,8 @@ class Regenerate(_Incoming):
     type: Literal["regenerate"] = "regenerate"
     event: Uid
     model: Annotated[str, Field(max_length=200)] = ""
+    files: bool = True
+    """They go back as well."""
     key: Key | None = None
 
 
@@ -104,6 +108,8 @@ class Rewind(_Incoming):
 
     type: Literal["rewind"] = "rewind"
     event: Uid
+    files: bool = True
+    """They go back as well."""
     key: Key | None = None
 
 
@@ -112,6 +118,8 @@ class SwitchBranch(_Incoming):
 
     type: Literal["branch"] = "branch"
     event: Uid
+    files: bool = True
+    """They go back as well."""
     key: Key | None = None
 
 

@@ -10,13 +10,16 @@ class ConversationsConfig(AppConfig):
         # Only now are there models to import.
         from accounts.happenings import listen  # noqa: PLC0415
         from agents.uses import count_uses  # noqa: PLC0415
+        from harness.events import know  # noqa: PLC0415
 
-        from . import webhookevents  # noqa: PLC0415
+        from . import fileevents, webhookevents  # noqa: PLC0415
         from .leftbehind import end_with_its_account  # noqa: PLC0415
         from .notices import notify_of, questions  # noqa: PLC0415
         from .occupation import works_with  # noqa: PLC0415
         from .projections import Turn, follow  # noqa: PLC0415
 
+        for kind in fileevents.KINDS:
+            know(kind)
         count_uses(works_with)
         listen(end_with_its_account)
         follow(webhookevents.project, *webhookevents.FOLLOWED, turn=Turn.BEFORE)

@@ -10,6 +10,7 @@ from jobs.registry import job
 from . import activations, claims, notices, ratelimits, removals, request_keys
 from .actions.stored_files import remove_expired
 from .background import end_lost_commands
+from .checkpoints import RESTORE, bring_back_due, bring_back_left
 from .commandtrial import try_a_command
 from .departures import STOP, stop_of_member
 from .kits import preload_services
@@ -33,14 +34,21 @@ async def wake_conversation(conversation_id: int, cause: str = "hint") -> None:
 @job(SWEEP, every="AGENTSITE_SWEEP_SECONDS")
 async def sweep() -> None:
     """Wake what somebody ought to run and nobody does, and let go of old rows of the journal, of
-    old idempotency keys, of messages that count no longer and of the files of deleted conversations."""
+    old idempotency keys, of messages that count no longer and of the files of deleted conversations, and
+    bring files back that a process owed."""
     await engine.in_database(wake_lost, claims.lost_conversations)
     await engine.in_database(activations.prune)
     await engine.in_database(request_keys.prune)
     await engine.in_database(ratelimits.prune)
     # Trees may be large: they hold up no write to the log.
+    await engine.in_tool_thread(bring_back_left)
     await engine.in_tool_thread(removals.clear_left)
     await engine.in_tool_thread(remove_expired)
+
+
+@job(RESTORE)
+async def restore_files(conversation_id: int) -> None:
+    await engine.in_tool_thread(bring_back_due, conversation_id)
 
 
 @job(SANDBOXES, every="AGENTSITE_SWEEP_SECONDS")

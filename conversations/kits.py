@@ -50,6 +50,7 @@ from tools_app.workspace import Workspace, workspace_for
 
 from .background import ConversationsBackground
 from .bearers import ConversationCredentials
+from .checkpoints import keep_before_turn
 from .departures import has_left
 from .kitparts import NameTaken, Part, Section, part_of, rules_of
 from .liveoutput import LiveOutput
@@ -318,6 +319,9 @@ def build_kit(
         offload=offload,
         admit=partial(offload, readable),
         keep=None if elsewhere else partial(_keep, offload, plan.workspace, marks),
+        before_writing=None
+        if elsewhere
+        else partial(offload, keep_before_turn, plan.sandbox.conversation_id),
         extras={**own, **plan.part.extras},
         rules=plan.rules,
         read_rules=read_rules,

@@ -51,6 +51,7 @@ from live.hub import hub
 from . import delays, logsql, projections
 from .branches import standing
 from .counting import count_error
+from .fileevents import FilesRestored, FilesReverted
 from .models import Conversation, Event, Run
 from .search import index_edited, index_event
 
@@ -298,6 +299,12 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
             conversation.status = Conversation.Status.TERMINATED
         case Rewound():
             _stand_elsewhere(conversation, row)
+            if event.checkpoint:
+                _owe_files(conversation, row.seq)
+        case FilesReverted():
+            _owe_files(conversation, row.seq)
+        case FilesRestored():
+            _owe_files(conversation, None)
         case SessionUpdated():
             if event.title is not None:
                 conversation.title = event.title[:200]
@@ -325,6 +332,12 @@ def _stand_elsewhere(conversation: Conversation, row: Event) -> None:
     conversation.rewound_seq = row.seq
     conversation.front_end_seq = here.front_end_seq
     conversation.save(update_fields=["rewound_seq", "front_end_seq"])
+
+
+def _owe_files(conversation: Conversation, seq: int | None) -> None:
+    """Files are to be brought back, or that is done."""
+    conversation.files_due_seq = seq
+    conversation.save(update_fields=["files_due_seq"])
 
 
 def _stop_reason(conversation: Conversation, reason: StopReason) -> str:

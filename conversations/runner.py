@@ -40,6 +40,7 @@ from live.hub import hub
 from tools_app.documents import opened_for
 
 from . import activations, claims, delays, departures, log, lostruns
+from .checkpoints import bring_back_due
 from .interrupts import interrupts
 from .journal import TableJournal
 from .kitparts import rules_of
@@ -176,6 +177,8 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
     waits = history.put_off and not history.interrupt
     if waits and await engine.in_database(delays.is_put_off, conversation_id):
         return history.last_seq
+    if conversation.files_due_seq is not None:
+        await engine.in_tool_thread(bring_back_due, conversation_id)
     signal = Signal()
     live = LiveText(hub, conversation.uid, conversation_id, run)
     output = LiveOutput(hub, conversation.uid)

@@ -167,6 +167,6 @@ def on_path(entries: Sequence[Entry]) -> Sequence[Entry]:
 def place_before(path: Sequence[Entry], index: int) -> int:
     """The number of the last event before `path[index]` that its dialogue rests on; 0: the beginning."""
     for entry in reversed(path[:index]):
-        if entry.event.type not in LEAD_TYPES:
+        if entry.event.type not in LEAD_TYPES and not entry.event.between_turns:
             return entry.seq
     return 0

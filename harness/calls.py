@@ -125,6 +125,10 @@ class Calls:
         self.append_if_unchanged = append_if_unchanged
         self.signal = signal
         self._in_order = asyncio.Lock()
+        self._readied = ""
+        """The turn whose first writing was made ready for."""
+        self._untold: list[Event] = []
+        """What came of it and is not stored yet."""
 
     async def recover(self) -> None:
         """Settle calls that another process had started, none of which runs again by itself but reads.
@@ -210,8 +214,10 @@ class Calls:
 
     async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """False, with nothing run, where somebody has said something since they were judged."""
+        await self._ready_for_writing(calls)
         # That they are about to run is stored before any of them runs.
         stored = await self.append_if_unchanged(
+            *map(Entry.of, self._untold),
             *(
                 Entry.of(
                     SpanToolStart(
@@ -221,10 +227,11 @@ class Calls:
                     )
                 )
                 for call, tool in calls
-            )
+            ),
         )
         if not stored:
             return False
+        self._untold.clear()
         tasks = [asyncio.ensure_future(self._perform(call, tool)) for call, tool in calls]
         if await first_of_all(tasks, self.signal):
             await self._wind_down(calls, tasks)
@@ -232,6 +239,14 @@ class Calls:
             if not task.cancelled():
                 task.result()
         return True
+
+    async def _ready_for_writing(self, calls: Sequence[tuple[OpenCall, Tool]]) -> None:
+        turn, ready = self.history.turn.uid, self.kit.before_writing
+        if ready is None or turn == self._readied:
+            return
+        if any(tool.may_write for _call, tool in calls):
+            self._untold += await ready(turn, self.history.last_seq)
+            self._readied = turn
 
     async def _wind_down(
         self, calls: Sequence[tuple[OpenCall, Tool]], tasks: Sequence[asyncio.Task[None]]

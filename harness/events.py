@@ -30,6 +30,8 @@ class BaseEvent(Frozen):
     """Storing it changes nothing but the log: no column, no other table, no money. Nobody follows it."""
     voids_answers: ClassVar[bool] = False
     """No earlier answer about its call counts: the call is to be asked for anew."""
+    between_turns: ClassVar[bool] = False
+    """It is part of no turn, and no place in the dialogue: one goes back past it."""
     is_call: ClassVar[bool] = False
     """The model asks for something; its id is the call's, and the call is open until it is answered."""
     answers: ClassVar[str] = ""
@@ -541,6 +543,11 @@ class Rewound(BaseEvent):
     """Inputs that waited at that place and are to be taken here; of all others there nothing waits."""
     model: str = ""
     """Asked for in place of the agent's own, for the turn that is done anew; empty: its own."""
+    files: Literal["", "follow", "stay", "not_kept", "elsewhere"] = ""
+    """What becomes of the files of the workspace. Empty: they are as they were there; `follow`: they go
+    back with it, to `checkpoint`; `stay`: they were to be left alone; `not_kept`: how they were there was
+    not kept; `elsewhere`: they are on a worker's machine."""
+    checkpoint: str = ""
 
 
 class FeedbackGiven(BaseEvent):

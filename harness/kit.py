@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.agentconfig import AgentConfig, ToolRule
 from harness.content import Block
+from harness.events import Event
 from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
@@ -28,6 +29,9 @@ from harness.providers.contract import Provider
 from harness.rules import CONDITIONS, LevelledRule, conditions_of
 from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext
+
+BeforeWriting = Callable[[str, int], Awaitable[Sequence[Event]]]
+"""Given the turn's id and the number of the log's last event."""
 
 Admit = Callable[[tuple[Block, ...]], Awaitable[tuple[Block, ...]]]
 """The same blocks, with words in place of those that no model service could open."""
@@ -67,6 +71,9 @@ class Kit:
     """Where results go that are too long for a prompt; None: nowhere."""
     admit: Admit | None = None
     """What of a result's pictures and documents a model service would take; None: all of them."""
+    before_writing: BeforeWriting | None = None
+    """Awaited once in a turn, before the first calls that may change files are begun; what it answers is
+    stored with their start. None: nothing is to be done then."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
     random: Callable[[], float] = random.random

@@ -141,6 +141,9 @@ class Tool:
     from then on calls that reach outside ask, until a person speaks again."""
     direct: bool = False
     """People and programs may call it themselves, without a model: it only reads."""
+    writes_files: bool = False
+    """It may change files of the workspace also where its effect reaches further (a shell with a way
+    out); see `may_write`."""
     handed_out: HandedOut | None = None
     """Its calls are judged here like all others, and carried out by a worker of the environment: the
     handler is never called, the run rests until the worker has answered."""
@@ -150,6 +153,11 @@ class Tool:
     spec: ToolSpec = field(init=False, repr=False, compare=False)
     """What a model is told of it; one for all requests."""
     checker: Checker = field(init=False, repr=False, compare=False)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether its calls may change files of the workspace."""
+        return self.writes_files or self.effect is Effect.WORKSPACE
 
     def __post_init__(self) -> None:
         spec = ToolSpec(self.name, self.description, self.input_schema)

@@ -76,7 +76,16 @@ class Door(Protocol):
     def set_aside(self, uid: str, event: str) -> None:
         """Go on without a message or a result that a model service refuses."""
 
-    def branch(self, uid: str, act: str, event: str, *, content: str = "", model: str = "") -> None:
+    def branch(
+        self,
+        uid: str,
+        act: str,
+        event: str,
+        *,
+        content: str = "",
+        model: str = "",
+        files: bool = True,
+    ) -> None:
         """Say a message anew, have an answer done anew, go back, or choose another branch."""
 
     def wake(self, uid: str) -> None: ...

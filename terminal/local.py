@@ -132,7 +132,16 @@ class LocalDoor:
     def set_aside(self, uid: str, event: str) -> None:
         set_aside(actor=self._person, conversation=self._conversation(uid), event_uid=event)
 
-    def branch(self, uid: str, act: str, event: str, *, content: str = "", model: str = "") -> None:
+    def branch(
+        self,
+        uid: str,
+        act: str,
+        event: str,
+        *,
+        content: str = "",
+        model: str = "",
+        files: bool = True,
+    ) -> None:
         go_elsewhere(
             actor=self._person,
             conversation=self._conversation(uid),
@@ -140,6 +149,7 @@ class LocalDoor:
             event_uid=event,
             content=content,
             model=model,
+            files=files,
         )
 
     def wake(self, uid: str) -> None:

@@ -93,8 +93,17 @@ class RemoteDoor:
         address, body = f"/v1/sessions/{uid}/x_set_aside", {"event_id": event}
         self._declining(lambda: self._client.post(address, cast_to=object, body=body))
 
-    def branch(self, uid: str, act: str, event: str, *, content: str = "", model: str = "") -> None:
-        body = {"act": act, "event_id": event, "content": content, "model": model}
+    def branch(
+        self,
+        uid: str,
+        act: str,
+        event: str,
+        *,
+        content: str = "",
+        model: str = "",
+        files: bool = True,
+    ) -> None:
+        body = {"act": act, "event_id": event, "content": content, "model": model, "files": files}
         address = f"/v1/sessions/{uid}/x_branch"
         self._declining(lambda: self._client.post(address, cast_to=object, body=body))
 

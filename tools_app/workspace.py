@@ -41,6 +41,7 @@ from tools_app.confinement import (
 )
 from tools_app.leases import Lease, forget, leased
 from tools_app.quota import admit, require_room
+from tools_app.snapshots import remove_store
 from tools_app.textfiles import decode, language_of
 
 FILE_LIMIT = 10 * 1024**2
@@ -130,10 +131,10 @@ class Workspace:
         parts = parse_path(path)
         if not parts:
             with entered(self._root, ()) as folder:
-                return _entry("", os.fstat(folder))
+                return entry_of("", os.fstat(folder))
         with entered(self._root, parts[:-1]) as folder, translated(path):
             status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-        return _entry("/".join(parts), status)
+        return entry_of("/".join(parts), status)
 
     def open_for_read(self, path: str) -> BinaryIO:
         """An ordinary file, opened; the caller closes it. Raises `NotFound` or `Invalid`."""
@@ -157,7 +158,7 @@ class Workspace:
     def preview(self, path: str, limit: int = PREVIEW_LIMIT) -> Preview:
         """The first `limit` characters as text, or the note that it is binary."""
         with self.open_for_read(path) as file:
-            entry = _entry("/".join(parse_path(path)), os.fstat(file.fileno()))
+            entry = entry_of("/".join(parse_path(path)), os.fstat(file.fileno()))
             data = file.read(limit * 4 + 4)
             whole = not file.read(1)
         found = decode(data, complete=whole)
@@ -268,7 +269,7 @@ class Workspace:
             ):
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        return _entry("/".join(parts), status)
+        return entry_of("/".join(parts), status)
 
     def save_upload(
         self,
@@ -314,7 +315,7 @@ class Workspace:
                         except FileExistsError:
                             continue
                         status = os.stat(candidate, dir_fd=place)
-                        return _entry("/".join((*parts, candidate)), status)
+                        return entry_of("/".join((*parts, candidate)), status)
         raise Conflict(
             _("There are too many files named “%(name)s”.") % {"name": shown(wanted)},
             hint=_("Rename it."),
@@ -368,11 +369,13 @@ def workspace_for(conversation_uid: str) -> Path:
 
 
 def remove_workspace(conversation_uid: str) -> None:
-    """Delete the directory of a conversation with all it holds; nothing if there is none."""
+    """Delete the directory of a conversation with all it holds and its snapshots; nothing if there is
+    none."""
     try:
         shutil.rmtree(_root_of(conversation_uid))
     except FileNotFoundError:
         pass
+    remove_store(_root_of(conversation_uid))
     forget(_root_of(conversation_uid))
 
 
@@ -389,7 +392,8 @@ def _file_parts(path: str) -> tuple[str, ...]:
     return parts
 
 
-def _entry(path: str, status: os.stat_result) -> Entry:
+def entry_of(path: str, status: os.stat_result) -> Entry:
+    """What a look at `path` found."""
     kind: Kind = "other"
     if stat.S_ISREG(status.st_mode):
         kind = "file"
@@ -413,7 +417,7 @@ def _below(folder: int, path: str, depth: int, skip: frozenset[str] | None) -> I
             continue
         here = f"{path}/{name}" if path else name
         try:
-            entry = _entry(here, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            entry = entry_of(here, os.stat(name, dir_fd=folder, follow_symlinks=False))
         except OSError:
             continue
         yield entry

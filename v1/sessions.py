@@ -361,6 +361,7 @@ class BranchBody(Body):
     event_id: str = Field(min_length=1, max_length=60)
     content: str = ""
     model: str = Field(default="", max_length=100)
+    files: bool = True
 
 
 class Branch(Door):
@@ -385,6 +386,7 @@ class Branch(Door):
             event_uid=body.event_id,
             content=body.content,
             model=body.model,
+            files=body.files,
         )
         return Response(session_shape(find_session(self.caller, uid)))
 

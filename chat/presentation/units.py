@@ -364,6 +364,13 @@ def _retry(value: RetryRequested, rows: Sequence[Event]) -> Unit:
     return _notice(rows, " ".join(sentences), by=_name(rows[0]) if rows[0].actor else "")
 
 
+FILES_STAYED = {
+    "stay": lambda: _("The files were left as they were."),
+    "not_kept": lambda: _("The files stay as they were: how they were then was not kept."),
+    "elsewhere": lambda: _("The files stay as they were, on the worker's machine."),
+}
+
+
 def _rewound(value: Rewound, rows: Sequence[Event]) -> Unit | None:
     """Only what the branch itself does not show: that it ends here, or who was asked."""
     match value.why:
@@ -373,8 +380,13 @@ def _rewound(value: Rewound, rows: Sequence[Event]) -> Unit | None:
             )
         case "regenerate" if value.model:
             words = _("Asked once more, of the model %(model)s.") % {"model": value.model}
+        case _ if value.files in FILES_STAYED:
+            words = ""
         case _:
             return None
+    stayed = FILES_STAYED.get(value.files)
+    if stayed is not None:
+        words = f"{words} {stayed()}".strip()
     return _notice(rows, words, by=_name(rows[0]) if rows[0].actor else "")
 
 

@@ -18,6 +18,7 @@ from chat.forms import as_typed
 from chat.links import address_of
 from conversations.actions import branching
 from conversations.actions.feedback import give_feedback
+from conversations.checkpoints import files_follow
 from conversations.kits import choose_provider
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooMany
@@ -44,6 +45,7 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
         "model": choice.model,
         "models": known_names(),
         "feedback": _feedback(request, event),
+        "files_follow": files_follow(conversation),
     }
     template = "chat/_event.html" if request.htmx else "chat/event.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -57,7 +59,11 @@ def resend(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     text = as_typed(request.POST.get("content", ""))
     try:
         branching.edit_and_resend(
-            actor=request.user, conversation=conversation, message_uid=event_uid, text=text
+            actor=request.user,
+            conversation=conversation,
+            message_uid=event_uid,
+            text=text,
+            files=_with_files(request),
         )
     except (Invalid, Conflict, LimitReached, TooMany) as problem:
         return render_refused(request, conversation, text, problem)
@@ -70,7 +76,11 @@ def regenerate(request: SignedInRequest, uid: str, event_uid: str) -> HttpRespon
     conversation = find_conversation(request.user, uid)
     model = request.POST.get("model", "")
     branching.regenerate(
-        actor=request.user, conversation=conversation, event_uid=event_uid, model=model
+        actor=request.user,
+        conversation=conversation,
+        event_uid=event_uid,
+        model=model,
+        files=_with_files(request),
     )
     return redirect(conversation)
 
@@ -79,7 +89,12 @@ def regenerate(request: SignedInRequest, uid: str, event_uid: str) -> HttpRespon
 @require_POST
 def rewind(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
-    branching.rewind(actor=request.user, conversation=conversation, event_uid=event_uid)
+    branching.rewind(
+        actor=request.user,
+        conversation=conversation,
+        event_uid=event_uid,
+        files=_with_files(request),
+    )
     return redirect(conversation)
 
 
@@ -87,7 +102,12 @@ def rewind(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
 @require_POST
 def switch(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
-    branching.switch_branch(actor=request.user, conversation=conversation, event_uid=event_uid)
+    branching.switch_branch(
+        actor=request.user,
+        conversation=conversation,
+        event_uid=event_uid,
+        files=_with_files(request),
+    )
     return redirect(conversation)
 
 
@@ -103,6 +123,11 @@ def feedback(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse
         comment=request.POST.get("comment", ""),
     )
     return redirect(conversation)
+
+
+def _with_files(request: SignedInRequest) -> bool:
+    """Unless the form says otherwise."""
+    return request.POST.get("files", "") != "stay"
 
 
 def _feedback(request: SignedInRequest, event: Event) -> FeedbackGiven | None:

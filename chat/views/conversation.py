@@ -21,6 +21,7 @@ from chat.attaching import attaching
 from chat.modelpicker import in_short
 from chat.presentation.frames import LINKED_EVENTS, PAGE_EVENTS, page
 from conversations.branches import counts
+from conversations.checkpoints import files_follow
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation, Event
 from conversations.notices import mark_seen
@@ -110,6 +111,7 @@ def render_conversation(
         "refusal": refusal,
         "message_characters": settings.AGENTSITE_MESSAGE_CHARACTERS,
         "service": service,
+        "files_follow": files_follow(conversation),
         "attach": attaching(
             (), conversation.environment.upload_limit, sees=card_for(service["model"]).sees
         ),

@@ -16,8 +16,9 @@ from accounts.models import User
 from conversations.actions.messages import checked_text
 from conversations.actions.own import own_conversation
 from conversations.branches import branches_of
+from conversations.checkpoints import ask_for_files, holding
 from conversations.log import append, entries_after
-from conversations.models import Conversation, Event
+from conversations.models import BackgroundCommand, Conversation, Event
 from conversations.ratelimits import count_message
 from conversations.wakes import wake
 from harness.branches import place_before
@@ -112,9 +113,11 @@ def edit_and_resend(
     message_uid: str,
     text: str,
     key: str | None = None,
+    files: bool = True,
 ) -> Event:
     """Say a message of the dialogue in other words: it goes on from there on a branch of its own, with
-    what came with the message. Returns the new message; the same `key` twice stores one.
+    what came with the message, and with the files as they were there unless `files` is false. Returns
+    the new message; the same `key` twice stores one.
 
     Raises NotFound, Invalid and TooLarge for the text, TooMany, Conflict while it works and for what is
     no message of a person's in the present dialogue, LimitReached past `MOST_BRANCHES`.
@@ -137,7 +140,7 @@ def edit_and_resend(
         anew = Entry.of(message.model_copy(update={"content": _in_other_words(message, text)}))
         keeps = tuple(uid for uid in ids if uid != message_uid)
         rewound = Rewound(behind=log.before(taken, keeps), why="edit", keeps=keeps)
-        _leave(log, rewound, actor)
+        _leave(log, rewound, actor, files=files)
         row = append(held.pk, [anew], actor=actor, key=key)[0]
         these = tuple(anew.uid if uid == message_uid else uid for uid in ids)
         taken_anew = before.model_copy(update={"event_ids": these})
@@ -147,10 +150,15 @@ def edit_and_resend(
 
 
 def regenerate(
-    *, actor: User, conversation: Conversation, event_uid: str, model: str = ""
+    *,
+    actor: User,
+    conversation: Conversation,
+    event_uid: str,
+    model: str = "",
+    files: bool = True,
 ) -> Event:
     """Have what a message led to done anew on a branch of its own; `event_uid` is the message's, or of
-    anything it led to. `model` answers in place of the agent's own, this time.
+    anything it led to. `model` answers in place of the agent's own, this time. `files` as for an edit.
 
     Raises NotFound, Invalid for the model's name, Conflict while it works, LimitReached.
     """
@@ -159,13 +167,15 @@ def regenerate(
         log = _at_rest(own_conversation(actor, conversation))
         taken = log.taken(log.place_of(event_uid))
         behind = log.path[taken].seq
-        row = _leave(log, Rewound(behind=behind, why="regenerate", model=model), actor)
+        rewound = Rewound(behind=behind, why="regenerate", model=model)
+        row = _leave(log, rewound, actor, files=files)
         _go_on(log)
     return row
 
 
-def rewind(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
-    """Go back to right before the turn of a message, or to the end of the turn of anything else.
+def rewind(*, actor: User, conversation: Conversation, event_uid: str, files: bool = True) -> Event:
+    """Go back to right before the turn of a message, or to the end of the turn of anything else. `files`
+    as for an edit.
 
     Raises NotFound, LimitReached, Conflict while it works and where it stands there already.
     """
@@ -174,11 +184,14 @@ def rewind(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
         behind = log.edge(log.place_of(event_uid))
         if behind == place_before(log.path, len(log.path)):
             raise Conflict(_("The conversation stands there already."))
-        return _leave(log, Rewound(behind=behind), actor)
+        return _leave(log, Rewound(behind=behind), actor, files=files)
 
 
-def switch_branch(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
-    """Go on with the newest dialogue that leads through an event, on whichever branch it stands.
+def switch_branch(
+    *, actor: User, conversation: Conversation, event_uid: str, files: bool = True
+) -> Event:
+    """Go on with the newest dialogue that leads through an event, on whichever branch it stands. `files`
+    as for an edit.
 
     Raises NotFound, LimitReached, Conflict while it works and where that is the present one.
     """
@@ -193,7 +206,7 @@ def switch_branch(*, actor: User, conversation: Conversation, event_uid: str) ->
         path = branches.path(branches.tip(chosen.seq))
         theirs = [entry for entry in log.entries if entry.seq in path]
         behind = place_before(theirs, len(theirs))
-        return _leave(log, Rewound(behind=behind, why="switch"), actor)
+        return _leave(log, Rewound(behind=behind, why="switch"), actor, files=files)
 
 
 def go_elsewhere(
@@ -204,22 +217,33 @@ def go_elsewhere(
     event_uid: str,
     content: str = "",
     model: str = "",
+    files: bool = True,
 ) -> Event:
     """One of `ACTS`, as doors of programs name it; `content` is an edit's, `model` a new answer's. Raises
     what that raises, and Invalid for another act."""
     match act:
         case "edit":
             return edit_and_resend(
-                actor=actor, conversation=conversation, message_uid=event_uid, text=content
+                actor=actor,
+                conversation=conversation,
+                message_uid=event_uid,
+                text=content,
+                files=files,
             )
         case "regenerate":
             return regenerate(
-                actor=actor, conversation=conversation, event_uid=event_uid, model=model
+                actor=actor,
+                conversation=conversation,
+                event_uid=event_uid,
+                model=model,
+                files=files,
             )
         case "rewind":
-            return rewind(actor=actor, conversation=conversation, event_uid=event_uid)
+            return rewind(actor=actor, conversation=conversation, event_uid=event_uid, files=files)
         case "switch":
-            return switch_branch(actor=actor, conversation=conversation, event_uid=event_uid)
+            return switch_branch(
+                actor=actor, conversation=conversation, event_uid=event_uid, files=files
+            )
         case _:
             raise Invalid(
                 _("There is no act “%(name)s”.") % {"name": act[:40]},
@@ -238,6 +262,23 @@ def checked_model(model: str) -> str:
             field="model",
         )
     return model
+
+
+def require_files_settled(held: Conversation) -> None:
+    """Raises Conflict while it is not known yet how its files are: they are still to be brought back."""
+    if held.files_due_seq is not None:
+        raise Conflict(
+            _("Its files are just being brought back."), hint=_("Try again in a moment.")
+        )
+
+
+def require_quiet_files(held: Conversation) -> None:
+    """Raises Conflict where commands would go on changing what is brought back."""
+    if BackgroundCommand.objects.running().filter(conversation=held).exists():
+        raise Conflict(
+            _("A background command is at work on its files."),
+            hint=_("Cancel it first, or leave the files as they are."),
+        )
 
 
 def _at_rest(held: Conversation) -> _Log:
@@ -261,14 +302,34 @@ def _in_other_words(message: UserMessage, text: str) -> tuple[Block, ...]:
     return (Text(text=text), *(block for block in message.content if not isinstance(block, Text)))
 
 
-def _leave(log: _Log, rewound: Rewound, actor: User) -> Event:
-    """Close what is open on the present branch, and go on elsewhere."""
+def _leave(log: _Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
+    """Close what is open on the present branch, and go on elsewhere, with its files or without."""
+    rewound = rewound.model_copy(update=_files_there(log, rewound.behind, wanted=files))
     history = log.history
     closing = [_given_up(call) for call in history.unanswered()]
     if history.turn.open:
         closing.append(Entry.of(SessionStatusIdle(stop_reason=EndTurn(), interrupted=True)))
     closing += [Entry.of(MessageWithdrawn(event_id=entry.uid)) for entry in _queue(log)]
-    return append(log.held.pk, [*closing, Entry.of(rewound)], actor=actor)[-1]
+    row = append(log.held.pk, [*closing, Entry.of(rewound)], actor=actor)[-1]
+    if rewound.checkpoint:
+        ask_for_files(log.held.pk)
+    return row
+
+
+def _files_there(log: _Log, place: int, *, wanted: bool) -> dict[str, str]:
+    """What becomes of the files. Raises Conflict where commands that run would go on changing them."""
+    if log.held.environment.has_workers:
+        return {"files": "elsewhere"}
+    require_files_settled(log.held)
+    found = holding(log.held.pk, place)
+    if found is None:
+        return {}
+    if not wanted:
+        return {"files": "stay"}
+    if not found.snapshot:
+        return {"files": "not_kept"}
+    require_quiet_files(log.held)
+    return {"files": "follow", "checkpoint": found.uid}
 
 
 def _go_on(log: _Log) -> None:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from agents.models import Environment
 from conversations.actions.own import require_visible
+from conversations.checkpoints import bring_back_due
 from conversations.models import Conversation
 from conversations.provenance import TableProvenance
 from harness.errors import Invalid, TooLarge
@@ -63,6 +64,7 @@ def add_files(
     limit = conversation.environment.upload_limit
     for upload in uploads:
         check_size(upload, limit)
+    bring_back_due(conversation.pk)
     workspace = Workspace(workspace_for(conversation.uid))
     known = {entry.path for entry in workspace.walk()} if replace else set()
     marks = TableProvenance(conversation.pk)

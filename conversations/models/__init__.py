@@ -2,6 +2,7 @@
 
 from .activation import Activation
 from .background import BackgroundCommand
+from .checkpoint import Checkpoint
 from .conversation import Conversation
 from .event import Event
 from .foreign import ForeignMark
@@ -23,6 +24,7 @@ from .wake import Wake
 __all__ = [
     "Activation",
     "BackgroundCommand",
+    "Checkpoint",
     "Conversation",
     "Defaults",
     "Event",

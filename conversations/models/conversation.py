@@ -99,6 +99,12 @@ class Conversation(models.Model):
     """Of the last event that a front end sent something along with; the log has it."""
     rewound_seq = models.PositiveBigIntegerField(null=True, editable=False)
     """Of the last event that chose a branch; null: all of the log counts."""
+    files_due_seq = models.PositiveBigIntegerField(null=True, editable=False)
+    """Of the event that says that files are to be brought back, as long as that is not done."""
+    origin = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, editable=False, related_name="forks"
+    )
+    """The conversation from which its log begins as a copy."""
     preset = models.CharField(max_length=200, blank=True, editable=False)
     """What the program that began it called its agent by; empty: nothing was said."""
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -124,6 +130,11 @@ class Conversation(models.Model):
                 fields=["active_at", "id"],
                 condition=Q(status="idle", stop_reason="requires_action"),
                 name="conversation_waiting",
+            ),
+            models.Index(
+                fields=["files_due_seq"],
+                condition=Q(files_due_seq__isnull=False),
+                name="conversation_files_due",
             ),
             models.Index(
                 "owner",

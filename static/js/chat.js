@@ -103,7 +103,7 @@ const resending = new Editing({
   opener: "edit-sent",
   leaves: true,
   save: (message, content, ends) =>
-    command({ type: "resend", message, content }, null, {
+    command({ type: "resend", message, content, files: ends.files }, null, {
       done() {
         ends.done();
         scrolling.follow();
@@ -169,7 +169,7 @@ const takers = {
     composer.refresh();
     const news = inLog.filter((unit) => unit.dataset.kind !== "message").length;
     const changed = inLog.some(
-      (unit) => unit.dataset.kind === "tool" && unit.dataset.state !== "running",
+      ({ dataset: { kind, state } }) => kind === "notice" || (kind === "tool" && state !== "running"),
     );
     if (changed || touched.some((unit) => unit.querySelector(".attached"))) filesMayHaveChanged();
     // Who types, decides or reads further up is told of a new question, and left where she is.

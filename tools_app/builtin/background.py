@@ -176,6 +176,7 @@ TOOLS = (
         },
         handler=background_run,
         effect=Effect.WORKSPACE,
+        writes_files=True,
         destructive=True,
         general=True,
         intent=command_of,

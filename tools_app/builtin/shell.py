@@ -375,6 +375,7 @@ BASH = Tool(
     },
     handler=bash,
     effect=Effect.WORKSPACE,
+    writes_files=True,
     destructive=True,
     general=True,
     intent=command_of,

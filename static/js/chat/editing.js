@@ -9,7 +9,8 @@ import { tooLong } from "./composer.js";
 import { words } from "./words.js";
 
 export class Editing {
-  /* save(message, content, { done, failed }) → whether it went out; rescue(text);
+  /* save(message, content, { done, failed, files }) → whether it went out; `files`: they go back as well;
+     rescue(text);
      declined(problem) when it cannot go out; `opener` is the action that begins it; with `leaves`, the
      message goes from the page when its new words are taken */
   constructor({ queue, store, characters, save, rescue, declined, opener = "edit", leaves = false }) {
@@ -85,7 +86,9 @@ export class Editing {
       return;
     }
     // Words typed after this point would be in neither place.
+    const files = !editor.form.querySelector("input:checked");
     editor.box.readOnly = this.save(message, content, {
+      files,
       done: () => this.close(message),
       failed: () => {
         editor.box.readOnly = false;
@@ -137,7 +140,8 @@ export class Editing {
     const row = document.createElement("div");
     row.className = "button-row";
     row.append(save, cancel, hint);
-    form.append(box, row);
+    const leave = this.leaves ? leaveFiles(message) : null;
+    form.append(box, ...(leave ? [leave] : []), row);
     box.addEventListener("input", () => this.keep());
     box.addEventListener("keydown", (event) => this.key(event, message));
     cancel.addEventListener("click", () => this.close(message));
@@ -170,6 +174,21 @@ function attach(editor, unit) {
 function textOf(unit) {
   const texts = [...unit.querySelectorAll(".pieces pre.plain")].map((part) => part.textContent);
   return texts.join("\n\n").trim();
+}
+
+/* The choice beside an edit of what was sent; null where files never go back. */
+function leaveFiles(message) {
+  if (!words.say("leaveFiles")) return null;
+  const field = document.createElement("div");
+  field.className = "field";
+  const box = document.createElement("input");
+  box.type = "checkbox";
+  box.id = `leave-files-${message}`;
+  const label = document.createElement("label");
+  label.htmlFor = box.id;
+  label.textContent = words.say("leaveFiles");
+  field.append(box, label);
+  return field;
 }
 
 function button(type, className, label) {

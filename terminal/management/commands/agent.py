@@ -96,6 +96,9 @@ class Command(BaseCommand):
                 made.add_argument("text", help="the message's new words")
             if name == "regenerate":
                 made.add_argument("--model", default="", help="in place of the agent's own")
+            made.add_argument(
+                "--leave-files", action="store_true", help="leave the files as they are now"
+            )
         for name, help_text in (
             ("show", "print a conversation"),
             ("wake", "have somebody look whether it owes anything"),
@@ -196,7 +199,8 @@ def _do(door: Door, options: dict[str, Any]) -> Ending:
         case "edit" | "regenerate" | "rewind" | "switch" as act:
             uid = options["conversation"]
             content, model = options.get("text") or "", options.get("model") or ""
-            door.branch(uid, act, options["event"], content=content, model=model)
+            files = not options["leave_files"]
+            door.branch(uid, act, options["event"], content=content, model=model, files=files)
             if act in {"edit", "regenerate"} and not options["url"]:
                 Talk(door, screen, uid, None).finish()
         case "wake":
