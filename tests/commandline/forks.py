@@ -57,13 +57,12 @@ def serve(line: socket.socket) -> None:
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     import django  # noqa: PLC0415
+    from anthropic import Anthropic  # noqa: PLC0415
     from django.urls import get_resolver  # noqa: PLC0415
 
     django.setup()
-    from terminal import remote  # noqa: PLC0415
-
     # Each imports more than the last.
-    _ = get_resolver().url_patterns, remote.anthropic.Anthropic(api_key="-").beta.sessions.events
+    _ = get_resolver().url_patterns, Anthropic(api_key="-").beta.sessions.events
     while True:
         asked, files, _flags, _address = socket.recv_fds(line, LONGEST, 3)
         if not asked:
