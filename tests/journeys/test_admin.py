@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, expect
 
 from tests import prepared
 from tests.architecture.routes import page_routes
-from tests.journeys.people import PASSWORD, Person
+from tests.journeys.people import DARK, PASSWORD, Person
 from tests.journeys.site import ROOT, Site
 
 PAGES = {
@@ -42,8 +42,6 @@ REFUSED = ("/add/", "/delete/", "/take-away/", "/archive/", "/offer/")
 """Ends of addresses that nobody may open where the rows are only read."""
 
 APPS = sorted({part.partition("/")[0] for part in PAGES})
-DARK = ("color-contrast", "link-in-text-block")
-"""What another theme can break."""
 
 
 @pytest.fixture(scope="module")

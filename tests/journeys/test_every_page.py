@@ -84,14 +84,11 @@ CONVERSATION_PAGES = (
     "/c/{uid}/changes/file/?path=seen.py",
 )
 
-KINDS = pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
-# Their colours are those of the pages that are looked at in the dark as well.
-BY_DAY = pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["light", "phone"])
+# The one on a desk is looked at in the dark as well.
+KINDS = pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desk", "phone"])
 
 
-@BY_DAY
+@KINDS
 def test_pages_for_everybody_are_accessible(visit: Visit, kind):
     check(visit(anonymous=True, **kind), ANONYMOUS_PAGES)
 
@@ -103,10 +100,10 @@ def test_pages_of_a_signed_in_person_are_accessible(visit: Visit, service, kind)
     person = visit(**kind)
     person.begin("Something to list")
     person.wait_for_status("idle")
-    check(person, PAGES)
+    check(person, PAGES, by_night=not kind)
 
 
-@BY_DAY
+@KINDS
 def test_pages_around_a_conversation_are_accessible(visit: Visit, service, kind):
     service.expect(
         "Write one file",
@@ -120,7 +117,7 @@ def test_pages_around_a_conversation_are_accessible(visit: Visit, service, kind)
     check(person, tuple(address.format(uid=uid) for address in CONVERSATION_PAGES))
 
 
-@BY_DAY
+@KINDS
 def test_an_invitation_is_accessible(visit: Visit, kind):
     alice = visit(**kind)
     page = alice.page
@@ -132,7 +129,7 @@ def test_an_invitation_is_accessible(visit: Visit, kind):
     check(visit(anonymous=True, **kind), (link,))
 
 
-@BY_DAY
+@KINDS
 def test_the_pages_of_a_webhook_are_accessible(visit: Visit, kind):
     alice = visit(**kind)
     page = alice.page
@@ -153,7 +150,7 @@ def test_the_pages_of_a_webhook_are_accessible(visit: Visit, kind):
     check(alice, (page.url, delivery, "/organisation/webhooks/"))
 
 
-@BY_DAY
+@KINDS
 def test_the_pages_of_a_vault_are_accessible(visit: Visit, kind):
     alice = visit(**kind)
     page = alice.page
@@ -170,7 +167,8 @@ def test_the_pages_of_a_vault_are_accessible(visit: Visit, kind):
     check(alice, (page.url, "/settings/vaults/"))
 
 
-def check(person, addresses: tuple[str, ...]) -> None:
+def check(person, addresses: tuple[str, ...], *, by_night: bool = False) -> None:
+    """`by_night` where colours are met that no other page has."""
     found = []
     for address in addresses:
         answer = person.page.goto(address)
@@ -178,6 +176,8 @@ def check(person, addresses: tuple[str, ...]) -> None:
         assert answer.status == 200, address
         if report := person.audit():
             found.append(f"{address}\n{report}")
+        if by_night and (report := person.audit_by_night()):
+            found.append(f"{address} by night\n{report}")
         if overflows(person.page):
             found.append(f"{address}: wider than the window")
         if pairs := crowded(person.page):
@@ -225,22 +225,28 @@ def test_a_conversation_is_accessible_in_each_of_its_states(
         reply("Done."),
     )
     found = []
+
+    def look() -> None:
+        found.append(person.audit())
+        if not kind:
+            found.append(person.audit_by_night())
+
     person.begin()
-    found.append(person.audit())
+    look()
     person.begin("Show each state", switches=("approval",))
     expect(person.answering).to_have_text("Working on it ")
-    found.append(person.audit())
+    look()
     person.send("A queued message")
     expect(person.page.locator("#queue [data-order]")).to_have_count(1)
-    found.append(person.audit())
+    look()
     hold.release.set()
     person.wait_for_status("waiting")
-    found.append(person.audit())
+    look()
     person.page.locator('#log [data-action="allow"]').click()
     expect(person.page.locator("#queue [data-order]")).to_have_count(0)
     person.wait_for_status("idle")
     unfold_everything(person.page)
-    found.append(person.audit())
+    look()
     assert not overflows(person.page)
     assert [report for report in found if report] == []
 
@@ -254,6 +260,7 @@ def test_every_type_of_event_is_accessible(visit: Visit, site: Site, kind):
     expect(person.page.locator("#queue [data-order]")).to_have_count(1)
     unfold_everything(person.page)
     assert person.audit() == ""
+    assert kind or person.audit_by_night() == ""
     assert not overflows(person.page)
 
 
