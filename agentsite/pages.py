@@ -8,10 +8,11 @@ coroutines (streams, long polls) take Django's road: they must not hold a thread
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
@@ -22,12 +23,18 @@ from django.core.signals import request_started
 from django.http import FileResponse, Http404, HttpResponseBase
 from django.urls import resolve, set_script_prefix
 
+from agentsite.callers import Callers, person_of
 from agentsite.logs import Receive, Scope, Send
 from jobs.connections import keep_open, with_healthy_connections
+from jobs.shares import Shares
+
+T = TypeVar("T")
 
 _threads = ThreadPoolExecutor(
     settings.AGENTSITE_REQUEST_THREADS, thread_name_prefix="agentsite-request"
 )
+_answering = Shares(max(1, settings.AGENTSITE_REQUEST_THREADS // 4))
+"""Of these threads, how many answer one person: what she asks for may be made to take long."""
 
 
 class PlainViews(BaseHandler):
@@ -42,6 +49,7 @@ class Pages(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._plain = PlainViews()
+        self._callers = Callers()
 
     async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if _is_for_a_coroutine(scope):
@@ -52,30 +60,36 @@ class Pages(ASGIHandler):
         except RequestAborted:
             return
         with body:
-            answer = sync_to_async(self._answer, thread_sensitive=False, executor=_threads)
-            response = await answer(scope, body)
+            answer = partial(self._answer, scope, body)
+            who = self._callers.key_of(scope)
+            response, person = await _answering.run(who, _in_thread, answer)
+            if person is not None:
+                self._callers.learn(scope, person)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
                 await self.send_response(response, send)
 
-    def _answer(self, scope: Scope, body: Any) -> HttpResponseBase:
-        """In a thread. What does not stream is done with when this returns, and only has to be sent."""
+    def _answer(self, scope: Scope, body: Any) -> tuple[HttpResponseBase, int | None]:
+        """In a thread: the answer, and whose it is, where that was asked. What does not stream is done
+        with when this returns, and only has to be sent."""
 
-        def answered() -> HttpResponseBase:
+        def answered() -> tuple[HttpResponseBase, int | None]:
             set_script_prefix(get_script_prefix(scope))
             request_started.send(sender=type(self), scope=scope)
             request, refusal = self.create_request(scope, body)
             response: HttpResponseBase
+            person: int | None = None
             if request is not None:
                 response = self._plain.get_response(request)
+                person = person_of(request)
             else:
                 assert refusal is not None  # noqa: S101 - one of the two, says Django
                 response = refusal
             keep_open()
             if not response.streaming:
                 response.close()
-            return response
+            return response, person
 
         return with_healthy_connections(answered)
 
@@ -96,6 +110,10 @@ class Pages(ASGIHandler):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
             await sync_to_async(response.close)()
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    return await sync_to_async(function, thread_sensitive=False, executor=_threads)()
 
 
 async def _read_on(pieces: Any) -> AsyncIterator[bytes]:

@@ -87,7 +87,7 @@ AGENTSITE_DATABASE_THREADS = env.int("AGENTSITE_DATABASE_THREADS", default=8)
 """Threads in which runs read and write tables; each holds one database connection."""
 AGENTSITE_REQUEST_THREADS = env.int("AGENTSITE_REQUEST_THREADS", default=32)
 """Threads in which requests are answered, begun as they are needed; each holds one database connection.
-More requests at once wait for their turn. Streams hold none."""
+More requests at once wait for their turn, one person's already past a quarter of them. Streams hold none."""
 AGENTSITE_TOOL_THREADS = env.int("AGENTSITE_TOOL_THREADS", default=16)
 """Threads in which the plain tools of all runs work, apart from those that write the log."""
 AGENTSITE_LEASE_SECONDS = env.int("AGENTSITE_LEASE_SECONDS", default=60)

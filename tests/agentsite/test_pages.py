@@ -9,16 +9,21 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.db import connection
 from django.db.backends.signals import connection_created
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.test import Client
 from django.urls import include, path
 from django.utils import translation
 from django.views.decorators.csrf import csrf_exempt
 
-from agentsite.pages import Pages
+from accounts.models import User
+from agentsite.pages import Pages, _answering
+from tests.cast import ClientOf
 from tests.patience import PATIENCE
 
 left = threading.Event()
@@ -35,6 +40,10 @@ def where(request: HttpRequest) -> HttpResponse:
     }
     translation.activate("de")
     return JsonResponse(said)
+
+
+def who(request: HttpRequest) -> HttpResponse:
+    return JsonResponse({"user": str(request.user)})
 
 
 async def on_the_loop(_request: HttpRequest) -> HttpResponse:
@@ -60,6 +69,7 @@ def stream(_request: HttpRequest) -> StreamingHttpResponse:
 urlpatterns = [
     path("where/", where),
     path("loop/", on_the_loop),
+    path("who/", who),
     path("broken/", broken),
     path("stream/", stream),
     path("", include("agentsite.urls")),
@@ -77,7 +87,13 @@ def pages() -> Pages:
     return Pages()
 
 
-def ask(pages: Pages, path: str, body: bytes = b"") -> ApplicationCommunicator:
+def ask(
+    pages: Pages, path: str, body: bytes = b"", client: Client | None = None
+) -> ApplicationCommunicator:
+    headers = [(b"host", b"testserver"), (b"content-type", b"text/plain")]
+    if client is not None:
+        session = client.cookies[settings.SESSION_COOKIE_NAME].value
+        headers.append((b"cookie", f"a=b; {settings.SESSION_COOKIE_NAME}={session}".encode()))
     scope = {
         "type": "http",
         "http_version": "1.1",
@@ -86,15 +102,17 @@ def ask(pages: Pages, path: str, body: bytes = b"") -> ApplicationCommunicator:
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(b"host", b"testserver"), (b"content-type", b"text/plain")],
+        "headers": headers,
         "server": ("testserver", 80),
         "client": ("127.0.0.1", 1),
     }
     return ApplicationCommunicator(pages, scope)
 
 
-async def answer(pages: Pages, path: str, body: bytes = b"") -> tuple[int, bytes]:
-    asked = ask(pages, path, body)
+async def answer(
+    pages: Pages, path: str, body: bytes = b"", client: Client | None = None
+) -> tuple[int, bytes]:
+    asked = ask(pages, path, body, client)
     await asked.send_input({"type": "http.request", "body": body})
     start = await asked.receive_output(PATIENCE)
     content = await asked.receive_output(PATIENCE)
@@ -162,6 +180,35 @@ async def test_every_request_begins_and_ends_once_for_whoever_wants_to_know(page
     finally:
         request_started.disconnect(begun)
         request_finished.disconnect(ended)
+
+
+async def test_one_persons_requests_keep_nobody_elses_waiting(
+    pages: Pages, alice: User, bob: User, client_of: ClientOf
+):
+    async def named(client: Client) -> str:
+        status, content = await answer(pages, "/who/", client=client)
+        assert status == 200
+        return str(json.loads(content)["user"])
+
+    signed_in = sync_to_async(lambda person: client_of(person))
+    hers, elsewhere, his = [await signed_in(person) for person in (alice, alice, bob)]
+    for client in (hers, elsewhere):
+        assert await named(client) == "alice"  # whose it is, is known from now on
+    gate = threading.Event()
+    held = [
+        asyncio.ensure_future(_answering.run(alice.pk, asyncio.to_thread, gate.wait))
+        for _place in range(_answering._each)
+    ]
+    await asyncio.sleep(0)
+    try:
+        waiting = [asyncio.ensure_future(named(client)) for client in (hers, elsewhere)]
+        assert await named(his) == "bob"
+        assert (await told(pages, "/where/"))["path"] == "/where/"
+        assert not any(each.done() for each in waiting)
+    finally:
+        gate.set()
+    assert await asyncio.gather(*waiting) == ["alice", "alice"]
+    await asyncio.gather(*held)
 
 
 async def test_a_view_that_breaks_is_answered_and_the_next_one_works(pages: Pages):
