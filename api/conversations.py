@@ -12,6 +12,7 @@ from accounts.models import TokenScope
 from conversations.actions.background import cancel_all_background
 from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import delete_conversation
+from conversations.actions.forking import fork_conversation
 from conversations.models import Conversation
 from conversations.search import Hit
 from keeping.finding import understand
@@ -21,7 +22,7 @@ from .base import ApiView
 from .bodies import read_body
 from .facts import wire_effort
 from .pages import cursor_of, encode_cursor, limit_of, page
-from .schema import CURSOR, LIMIT, SEARCH, answers, listed
+from .schema import CURSOR, LIMIT, SEARCH, answers, errors, listed
 from .serializers import (
     BackgroundEnded,
     Branched,
@@ -29,6 +30,8 @@ from .serializers import (
     ConversationDetail,
     ConversationRow,
     Deleted,
+    Forked,
+    Forking,
 )
 from .transcript import messages_after, waiting
 
@@ -151,6 +154,28 @@ class BranchView(ApiView):
             files=given["files"],
         )
         return Response({"event_id": row.uid, "seq": row.seq})
+
+
+class ForkView(ApiView):
+    scopes = {"POST": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_fork",
+        summary="Begin a conversation with a copy of the dialogue up to a place",
+        description="Only at rest. Files come along as they were there; approvals and vaults do not.",
+        tags=["Conversations"],
+        request=Forking,
+        responses={201: Forked, **errors(401, 403, 404, 409, 422)},
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        given = read_body(Forking, request.data)
+        fork = fork_conversation(
+            actor=self.actor,
+            conversation=self.find_conversation(uid),
+            event_uid=given["event_id"],
+            title=given["title"],
+        )
+        return Response({"id": fork.uid}, status=201)
 
 
 class BackgroundView(ApiView):

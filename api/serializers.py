@@ -247,6 +247,18 @@ class Branching(serializers.Serializer[Any]):
     )
 
 
+class Forking(serializers.Serializer[Any]):
+    event_id = StrictText(
+        max_length=40,
+        help_text="Of a message, before which it ends, or of an answer, with whose turn it ends.",
+    )
+    title = StrictText(required=False, default="", allow_blank=True, max_length=200)
+
+
+class Forked(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="Of the new conversation.")
+
+
 class Branched(serializers.Serializer[Any]):
     event_id = serializers.CharField(help_text="Of the new message, or of the event that says it.")
     seq = serializers.IntegerField(help_text="Its number in the log.")

@@ -39,6 +39,7 @@ urlpatterns = [
         name="background",
     ),
     path("api/conversations/<id:uid>/branch", conversations.BranchView.as_view(), name="branch"),
+    path("api/conversations/<id:uid>/fork", conversations.ForkView.as_view(), name="fork"),
     path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
     path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
     path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ from tools_app.snapshots import (
 from tools_app.workspace import entry_of, workspace_for
 
 from .branches import counting
-from .fileevents import FilesNotKept, FilesRestored, FilesReverted
+from .fileevents import FilesNotKept, FilesRestored, FilesReverted, Forked
 from .log import append
 from .models import Checkpoint, Conversation, Event
 from .provenance import TableProvenance
@@ -75,6 +76,53 @@ def holding(conversation_id: int, place: int) -> Checkpoint | None:
     """How the files were at that place of the log; None: as they are now."""
     behind = Checkpoint.objects.filter(conversation=conversation_id, seq__gte=place)
     return behind.order_by("seq").first()
+
+
+@dataclass(slots=True)
+class Carried:
+    """Files that came along into a new workspace, or why none did."""
+
+    files: int = 0
+    problem: str = ""
+    marks: list[tuple[str, str, int]] = field(default_factory=list)
+
+    def note(self, conversation: Conversation) -> None:
+        """Have the conversation know of them."""
+        provenance = TableProvenance(conversation.pk)
+        for path, source, inode in self.marks:
+            provenance.mark_file(path, source, inode)
+        told = Forked(files=self.files, problem=self.problem)
+        append(conversation.pk, [Entry.of(told)])
+
+    def mark(self, path: str, source: str, inode: int) -> None:
+        self.marks.append((path, source, inode))
+
+
+def carry_files(origin: Conversation, place: int, uid: str) -> Carried:
+    """Copy the files as they were at that place of a conversation into the empty workspace of the one that
+    is to have this id."""
+    if origin.environment.has_workers:
+        return Carried(problem="elsewhere")
+    carried, found = Carried(), holding(origin.pk, place)
+    there, here = workspace_for(origin.uid), workspace_for(uid)
+    try:
+        if found is None:
+            with leased(there):
+                snapshot = _snapshot_now(origin).id
+        elif not found.snapshot:
+            return Carried(problem=found.problem)
+        else:
+            snapshot = found.snapshot
+        store = Store(here, of=there)
+        carried.files = sum(item.kind == "file" for item in store.items(snapshot))
+        with leased(here) as lease:
+            store.bring_back(snapshot, now="", lease=lease, first=carried.mark)
+    except NotKept as problem:
+        return Carried(problem=problem.reason)
+    except (AgentError, Damaged, OSError) as problem:
+        logger.warning("files of conversation %s: %s", origin.uid, problem)
+        return Carried(problem="failed", marks=carried.marks)
+    return carried
 
 
 def ask_for_files(conversation_id: int) -> None:

@@ -18,6 +18,7 @@ NOT_KEPT = {
     "busy": lambda: _("they were being changed"),
     "off": lambda: _("this server keeps none"),
     "dropped": lambda: _("newer ones took their room"),
+    "elsewhere": lambda: _("they are on a worker's machine"),
 }
 
 
@@ -84,7 +85,29 @@ class FilesRestored(AppEvent):
         }
 
 
-KINDS = (FilesNotKept, FilesReverted, FilesRestored)
+class Forked(AppEvent):
+    """What stands before was copied from another conversation, and these files with it."""
+
+    between_turns: ClassVar[bool] = True
+    plain: ClassVar[bool] = True
+
+    type: Literal["x.forked"] = "x.forked"
+    files: int = 0
+    problem: str = ""
+    """Why no files came along; empty: all that there were did."""
+
+    def remark(self) -> str:
+        words = _("Forked here: what stands above was copied.")
+        if self.problem:
+            files = _("Files did not come along (%(why)s).") % {"why": why_not_kept(self.problem)}
+        else:
+            files = ngettext(
+                "%(count)d file came along.", "%(count)d files came along.", self.files
+            ) % {"count": self.files}
+        return f"{words} {files}"
+
+
+KINDS = (FilesNotKept, FilesReverted, FilesRestored, Forked)
 
 
 def why_not_kept(reason: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 from django.db import transaction
@@ -54,6 +54,9 @@ from .counting import count_error
 from .fileevents import FilesRestored, FilesReverted
 from .models import Conversation, Event, Run
 from .search import index_edited, index_event
+
+COPIED_AT_ONCE = 500
+"""Events that one statement stores."""
 
 _AFTER = Prepared(
     lambda given: (
@@ -131,6 +134,34 @@ def append(
         interrupts = any(isinstance(entry.event, UserInterrupt) for entry in entries)
         transaction.on_commit(partial(_nudge, conversation.uid, conversation.last_seq, interrupts))
     return rows
+
+
+def begin_as_copy(
+    conversation: Conversation,
+    entries: Sequence[Entry],
+    *,
+    actors: Sequence[int | None],
+    origin: Conversation,
+) -> None:
+    """Store the first events of a conversation, as of when they happened in `origin`. Nobody who follows
+    events is told: what they led to then they do not lead to once more."""
+    rows = []
+    for seq, (entry, actor_id) in enumerate(zip(entries, actors, strict=True), 1):
+        row = _row(conversation.pk, seq, entry, at=datetime.fromtimestamp(entry.at, UTC))
+        row.conversation, row.actor_id, row.processed_at = conversation, actor_id, row.created_at
+        rows.append(row)
+    for first in range(0, len(rows), COPIED_AT_ONCE):
+        logsql.insert(rows[first : first + COPIED_AT_ONCE])
+    for row in rows:
+        index_event(row)
+    here = standing(conversation.pk)
+    said = [entry for entry in entries if isinstance(entry.event, UserMessage | AgentMessage)]
+    conversation.origin, conversation.last_seq = origin, len(rows)
+    conversation.message_count, conversation.stop_reason = len(said), here.stop_reason
+    conversation.front_end_seq = here.front_end_seq
+    conversation.save(
+        update_fields=["origin", "last_seq", "message_count", "stop_reason", "front_end_seq"]
+    )
 
 
 @dataclass(frozen=True, slots=True)

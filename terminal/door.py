@@ -88,6 +88,9 @@ class Door(Protocol):
     ) -> None:
         """Say a message anew, have an answer done anew, go back, or choose another branch."""
 
+    def fork(self, uid: str, event: str) -> str:
+        """The id of a new conversation that begins with a copy of this one's dialogue up to there."""
+
     def wake(self, uid: str) -> None: ...
 
     def events(self, uid: str) -> Iterator[Row]:

@@ -26,6 +26,7 @@ from conversations.actions.conversations import (
     find_environment,
 )
 from conversations.actions.deciding import decide_call
+from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message, stop
 from conversations.actions.setaside import set_aside
 from conversations.defaults import default_agent, default_environment
@@ -151,6 +152,10 @@ class LocalDoor:
             model=model,
             files=files,
         )
+
+    def fork(self, uid: str, event: str) -> str:
+        own = self._conversation(uid)
+        return fork_conversation(actor=self._person, conversation=own, event_uid=event).uid
 
     def wake(self, uid: str) -> None:
         wake(self._conversation(uid).pk)

@@ -107,6 +107,11 @@ class RemoteDoor:
         address = f"/v1/sessions/{uid}/x_branch"
         self._declining(lambda: self._client.post(address, cast_to=object, body=body))
 
+    def fork(self, uid: str, event: str) -> str:
+        address, body = f"/v1/sessions/{uid}/x_fork", {"event_id": event}
+        answer = self._declining(lambda: self._client.post(address, cast_to=object, body=body))
+        return str(answer["id"])
+
     def wake(self, uid: str) -> None:
         self._declining(
             lambda: self._client.post(f"/v1/sessions/{uid}/wake", cast_to=object, body={})

@@ -133,9 +133,10 @@ def _nothing(_path: str, _source: str, _inode: int) -> None:
 class Store:
     """The snapshots of the workspace at `root`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, of: Path | None = None) -> None:
+        """With `of`, what is brought back was kept of the workspace there."""
         self._root = root
-        self._place = store_of(root)
+        self._place = store_of(of or root)
 
     def keep(self, limits: Limits, source_of: SourceOf = _own) -> Snapshot:
         """Keep the workspace as it is. Only what changed since the last time is read. Raises `NotKept`,
@@ -183,12 +184,13 @@ class Store:
         stays: Collection[str] = (),
         first: First = _nothing,
     ) -> Changes:
-        """Make the workspace hold what `snapshot` holds; `now` is one of how it is at this moment. With
+        """Make the workspace hold what `snapshot` holds; `now` is one of how it is at this moment, empty
+        where it holds nothing. With
         `only`, of these files alone; what is named in `stays` is not taken away. It may be done again
         after it was cut short. Raises `Damaged`, before anything changes where a part is missing,
         `OSError`, and the errors of `confinement` and `leases`."""
         wanted = {each.path: each for each in self.items(snapshot)}
-        there = {each.path: each for each in self.items(now)}
+        there = {each.path: each for each in (self.items(now) if now else ())}
         if only is not None:
             chosen = set(only)
             wanted = {path: item for path, item in wanted.items() if path in chosen}

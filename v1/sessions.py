@@ -22,6 +22,7 @@ from conversations.actions.conversations import (
     delete_conversation,
     rename_conversation,
 )
+from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.metadata import note_conversation
 from conversations.actions.setaside import set_aside
@@ -389,6 +390,32 @@ class Branch(Door):
             files=body.files,
         )
         return Response(session_shape(find_session(self.caller, uid)))
+
+
+class ForkBody(Body):
+    event_id: str = Field(min_length=1, max_length=60)
+    title: str = Field(default="", max_length=200)
+
+
+class Fork(Door):
+    """Ours, not the public API's."""
+
+    scopes = {"POST": WRITE}
+
+    @operation(
+        "sessions_fork",
+        tag="sessions",
+        request=ForkBody,
+        response=SessionShape,
+        summary="Begin a session with a copy of the dialogue up to a place",
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        row = find_session(self.caller, uid)
+        body = body_of(request, ForkBody)
+        fork = fork_conversation(
+            actor=self.caller.user, conversation=row, event_uid=body.event_id, title=body.title
+        )
+        return Response(session_shape(find_session(self.caller, fork.uid)))
 
 
 class ArchiveSession(Door):

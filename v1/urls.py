@@ -80,6 +80,7 @@ urlpatterns = [
     path(f"{ONE_SESSION}/export", exports.ExportSession.as_view(), name="session-export"),
     path(f"{ONE_SESSION}/wake", sessions.WakeSession.as_view(), name="session-wake"),
     path(f"{ONE_SESSION}/x_branch", sessions.Branch.as_view(), name="session-branch"),
+    path(f"{ONE_SESSION}/x_fork", sessions.Fork.as_view(), name="session-fork"),
     path(f"{ONE_SESSION}/x_set_aside", sessions.SetAside.as_view(), name="session-set-aside"),
     path(
         f"{ONE_SESSION}/events",

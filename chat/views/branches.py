@@ -18,6 +18,7 @@ from chat.forms import as_typed
 from chat.links import address_of
 from conversations.actions import branching
 from conversations.actions.feedback import give_feedback
+from conversations.actions.forking import fork_conversation
 from conversations.checkpoints import files_follow
 from conversations.kits import choose_provider
 from conversations.models import Conversation, Event
@@ -109,6 +110,15 @@ def switch(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
         files=_with_files(request),
     )
     return redirect(conversation)
+
+
+@login_required
+@require_POST
+def fork(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    return redirect(
+        fork_conversation(actor=request.user, conversation=conversation, event_uid=event_uid)
+    )
 
 
 @login_required

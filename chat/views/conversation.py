@@ -112,6 +112,7 @@ def render_conversation(
         "message_characters": settings.AGENTSITE_MESSAGE_CHARACTERS,
         "service": service,
         "files_follow": files_follow(conversation),
+        "origin": _origin(request, conversation),
         "attach": attaching(
             (), conversation.environment.upload_limit, sees=card_for(service["model"]).sees
         ),
@@ -130,6 +131,13 @@ def render_conversation(
         ),
     }
     return render(request, template, drawn, status=422 if refusal else 200)
+
+
+def _origin(request: SignedInRequest, conversation: Conversation) -> Conversation | None:
+    """What it was forked from, for whoever may see that."""
+    if conversation.origin_id is None:
+        return None
+    return Conversation.objects.visible_to(request.user).filter(pk=conversation.origin_id).first()
 
 
 def _service(conversation: Conversation) -> dict[str, Any]:

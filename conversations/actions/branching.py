@@ -44,7 +44,7 @@ ACTS = ("edit", "regenerate", "rewind", "switch")
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class Log:
     """A conversation at rest, held, with all of its log and what of it counts."""
 
     held: Conversation
@@ -128,7 +128,7 @@ def edit_and_resend(
         known = Event.objects.filter(conversation=held, key=key).first() if key else None
         if known is not None:
             return known
-        log = _at_rest(held)
+        log = at_rest(held)
         place = log.place_of(message_uid)
         message = log.path[place].event
         if not isinstance(message, UserMessage) or message.by_agent:
@@ -164,7 +164,7 @@ def regenerate(
     """
     model = checked_model(model)
     with transaction.atomic():
-        log = _at_rest(own_conversation(actor, conversation))
+        log = at_rest(own_conversation(actor, conversation))
         taken = log.taken(log.place_of(event_uid))
         behind = log.path[taken].seq
         rewound = Rewound(behind=behind, why="regenerate", model=model)
@@ -180,7 +180,7 @@ def rewind(*, actor: User, conversation: Conversation, event_uid: str, files: bo
     Raises NotFound, LimitReached, Conflict while it works and where it stands there already.
     """
     with transaction.atomic():
-        log = _at_rest(own_conversation(actor, conversation))
+        log = at_rest(own_conversation(actor, conversation))
         behind = log.edge(log.place_of(event_uid))
         if behind == place_before(log.path, len(log.path)):
             raise Conflict(_("The conversation stands there already."))
@@ -196,7 +196,7 @@ def switch_branch(
     Raises NotFound, LimitReached, Conflict while it works and where that is the present one.
     """
     with transaction.atomic():
-        log = _at_rest(own_conversation(actor, conversation))
+        log = at_rest(own_conversation(actor, conversation))
         chosen = next((entry for entry in log.entries if entry.uid == event_uid), None)
         if chosen is None:
             raise NotFound(_("There is no such event."))
@@ -281,7 +281,7 @@ def require_quiet_files(held: Conversation) -> None:
         )
 
 
-def _at_rest(held: Conversation) -> _Log:
+def at_rest(held: Conversation) -> Log:
     """Read, with nothing under way. Raises Conflict and LimitReached."""
     if held.archived_at is not None:
         raise Conflict(_("This conversation is archived."), hint=_("Bring it back first."))
@@ -294,7 +294,7 @@ def _at_rest(held: Conversation) -> _Log:
             % {"limit": MOST_BRANCHES},
             hint=_("Go on with this one, or begin a new conversation."),
         )
-    return _Log(held, entries, History(entries))
+    return Log(held, entries, History(entries))
 
 
 def _in_other_words(message: UserMessage, text: str) -> tuple[Block, ...]:
@@ -302,7 +302,7 @@ def _in_other_words(message: UserMessage, text: str) -> tuple[Block, ...]:
     return (Text(text=text), *(block for block in message.content if not isinstance(block, Text)))
 
 
-def _leave(log: _Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
+def _leave(log: Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
     """Close what is open on the present branch, and go on elsewhere, with its files or without."""
     rewound = rewound.model_copy(update=_files_there(log, rewound.behind, wanted=files))
     history = log.history
@@ -316,7 +316,7 @@ def _leave(log: _Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
     return row
 
 
-def _files_there(log: _Log, place: int, *, wanted: bool) -> dict[str, str]:
+def _files_there(log: Log, place: int, *, wanted: bool) -> dict[str, str]:
     """What becomes of the files. Raises Conflict where commands that run would go on changing them."""
     if log.held.environment.has_workers:
         return {"files": "elsewhere"}
@@ -332,7 +332,7 @@ def _files_there(log: _Log, place: int, *, wanted: bool) -> dict[str, str]:
     return {"files": "follow", "checkpoint": found.uid}
 
 
-def _go_on(log: _Log) -> None:
+def _go_on(log: Log) -> None:
     """A run is owed. What waited in the queue comes along, each still its sender's."""
     queue = _queue(log)
     senders = {
@@ -346,7 +346,7 @@ def _go_on(log: _Log) -> None:
     wake(log.held.pk)
 
 
-def _queue(log: _Log) -> list[Entry]:
+def _queue(log: Log) -> list[Entry]:
     return [entry for entry in log.history.queued() if isinstance(entry.event, UserMessage)]
 
 

@@ -99,6 +99,9 @@ class Command(BaseCommand):
             made.add_argument(
                 "--leave-files", action="store_true", help="leave the files as they are now"
             )
+        made = command("fork", "begin a conversation with a copy of the dialogue up to a place")
+        made.add_argument("conversation")
+        made.add_argument("event", help="its id; `events` has them")
         for name, help_text in (
             ("show", "print a conversation"),
             ("wake", "have somebody look whether it owes anything"),
@@ -203,6 +206,8 @@ def _do(door: Door, options: dict[str, Any]) -> Ending:
             door.branch(uid, act, options["event"], content=content, model=model, files=files)
             if act in {"edit", "regenerate"} and not options["url"]:
                 Talk(door, screen, uid, None).finish()
+        case "fork":
+            screen.pieces([door.fork(options["conversation"], options["event"]) + "\n"])
         case "wake":
             door.wake(options["conversation"])
             if not options["url"]:

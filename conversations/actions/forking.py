@@ -1,0 +1,223 @@
+"""Forking: a new conversation of one's own that begins with another one's dialogue up to a place.
+
+What was said and done is copied, with whose words it is; what was decided, lent, spent and rated stays
+where it was. Files come along as they were at that place. Who goes back within one is `branching`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.actions.branching import Log, at_rest, require_files_settled, require_quiet_files
+from conversations.actions.conversations import create_conversation
+from conversations.actions.own import own_conversation
+from conversations.checkpoints import Carried, carry_files
+from conversations.log import begin_as_copy
+from conversations.models import Conversation, Event
+from harness.errors import Conflict
+from harness.events import (
+    AgentMessage,
+    AgentThinking,
+    AgentThreadContextCompacted,
+    BackgroundFinished,
+    ContentSetAside,
+    InputTaken,
+    MessageEdited,
+    ModelUsage,
+    RetryRequested,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    SpanToolEnd,
+    SpanToolStart,
+    TodosUpdated,
+    ToolResult,
+    ToolUse,
+    UserMessage,
+    WakeDue,
+    WakeRequested,
+    dump,
+    load,
+)
+from harness.events import Event as EventValue
+from harness.history import Entry
+from harness.ids import new_conversation_id, new_event_id
+from tools_app.workspace import remove_workspace
+
+_COPIED = (
+    AgentMessage,
+    AgentThinking,
+    AgentThreadContextCompacted,
+    ContentSetAside,
+    InputTaken,
+    MessageEdited,
+    RetryRequested,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    SpanToolEnd,
+    SpanToolStart,
+    TodosUpdated,
+    WakeRequested,
+    ToolResult,
+    ToolUse,
+)
+"""What the dialogue and its trust rest on. Answers to questions and votes are nobody's word here."""
+
+_INPUTS = (UserMessage, BackgroundFinished, WakeDue)
+"""Copied where they were taken."""
+
+_NAMES = (
+    "continues",
+    "custom_tool_use_id",
+    "event_id",
+    "event_ids",
+    "mcp_tool_use_id",
+    "model_request_id",
+    "model_request_start_id",
+    "through",
+    "tool_use_id",
+    "turn",
+)
+"""Fields in which events name each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The log as it was when the files were taken."""
+
+    last_seq: int
+    place: int
+
+
+def fork_conversation(
+    *, actor: User, conversation: Conversation, event_uid: str, title: str = ""
+) -> Conversation:
+    """Begin a conversation of the actor's with the dialogue up to right before a message, or to the end of
+    the turn of anything else, and with the files as they were there.
+
+    Raises NotFound, Conflict while it works, for a place at which nothing was said yet and for a message
+    that waits, and what `create_conversation` raises where the agent is no longer on offer.
+    """
+    with transaction.atomic():
+        log = _forkable(actor, conversation)
+        seen = _Seen(log.held.last_seq, log.edge(log.place_of(event_uid)))
+        origin = log.held
+    if not seen.place:
+        raise Conflict(_("Nothing was said before this."), hint=_("Begin a new conversation."))
+    uid = new_conversation_id()
+    try:
+        # Files may take a while, for which no row is held.
+        carried = carry_files(origin, seen.place, uid)
+        with transaction.atomic():
+            log = _forkable(actor, conversation)
+            if log.held.last_seq != seen.last_seq:
+                raise Conflict(_("The conversation went on meanwhile."), hint=_("Try again."))
+            return _begun(actor, log, seen.place, uid, title, carried)
+    except BaseException:
+        remove_workspace(uid)
+        raise
+
+
+def _forkable(actor: User, conversation: Conversation) -> Log:
+    log = at_rest(own_conversation(actor, conversation))
+    if not log.held.environment.has_workers:
+        require_files_settled(log.held)
+        require_quiet_files(log.held)
+    return log
+
+
+def _begun(
+    actor: User, log: Log, place: int, uid: str, title: str, carried: Carried
+) -> Conversation:
+    held = log.held
+    fork = create_conversation(
+        actor=actor,
+        organisation=held.organisation,
+        agent=held.agent_version.agent,
+        environment=held.environment,
+        features=held.features.model_dump(),
+        title=title or held.title,
+        overrides=held.overrides,
+        version=held.agent_version.number,
+        uid=uid,
+        preset=held.preset,
+    )
+    path = [
+        entry
+        for entry in log.path
+        if entry.seq <= place or isinstance(entry.event, ContentSetAside)
+    ]
+    rows = Event.objects.filter(conversation=held, seq__in=[entry.seq for entry in path])
+    actors = dict(rows.exclude(actor=None).values_list("uid", "actor_id"))
+    copied = copied_entries(path)
+    begin_as_copy(
+        fork,
+        [entry for _uid, entry in copied],
+        actors=[actors.get(was) for was, _entry in copied],
+        origin=held,
+    )
+    carried.note(fork)
+    fork.refresh_from_db()
+    return fork
+
+
+def copied_entries(path: Sequence[Entry]) -> list[tuple[str, Entry]]:
+    """The events that a fork begins with, under ids of their own, each with the id it had."""
+    taken = {
+        uid
+        for entry in path
+        if isinstance(entry.event, InputTaken)
+        for uid in entry.event.event_ids
+    }
+    named: dict[str, str] = {}
+    before: dict[str, str] = {}
+    chosen: list[Entry] = []
+    for entry in path:
+        if _is_copied(entry, taken, named):
+            named[entry.uid] = new_event_id()
+            chosen.append(entry)
+        elif chosen:
+            before[entry.uid] = named[chosen[-1].uid]
+    return [
+        (entry.uid, Entry(named[entry.uid], _renamed(entry.event, named, before), at=entry.at))
+        for entry in chosen
+    ]
+
+
+def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:
+    event = entry.event
+    if isinstance(event, _INPUTS):
+        return entry.uid in taken
+    if isinstance(event, MessageEdited):
+        return event.event_id in taken
+    if isinstance(event, ContentSetAside):
+        return event.event_id in known
+    return isinstance(event, _COPIED)
+
+
+def _renamed(event: EventValue, named: Mapping[str, str], before: Mapping[str, str]) -> EventValue:
+    if isinstance(event, SpanModelRequestEnd):
+        # It was paid for where it was asked.
+        event = event.model_copy(update={"model_usage": ModelUsage()})
+    payload = dump(event)
+    if isinstance(event, AgentThreadContextCompacted):
+        # A summary may end with what is not copied; then it ends with what stood before that.
+        payload["through"] = before.get(event.through, event.through)
+    for name in _NAMES:
+        value = payload.get(name)
+        if isinstance(value, str):
+            payload[name] = named.get(value, value)
+        elif isinstance(value, list):
+            payload[name] = [named.get(each, each) for each in value]
+    reason = payload.get("stop_reason")
+    if isinstance(reason, dict) and "event_ids" in reason:
+        reason["event_ids"] = [named.get(each, each) for each in reason["event_ids"]]
+    return load(payload)

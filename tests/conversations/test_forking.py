@@ -1,0 +1,156 @@
+"""Fork from here: a conversation of one's own that begins with a copy, and what does not come along."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from accounts.actions.tokens import create_token
+from accounts.models import TokenScope
+from conversations.actions.branching import regenerate, rewind
+from conversations.actions.conversations import delete_conversation
+from conversations.actions.files import Upload, add_files
+from conversations.actions.forking import copied_entries, fork_conversation
+from conversations.models import Conversation, Event
+from conversations.provenance import TableProvenance
+from harness.content import Text
+from harness.errors import Conflict, NotFound
+from harness.events import (
+    AgentMessage,
+    AgentThreadContextCompacted,
+    ContentSetAside,
+    FeedbackGiven,
+    InputTaken,
+    UserMessage,
+)
+from harness.history import Entry, History
+from harness.providers.scripted import reply
+from harness.texts import Texts
+from harness.transcript import build_messages
+from spending.models import Usage
+from tests.conversations.test_checkpoints import files, say, settled, write
+from tools_app.provenance import UPLOADED
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def entries(conversation: Conversation) -> list[Entry]:
+    rows = Event.objects.filter(conversation=conversation).order_by("seq")
+    return [row.entry() for row in rows]
+
+
+def said(conversation: Conversation) -> list[str]:
+    messages = build_messages(entries(conversation), texts=Texts())
+    return [part.text for each in messages for part in each.parts if isinstance(part, Text)]
+
+
+@pytest.fixture
+def work(alice, converse):
+    script = [
+        *(write("first"), reply("one done")),
+        *(write("second"), reply("two done")),
+        *(reply("anew"), reply("on its own")),
+    ]
+    conversation, scripted = converse(script)
+    upload = Upload("data.csv", 1, [b"x"])
+    add_files(actor=alice, conversation=conversation, uploads=[upload])
+    rows = [say(alice, conversation, text, n) for n, text in enumerate(("one", "two"), 1)]
+    return conversation, rows, scripted
+
+
+def test_a_fork_goes_on_by_itself_from_a_place_with_its_files(alice, work):
+    conversation, (_, two), scripted = work
+    regenerate(actor=alice, conversation=conversation, event_uid=two.uid)
+    settled(conversation, 3)
+    before = list(Event.objects.filter(conversation=conversation).values_list("uid", "payload"))
+    paid = Usage.objects.count()
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=two.uid)
+    assert (fork.origin, fork.owner, fork.status) == (conversation, alice, "idle")
+    assert (fork.message_count, fork.queued_count, fork.owes_run) == (2, 0, False)
+    assert files(fork) == {"data.csv": "x", "plan.md": "first"}
+    assert said(fork) == ["one", "one done"]
+    assert Usage.objects.count() == paid
+    assert History(entries(fork)).usage.total_tokens == 0
+    foreign = TableProvenance(fork.pk).foreign()
+    assert foreign.paths == {"data.csv": UPLOADED}
+    assert [entry.seq for entry in entries(fork)] == list(range(1, len(entries(fork)) + 1))
+    assert not {uid for uid, _payload in before} & {entry.uid for entry in entries(fork)}
+    say(alice, fork, "three", 2)
+    assert said(fork) == ["one", "one done", "three", "on its own"]
+    assert [part for message in scripted.requests[-1].messages for part in message.parts]
+    after = list(Event.objects.filter(conversation=conversation).values_list("uid", "payload"))
+    assert after == before
+    assert files(conversation)["plan.md"] == "first"
+
+    whole = fork_conversation(actor=alice, conversation=conversation, event_uid=before[-1][0])
+    assert said(whole) == said(conversation) == ["one", "one done", "two", "anew"]
+    rewind(actor=alice, conversation=whole, event_uid=entries(whole)[0].uid)
+    delete_conversation(actor=alice, conversation=conversation)
+    fork.refresh_from_db()
+    assert fork.origin is None
+
+
+def test_there_is_nothing_to_fork_before_the_first_message_and_nobody_elses(alice, mallory, work):
+    conversation, (one, two), _ = work
+    with pytest.raises(Conflict, match="before this"):
+        fork_conversation(actor=alice, conversation=conversation, event_uid=one.uid)
+    with pytest.raises(NotFound):
+        fork_conversation(actor=mallory, conversation=conversation, event_uid=two.uid)
+    with pytest.raises(NotFound):
+        fork_conversation(actor=alice, conversation=conversation, event_uid="sevt_none")
+    assert Conversation.objects.count() == 1
+    other = Client()
+    other.force_login(mallory)
+    assert other.post(f"/c/{conversation.uid}/events/{two.uid}/fork/").status_code == 404
+
+
+def test_every_door_forks(alice, acme, work, capsys):
+    conversation, (_, two), _ = work
+    secret = create_token(
+        actor=alice,
+        organisation=acme,
+        name="t",
+        scopes=[TokenScope.CONVERSATIONS_WRITE, TokenScope.CONVERSATIONS_READ],
+    ).secret
+    auth = {"authorization": f"Bearer {secret}"}
+    for address in (
+        f"/api/conversations/{conversation.uid}/fork",
+        f"/v1/sessions/{conversation.uid}/x_fork",
+    ):
+        answer = Client(headers=auth).post(
+            address, {"event_id": two.uid}, content_type="application/json"
+        )
+        assert answer.status_code in {200, 201}, answer.content
+        assert said(Conversation.objects.get(uid=answer.json()["id"])) == ["one", "one done"]
+    call_command("agent", "fork", conversation.uid, two.uid, "--user", alice.username)
+    assert said(Conversation.objects.get(uid=capsys.readouterr().out.strip())) == [
+        "one",
+        "one done",
+    ]
+    browser = Client()
+    browser.force_login(alice)
+    answer = browser.post(f"/c/{conversation.uid}/events/{two.uid}/fork/")
+    page = browser.get(answer.headers["Location"]).content.decode()
+    assert "Forked from" in page
+    assert conversation.get_absolute_url() in page
+
+
+def test_what_is_copied_names_only_what_is_copied():
+    message, other = (Entry.of(UserMessage(content=(Text(text=each),))) for each in "ab")
+    taken = Entry.of(InputTaken(event_ids=(message.uid,)))
+    answer = Entry.of(AgentMessage(content=(Text(text=message.uid),)))
+    rated = Entry.of(FeedbackGiven(event_id=answer.uid, rating="up"))
+    summed = Entry.of(AgentThreadContextCompacted(summary="s", through=rated.uid))
+    aside = Entry.of(ContentSetAside(event_id=message.uid))
+    strange = Entry.of(ContentSetAside(event_id=other.uid))
+    given = [message, other, taken, answer, rated, summed, aside, strange]
+    copied = copied_entries(given)
+    assert [was for was, _entry in copied] == [
+        each.uid for each in (message, taken, answer, summed, aside)
+    ]
+    now = dict(copied)
+    assert now[taken.uid].event == InputTaken(event_ids=(now[message.uid].uid,))
+    assert now[answer.uid].event == answer.event  # its words stay, whatever they look like
+    assert now[summed.uid].event == summed.event.model_copy(update={"through": now[answer.uid].uid})
+    assert now[aside.uid].event == ContentSetAside(event_id=now[message.uid].uid)
