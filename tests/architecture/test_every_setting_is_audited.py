@@ -56,6 +56,7 @@ NEED_NOT = {
         conversations/branching.regenerate
         conversations/branching.rewind
         conversations/branching.switch_branch
+        conversations/forking.fork_conversation
         conversations/children.begin_child
         conversations/choosing.choose_model
         conversations/children.tell_agent

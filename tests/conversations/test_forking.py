@@ -29,6 +29,7 @@ from harness.providers.scripted import reply
 from harness.texts import Texts
 from harness.transcript import build_messages
 from spending.models import Usage
+from tests.conversations.test_branching import texts
 from tests.conversations.test_checkpoints import files, say, settled, write
 from tools_app.provenance import UPLOADED
 
@@ -41,8 +42,7 @@ def entries(conversation: Conversation) -> list[Entry]:
 
 
 def said(conversation: Conversation) -> list[str]:
-    messages = build_messages(entries(conversation), texts=Texts())
-    return [part.text for each in messages for part in each.parts if isinstance(part, Text)]
+    return texts(build_messages(entries(conversation), texts=Texts()))
 
 
 @pytest.fixture
