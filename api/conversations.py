@@ -168,10 +168,11 @@ class ForkView(ApiView):
         responses={201: Forked, **errors(401, 403, 404, 409, 422)},
     )
     def post(self, request: Any, uid: str) -> Response:
+        conversation = self.find_conversation(uid)
         given = read_body(Forking, request.data)
         fork = fork_conversation(
             actor=self.actor,
-            conversation=self.find_conversation(uid),
+            conversation=conversation,
             event_uid=given["event_id"],
             title=given["title"],
         )

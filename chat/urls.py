@@ -63,6 +63,7 @@ of_conversation = [
     path("files/upload/", files.upload, name="upload"),
     path("changes/", changed.list_changes, name="changes"),
     path("changes/file/", changed.show_change, name="change"),
+    path("changes/revert/", changed.revert, name="revert"),
     path("export/markdown/", exports.export_markdown, name="export-markdown"),
     path("export/json/", exports.export_json, name="export-json"),
 ]

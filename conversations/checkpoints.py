@@ -65,6 +65,12 @@ def keep_before_turn(conversation_id: int, turn: str, seq: int) -> Sequence[Even
     return (FilesNotKept(reason=made.problem, files=made.files, size=made.size),)
 
 
+def before(conversation_id: int, seq: int) -> Checkpoint | None:
+    """The last one before an event; of one within a turn that changed files, how they were before it."""
+    made = Checkpoint.objects.filter(conversation=conversation_id, seq__lt=seq)
+    return made.order_by("-seq").first()
+
+
 def files_follow(conversation: Conversation) -> bool:
     """Whether files go back with the dialogue at all: they are here, and this server keeps some."""
     return not conversation.environment.has_workers and bool(

@@ -41,6 +41,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    uid: str
     at: Moment
     diff: Diff
 
@@ -70,8 +71,26 @@ def changes_of(conversation: Conversation, path: str) -> tuple[list[Step], bool]
     for row in reversed(rows[:CHANGES_SHOWN]):
         value = row.value
         if isinstance(value, AgentToolResult) and isinstance(value.display, DiffDisplay):
-            steps.append(Step(Moment.of(row.created_at), diff_from(value.display)))
+            steps.append(Step(row.uid, Moment.of(row.created_at), diff_from(value.display)))
     return steps, len(rows) > CHANGES_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """Events that files can be put back to before: the first change, and the last time that was done.
+    Empty: there is none."""
+
+    first: str = ""
+    last: str = ""
+
+
+def undoing(conversation: Conversation) -> Undoing:
+    first = _changes(conversation).order_by("seq").values_list("uid", flat=True).first()
+    log = Event.objects.filter(conversation=conversation)
+    last = log.filter(type="x.files_restored", payload__problem="").order_by("-seq").first()
+    after = log.filter(type="agent.tool_result", seq__gt=last.seq) if last is not None else log
+    undoable = last is not None and not after.exists()
+    return Undoing(first or "", last.uid if last is not None and undoable else "")
 
 
 def _changes(conversation: Conversation) -> QuerySet[Event, Any]:

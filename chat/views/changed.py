@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.requests import SignedInRequest
-from chat.presentation.changed import changed_files, changes_of
+from chat.presentation.changed import changed_files, changes_of, undoing
 from chat.presentation.content import visible
+from conversations.actions.reverting import revert_files
 from tools_app.workspace import Workspace, workspace_for
 
 from .files import is_fragment
@@ -25,7 +26,8 @@ def list_changes(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     files = changed_files(conversation, Workspace(workspace_for(uid)))
     template = "chat/_changes.html" if is_fragment(request) else "chat/changes.html"
-    return render(request, template, {"conversation": conversation, "files": files})
+    context = {"conversation": conversation, "files": files, "undoing": undoing(conversation)}
+    return render(request, template, context)
 
 
 @login_required
@@ -44,4 +46,26 @@ def show_change(request: SignedInRequest, uid: str) -> HttpResponse:
         "more": more,
     }
     template = "chat/_change.html" if is_fragment(request) else "chat/change.html"
+    return render(request, template, context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def revert(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Ask whether the file `path`, or all, shall be put back to before `event`; and have it done."""
+    conversation = find_conversation(request.user, uid)
+    given = request.POST if request.method == "POST" else request.GET
+    event, path = given.get("event", ""), given.get("path", "")
+    if request.method == "POST":
+        revert_files(actor=request.user, conversation=conversation, event_uid=event, path=path)
+        return redirect(conversation)
+    context = {
+        "conversation": conversation,
+        "event": event,
+        "path": path,
+        "shown": visible(path),
+        "undoes": given.get("undo") == "1",
+    }
+    template = "chat/_revert.html" if is_fragment(request) else "chat/revert.html"
     return render(request, template, context)

@@ -281,12 +281,17 @@ def require_quiet_files(held: Conversation) -> None:
         )
 
 
-def at_rest(held: Conversation) -> Log:
-    """Read, with nothing under way. Raises Conflict and LimitReached."""
+def require_quiet(held: Conversation) -> None:
+    """Raises Conflict where it is archived, at work or about to be."""
     if held.archived_at is not None:
         raise Conflict(_("This conversation is archived."), hint=_("Bring it back first."))
     if held.is_running or held.waits_for_worker or held.owes_run:
         raise Conflict(_("The conversation is at work."), hint=_("Stop it first, or wait."))
+
+
+def at_rest(held: Conversation) -> Log:
+    """Read, with nothing under way. Raises Conflict and LimitReached."""
+    require_quiet(held)
     entries = entries_after(held.pk, 0)
     if sum(isinstance(entry.event, Rewound) for entry in entries) >= MOST_BRANCHES:
         raise LimitReached(

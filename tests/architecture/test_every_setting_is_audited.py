@@ -57,6 +57,7 @@ NEED_NOT = {
         conversations/branching.rewind
         conversations/branching.switch_branch
         conversations/forking.fork_conversation
+        conversations/reverting.revert_files
         conversations/children.begin_child
         conversations/choosing.choose_model
         conversations/children.tell_agent

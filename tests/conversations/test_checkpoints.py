@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.models import User
 from conversations.actions.branching import edit_and_resend, regenerate, rewind, switch_branch
 from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message
+from conversations.actions.reverting import revert_files
 from conversations.checkpoints import bring_back_due, bring_back_left
 from conversations.fileevents import FilesNotKept, FilesRestored
 from conversations.models import BackgroundCommand, Checkpoint, Conversation, Event
 from conversations.provenance import TableProvenance
-from harness.errors import Conflict
+from harness.errors import Conflict, Invalid, NotFound
 from harness.providers.scripted import call, reply
 from tests.conversations.conftest import rested, still, types, until
 from tools_app.provenance import UPLOADED
@@ -219,3 +221,34 @@ def test_the_oldest_checkpoints_make_room_and_all_go_with_the_conversation(
     assert place.exists()
     remove_workspace(conversation.uid)
     assert not place.exists()
+
+
+def test_one_file_or_all_are_put_back_and_that_is_undone(alice, mallory, work):
+    conversation, _ = work
+    results = Event.objects.filter(conversation=conversation, payload__display__type="diff")
+    first, third, new = results.order_by("seq")
+
+    def put_back(row: Event, path: str = "", who: User = alice) -> dict[str, str]:
+        revert_files(actor=who, conversation=conversation, event_uid=row.uid, path=path)
+        return done(conversation)
+
+    def restored() -> Event:
+        log = Event.objects.filter(conversation=conversation, type="x.files_restored")
+        return log.order_by("seq")[log.count() - 1]
+
+    assert put_back(third, "plan.md") == {"new.md": "more", "plan.md": "first"}
+    assert put_back(restored()) == {"new.md": "more", "plan.md": "third"}
+    assert put_back(new, "new.md") == {"plan.md": "third"}
+    assert put_back(first) == {}
+    assert put_back(restored()) == {"plan.md": "third"}
+    for who, uid in ((mallory, first.uid), (alice, "sevt_none")):
+        with pytest.raises(NotFound):
+            revert_files(actor=who, conversation=conversation, event_uid=uid)
+    with pytest.raises(Invalid):
+        put_back(first, "../x")
+    with pytest.raises(Conflict, match="not kept"):
+        put_back(Event.objects.get(conversation=conversation, seq=1))
+    # What is said anew afterwards begins with the files as they were put back.
+    row = say(alice, conversation, "four", 4)
+    rewind(actor=alice, conversation=conversation, event_uid=row.uid)
+    assert done(conversation) == {"plan.md": "third"}

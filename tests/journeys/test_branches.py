@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from harness.providers.scripted import reply
+from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.people import Person
+
+SHOTS = os.environ.get("BRANCHES_SHOTS", "")
+"""A folder for pictures, for whoever wants to look at them."""
+
+
+def look(person: Person, name: str) -> None:
+    for width in (1280, 390) if SHOTS else ():
+        person.page.set_viewport_size({"width": width, "height": 900})
+        person.page.screenshot(path=Path(SHOTS) / f"{name}-{width}.png")
+    if SHOTS:
+        person.page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def texts(person: Person) -> Locator:
@@ -111,3 +124,62 @@ def test_a_dialogue_goes_other_ways_and_comes_back(visit: Visit, service, kind):
     alice.page.goto(f"/events/{link.rpartition('#u-')[2]}/")
     expect(alice.page.get_by_role("heading", name="This answer")).to_be_visible()
     assert alice.audit() == ""
+
+
+def test_files_go_back_with_the_dialogue_and_along_with_a_fork(visit: Visit, service):
+    service.expect(
+        "Write a plan.",
+        reply(call("write_file", path="plan.md", content="first\n")),
+        reply("Written."),
+    )
+    service.expect(
+        "Write it anew.",
+        reply(call("write_file", path="plan.md", content="second\n")),
+        reply("Anew."),
+    )
+    alice = visit()
+    alice.begin("Write a plan.")
+    expect(texts(alice)).to_have_text(["Written."])
+    alice.send("Write it anew.")
+    expect(texts(alice)).to_have_text(["Written.", "Anew."])
+    place = alice.page.url
+    dialog = alice.page.locator("#dialog")
+
+    def holds(text: str) -> None:
+        alice.page.goto(f"{place}files/view/?path=plan.md")
+        expect(alice.page.locator("main")).to_contain_text(text)
+        alice.page.goto(place)
+
+    # Back to the end of the first turn, and its file with it.
+    alice.page.locator("#log [data-kind=text]").first.get_by_role("link", name="More").click()
+    expect(dialog.get_by_label("Leave the files as they are now")).to_have_count(2)
+    look(alice, "dialog")
+    assert alice.audit() == ""
+    dialog.get_by_role("button", name="Go back to here").click()
+    expect(texts(alice)).to_have_text(["Written."])
+    expect(alice.page.locator("#log")).to_contain_text("Files brought back")
+    is_as_reloaded(alice)
+    holds("first")
+
+    # And on again; then one file is put back by itself.
+    parted = alice.page.get_by_role("group", name="Branches that go on from here")
+    parted.get_by_role("button", name="Previous").click()
+    expect(texts(alice)).to_have_text(["Written.", "Anew."])
+    expect(alice.page.locator("#log")).to_contain_text("Files brought back")
+    holds("second")
+    alice.page.goto(f"{place}changes/file/?path=plan.md")
+    look(alice, "change")
+    alice.page.get_by_role("link", name="Put back to before this").last.click()
+    assert alice.audit() == ""
+    alice.page.get_by_role("button", name="Put back").click()
+    expect(alice.page.locator("#log")).to_contain_text("plan.md was put back")
+    holds("first")
+
+    # A fork begins with the dialogue and the files of its place.
+    alice.page.locator("#log [data-kind=text]").last.get_by_role("link", name="More").click()
+    dialog.get_by_role("button", name="Fork from here").click()
+    expect(alice.page.locator("#log")).to_contain_text("1 file came along")
+    assert alice.page.url != place
+    look(alice, "fork")
+    place = alice.page.url
+    holds("second")

@@ -17,6 +17,7 @@ parser = argparse.ArgumentParser(prog="python -m tests.killing")
 parser.add_argument("--every", type=int, default=1, help="try only every Nth point")
 parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
 parser.add_argument("--process", choices=["web", "worker"], default="web")
+parser.add_argument("--branches", action="store_true", help="go back and on again at the end")
 parser.add_argument("--verbose", action="store_true")
 options = parser.parse_args()
 
@@ -35,6 +36,7 @@ with ExitStack() as services:
         services.callback(redis.stop)
         os.environ["KILLING_BROKER_URL"] = redis.url
         os.environ["TEST_REDIS_URL"] = f"{redis.url}/1"
+    os.environ["KILLING_BRANCHES"] = "1" if options.branches else ""
     django.setup()
     from tests.killing.matrix import main
 

@@ -1,10 +1,11 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
-    python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
+    python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker] [--branches]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
-that runs conversations. A person's part (posting, allowing) is played over HTTP and, as a person would,
-again after a failure; nothing else helps the conversation along but the restart.
+that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
+end, files too) is played over HTTP and, as a person would, again after a failure; nothing else helps the
+conversation along but the restart.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 
@@ -35,7 +36,7 @@ from agentsite.celery import app as celery
 from agentsite.local_services import free_port
 from conversations.models import Conversation, Event, Run
 from harness.content import Text
-from harness.events import AgentMessage, AgentToolUse, UserMessage, answered_call
+from harness.events import AgentMessage, AgentToolUse, Rewound, UserMessage, answered_call
 from harness.providers.scripted import registered
 from jobs import here
 from jobs.broker import schedule_recurring
@@ -208,7 +209,29 @@ def play_the_person(trial: Trial) -> bool:
     ]
     at_rest = conversation.status == Conversation.Status.IDLE and not conversation.owes_run
     free = not Run.objects.filter(conversation=conversation, state=Run.State.RUNNING).exists()
-    return at_rest and free and all(words in spoken for words in scenario.LAST_WORDS.values())
+    done = at_rest and free and all(words in spoken for words in scenario.LAST_WORDS.values())
+    if not done or not settings.KILLING_BRANCHES:
+        return done
+    return _go_back_and_on(trial, conversation, rows)
+
+
+def _go_back_and_on(trial: Trial, conversation: Conversation, rows: list[Event]) -> bool:
+    """Have the last answer done anew, go back to before everything, files too, and on again."""
+    if conversation.files_due_seq is not None:
+        return False
+    whys = [row.value.why for row in rows if isinstance(row.value, Rewound)]
+    match len(whys):
+        case 0:
+            second = [row for row in rows if isinstance(row.value, UserMessage)][1]
+            post(trial, f"events/{second.uid}/regenerate/")
+        case 1:
+            post(trial, f"events/{rows[0].uid}/rewind/")
+        case 2:
+            said = [row for row in rows if isinstance(row.value, AgentMessage)][-1]
+            post(trial, f"events/{said.uid}/branch/")
+        case _:
+            return True
+    return False
 
 
 def try_point(template: Template, point: int, when: When) -> Trial:

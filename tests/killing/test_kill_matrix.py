@@ -13,7 +13,10 @@ LEAST_POINTS = 6
 
 @pytest.mark.parametrize(
     "form",
-    [["--every", "6"], ["--every", "11", "--database", "postgresql", "--process", "worker"]],
+    [
+        ["--every", "6", "--branches"],
+        ["--every", "11", "--database", "postgresql", "--process", "worker"],
+    ],
     ids=["web-sqlite", "worker-postgresql"],
 )
 def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):

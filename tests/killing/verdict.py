@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from django.conf import settings
+
 from conversations import log
+from conversations.branches import branches_of
+from conversations.fileevents import FilesRestored
 from conversations.models import Event
 from harness.content import Text
 from harness.events import (
@@ -16,6 +20,7 @@ from harness.events import (
     AgentToolResult,
     AgentToolUse,
     InputTaken,
+    Rewound,
     SpanModelRequestEnd,
     SpanToolStart,
     UserMessage,
@@ -32,9 +37,12 @@ from tools_app.catalogue import all_tools
 
 
 def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> list[str]:
-    rows = list(Event.objects.filter(conversation_id=conversation_id).order_by("seq"))
+    log_rows = list(Event.objects.filter(conversation_id=conversation_id).order_by("seq"))
+    path = branches_of(conversation_id, len(log_rows)).path()
+    rows = [row for row in log_rows if row.seq in path]
     return [
-        *_of_the_log(rows),
+        *_of_the_log(log_rows),
+        *_of_the_branches(log_rows),
         *_of_the_conversation(rows),
         *_of_the_calls(rows),
         *_of_the_effect(effects),
@@ -46,6 +54,21 @@ def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> l
 def _of_the_log(rows: list[Event]) -> Iterator[str]:
     if [row.seq for row in rows] != list(range(1, len(rows) + 1)):
         yield "lost: the sequence has gaps"
+
+
+def _of_the_branches(rows: list[Event]) -> Iterator[str]:
+    """Each way was gone once, and files came back with it once."""
+    whys = [row.value.why for row in rows if isinstance(row.value, Rewound)]
+    wanted = ["regenerate", "rewind", "switch"] if settings.KILLING_BRANCHES else []
+    if whys != wanted:
+        yield f"{'repeated' if len(whys) > len(wanted) else 'lost'}: the ways gone were {whys}"
+    owed = [v.checkpoint for row in rows if isinstance(v := row.value, Rewound) and v.checkpoint]
+    came = [v for row in rows if isinstance(v := row.value, FilesRestored)]
+    if [each.checkpoint for each in came] != owed or any(each.problem for each in came):
+        kind = "repeated" if len(came) > len(owed) else "lost"
+        yield f"{kind}: files were to come back {len(owed)} times: {came}"
+    if settings.KILLING_BRANCHES and len(owed) != 2:
+        yield f"lost: files went along {len(owed)} times"
 
 
 def _of_the_conversation(rows: list[Event]) -> Iterator[str]:
