@@ -93,7 +93,9 @@ class Carried:
     marks: list[tuple[str, str, int]] = field(default_factory=list)
 
     def note(self, conversation: Conversation) -> None:
-        """Have the conversation know of them."""
+        """Have the conversation know of them, and that they tell of no place before its last one."""
+        here = {"conversation": conversation, "seq": conversation.last_seq - 1}
+        Checkpoint.objects.create(**here, problem="forked")
         provenance = TableProvenance(conversation.pk)
         for path, source, inode in self.marks:
             provenance.mark_file(path, source, inode)

@@ -18,6 +18,7 @@ NOT_KEPT = {
     "busy": lambda: _("they were being changed"),
     "off": lambda: _("this server keeps none"),
     "dropped": lambda: _("newer ones took their room"),
+    "forked": lambda: _("those of earlier places were not copied"),
     "elsewhere": lambda: _("they are on a worker's machine"),
 }
 

@@ -109,7 +109,7 @@ class RemoteDoor:
 
     def fork(self, uid: str, event: str) -> str:
         address, body = f"/v1/sessions/{uid}/x_fork", {"event_id": event}
-        answer = self._declining(lambda: self._client.post(address, cast_to=object, body=body))
+        answer: Any = self._declining(lambda: self._client.post(address, cast_to=object, body=body))
         return str(answer["id"])
 
     def wake(self, uid: str) -> None:

@@ -36,7 +36,7 @@ def revert_files(
     Raises NotFound, Invalid for the path and for files on a worker's machine, Conflict while it works and
     where nothing was kept.
     """
-    only = ("/".join(parse_path(path)),) if path else ()
+    only: tuple[str, ...] = ("/".join(parse_path(path)),) if path else ()
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         require_files_here(held)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -63,7 +64,7 @@ class Scene:
     """A conversation, what its log held by the last look, and how its files were at each place."""
 
     conversation: Conversation
-    known: list[tuple[object, ...]] = field(default_factory=list)
+    known: list[Any] = field(default_factory=list)
     held: dict[int, dict[str, str]] = field(default_factory=dict)
     written: int = 0
 
@@ -209,10 +210,11 @@ def act(alice, scene: Scene, what: str, at: int, *, write: bool) -> Scene:
     return scene
 
 
-def _place(conversation: Conversation) -> int:
+def _place(conversation: Conversation) -> int | None:
+    """Whose files are to be there; None: they were not kept."""
     row = Event.objects.filter(conversation=conversation, type="x.rewound").order_by("seq").last()
     assert row is not None
-    return int(row.payload["behind"])
+    return int(row.payload["behind"]) if row.payload["files"] != "not_kept" else None
 
 
 def forked(alice, scene: Scene, about: str) -> Scene:

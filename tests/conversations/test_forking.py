@@ -85,7 +85,9 @@ def test_a_fork_goes_on_by_itself_from_a_place_with_its_files(alice, work):
 
     whole = fork_conversation(actor=alice, conversation=conversation, event_uid=before[-1][0])
     assert said(whole) == said(conversation) == ["one", "one done", "two", "anew"]
-    rewind(actor=alice, conversation=whole, event_uid=entries(whole)[0].uid)
+    message = next(entry for entry in entries(whole) if isinstance(entry.event, UserMessage))
+    gone = rewind(actor=alice, conversation=whole, event_uid=message.uid)
+    assert gone.value.files == "not_kept"
     delete_conversation(actor=alice, conversation=conversation)
     fork.refresh_from_db()
     assert fork.origin is None

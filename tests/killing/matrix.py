@@ -210,7 +210,7 @@ def play_the_person(trial: Trial) -> bool:
     at_rest = conversation.status == Conversation.Status.IDLE and not conversation.owes_run
     free = not Run.objects.filter(conversation=conversation, state=Run.State.RUNNING).exists()
     done = at_rest and free and all(words in spoken for words in scenario.LAST_WORDS.values())
-    if not done or not settings.KILLING_BRANCHES:
+    if not done or not scenario.goes_back():
         return done
     return _go_back_and_on(trial, conversation, rows)
 

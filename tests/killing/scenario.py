@@ -64,6 +64,11 @@ def prepare() -> tuple[Conversation, str]:
     return conversation, browser.cookies[settings.SESSION_COOKIE_NAME].value
 
 
+def goes_back() -> bool:
+    """Whether a person goes back and on at the end."""
+    return bool(getattr(settings, "KILLING_BRANCHES"))  # noqa: B009 - known to the matrix only
+
+
 def effects(path: str) -> list[str]:
     file = Path(path)
     return file.read_text().splitlines() if file.exists() else []

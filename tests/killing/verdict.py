@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from django.conf import settings
-
 from conversations import log
 from conversations.branches import branches_of
 from conversations.fileevents import FilesRestored
@@ -59,7 +57,7 @@ def _of_the_log(rows: list[Event]) -> Iterator[str]:
 def _of_the_branches(rows: list[Event]) -> Iterator[str]:
     """Each way was gone once, and files came back with it once."""
     whys = [row.value.why for row in rows if isinstance(row.value, Rewound)]
-    wanted = ["regenerate", "rewind", "switch"] if settings.KILLING_BRANCHES else []
+    wanted = ["regenerate", "rewind", "switch"] if scenario.goes_back() else []
     if whys != wanted:
         yield f"{'repeated' if len(whys) > len(wanted) else 'lost'}: the ways gone were {whys}"
     owed = [v.checkpoint for row in rows if isinstance(v := row.value, Rewound) and v.checkpoint]
@@ -67,7 +65,7 @@ def _of_the_branches(rows: list[Event]) -> Iterator[str]:
     if [each.checkpoint for each in came] != owed or any(each.problem for each in came):
         kind = "repeated" if len(came) > len(owed) else "lost"
         yield f"{kind}: files were to come back {len(owed)} times: {came}"
-    if settings.KILLING_BRANCHES and len(owed) != 2:
+    if scenario.goes_back() and len(owed) != 2:
         yield f"lost: files went along {len(owed)} times"
 
 
