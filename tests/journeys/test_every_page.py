@@ -82,6 +82,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/files/view/?path=seen.py",
     "/c/{uid}/changes/",
     "/c/{uid}/changes/file/?path=seen.py",
+    "/c/{uid}/changes/revert/?event=sevt_1&path=seen.py",
 )
 
 # The one on a desk is looked at in the dark as well.
