@@ -72,6 +72,7 @@ urlpatterns = [
     path("", lists.show_list, name="list"),
     path("events/<id:event_uid>/", branches.show, name="event"),
     path("selected/", selected.selected, name="selected"),
+    path("recent/", lists.beside, name="recent"),
     path("new/", creation.new, name="new"),
     path("models/", choosing.for_new, name="models"),
     path("attachments/", attachments.attach, name="attach"),

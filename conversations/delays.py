@@ -62,6 +62,12 @@ def retried(conversation: Conversation) -> None:
     retries.update(state=Wake.State.DONE)
 
 
+def hurry(conversation: Conversation) -> None:
+    """A person would not wait: what was put off is due now."""
+    retries = Wake.objects.waiting().filter(conversation=conversation, kind=Wake.Kind.RETRY)
+    retries.update(due_at=timezone.now())
+
+
 def take_due(conversation_id: int) -> list[Entry]:
     """The due wakes of an agent as events to append, in the transaction this is called in: one that
     a failed run consumed is in the log and still waits to be taken there."""

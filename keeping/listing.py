@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
@@ -40,6 +41,17 @@ class ListPage:
     @property
     def conversations(self) -> list[Conversation]:
         return [*self.pinned, *self.others]
+
+    @property
+    def digest(self) -> str:
+        """The same for the same rows in the same order, as far as a list shows them: one that asks again
+        names it, and is answered only where it would look different."""
+        told = "\n".join(
+            f"{each.uid} {each in self.pinned} {each.status} {each.stop_reason} {each.queued_count}"
+            f" {each.message_count} {each.title}"
+            for each in self.conversations
+        )
+        return blake2b(told.encode(), digest_size=8).hexdigest()
 
 
 def list_page(

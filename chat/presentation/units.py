@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Literal
 
 from django.urls import reverse
@@ -38,6 +39,7 @@ from harness.events import (
     Rewound,
     SessionError,
     SessionStatusIdle,
+    SessionStatusRescheduled,
     SessionStatusTerminated,
     SessionThreadCreated,
     SessionUpdated,
@@ -108,6 +110,7 @@ FIRST_TYPES = frozenset(
         "agent.custom_tool_use",
         "agent.thread_context_compacted",
         "session.status_idle",
+        "session.status_rescheduled",
         "session.status_terminated",
         "session.error",
         "session.updated",
@@ -277,10 +280,20 @@ def _remark(value: object, rows: Sequence[Event]) -> Unit | None:
 
 
 def _error(value: SessionError, rows: Sequence[Event]) -> Unit | None:
-    """Only one that ended the turn: that it is being tried again is the status panel's word."""
+    """One that ended the turn; one that did not is told with the wait that it led to, in passing."""
     if value.error.retry_status == "retrying":
-        return None
+        words = _("The model could not answer: %(reason)s") % {"reason": value.error.message}
+        if value.error.attempts > 1:
+            words = f"{words} {_('Tried %(count)d times.') % {'count': value.error.attempts}}"
+        return _notice(rows, words)
     return _made(rows, "error", error=value.error)
+
+
+def _waiting(value: SessionStatusRescheduled, rows: Sequence[Event]) -> Unit:
+    """A wait until a request is made again. How long it still is, the page counts."""
+    due = rows[0].created_at + timedelta(seconds=value.delay_seconds)
+    words = _("Trying again at %(time)s.") % {"time": Moment.of(due).clock}
+    return _notice(rows, words, due=due.isoformat())
 
 
 def _rest(value: SessionStatusIdle, rows: Sequence[Event]) -> Unit | None:
@@ -440,6 +453,7 @@ def _finished(value: BackgroundFinished, rows: Sequence[Event]) -> Unit:
 _REMARKS: dict[type, Callable[[Any, Sequence[Event]], Unit | None]] = {
     SessionError: _error,
     SessionStatusIdle: _rest,
+    SessionStatusRescheduled: _waiting,
     SessionStatusTerminated: _ended,
     AgentThreadContextCompacted: _compacted,
     SessionUpdated: _updated,

@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
@@ -19,7 +20,7 @@ from conversations.models import Conversation
 from conversations.search import marked
 from harness.errors import Invalid
 from keeping.finding import Search, understand
-from keeping.listing import ListPage, list_page
+from keeping.listing import ListPage, list_page, recent
 from keeping.tags import tags_in, tags_of
 
 
@@ -33,11 +34,14 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     user, organisation = request.user, request.organisation
     refusal: Invalid | None = None
     rows: list[dict[str, Any]] = []
-    next_cursor = ""
+    next_cursor = digest = ""
     try:
         search = understand(user, organisation, text, archived=archived)
         found = search.among(Conversation.objects.visible_to(user), organisation)
         page = list_page(found.select_related("agent_version__agent"), user, after)
+        digest = "" if text or archived or after else page.digest
+        if digest and request.GET.get("known") == digest:
+            return HttpResponse(status=204)
         rows, next_cursor = rows_of(user, page, search), page.next_cursor
     except Invalid as problem:
         if problem.field != "q":
@@ -50,6 +54,7 @@ def show_list(request: SignedInRequest) -> HttpResponse:
         "q": text,
         "archived": archived,
         "first_page": not after,
+        "digest": digest,
         "refusal": refusal,
         "query": urlencode(query),
     }
@@ -63,6 +68,17 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     else:
         context["tags"] = tags_in(user, organisation)
     return render(request, template, context, status=422 if refusal else 200)
+
+
+@login_required
+@require_safe
+@never_cache
+def beside(request: SignedInRequest) -> HttpResponse:
+    """The list beside every page, which asks for itself again; nothing where it is as it was `known`.
+    `open` is the conversation that the page shows."""
+    if request.GET.get("known") == recent(request.user, request.organisation).digest:
+        return HttpResponse(status=204)
+    return render(request, "chat/_recent.html", {"open_uid": request.GET.get("open", "")})
 
 
 def rows_of(user: User, page: ListPage, search: Search) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from accounts.persons import whose_place
+from conversations import delays
 from conversations.actions.answers import set_questions_aside
 from conversations.actions.attachments import attached
 from conversations.actions.frontends import check_front_end
@@ -184,10 +185,13 @@ def steer_message(*, actor: User, conversation: Conversation, message_uid: str) 
 
 
 def request_retry(*, actor: User, conversation: Conversation) -> Event:
-    """Go on after a failure, a limit or a stop. Raises Conflict while it is at work or has nothing
-    to go on with."""
+    """Go on after a failure, a limit or a stop; where a failed request waits for its time, at once.
+    Raises Conflict while it is at work or has nothing to go on with."""
     with transaction.atomic():
         held = own_conversation(actor, conversation)
+        if held.status == Conversation.Status.RESCHEDULING:
+            delays.hurry(held)
+            return _append(held, RetryRequested(), actor)
         if held.is_running or held.waits_for_person or held.waits_for_worker:
             raise Conflict(_("The conversation is not at rest."), hint=_("Wait, or stop it first."))
         if not may_retry(held):

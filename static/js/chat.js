@@ -5,6 +5,7 @@ import { Approvals } from "./chat/approvals.js";
 import { Attachments } from "./attachments.js";
 import { Composer, newKey } from "./chat/composer.js";
 import { Connection } from "./chat/connection.js";
+import { countDown } from "./chat/countdown.js";
 import { Editing } from "./chat/editing.js";
 import { Mentions } from "./chat/mentions.js";
 import { Questions } from "./chat/questions.js";
@@ -588,4 +589,5 @@ function filesMayHaveChanged() {
   }, 300);
 }
 
+countDown(root);
 connection.open();

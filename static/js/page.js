@@ -158,6 +158,12 @@ function arm(box) {
   if (!box.classList.contains("error")) setTimeout(() => box.remove(), NOTICE_MILLISECONDS);
 }
 
+// A list that draws itself anew would take away what is chosen or open in it.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (!event.detail.elt.matches?.("[data-unless-chosen]")) return;
+  if (document.querySelector("#results :checked, #results details[open]")) event.preventDefault();
+});
+
 // What went wrong before is settled by trying again.
 document.addEventListener("htmx:beforeRequest", () => {
   for (const box of notices.querySelectorAll(".error")) box.remove();

@@ -3,7 +3,7 @@
 
 import { recall, remember } from "./kept.js";
 
-export const NAMES = ["shortcuts", "enter"];
+export const NAMES = ["shortcuts", "enter", "notices"];
 
 const place = (name) => `agentsite:${name}`;
 

@@ -303,3 +303,30 @@ def test_the_menu_of_a_row_is_named_by_words_where_nobody_gave_a_title(
     html = page_of(client_of(alice))
     assert "Actions for Untitled" in html
     assert f"Actions for {untitled.uid}" not in html
+
+
+def test_lists_that_ask_again_are_answered_where_they_would_look_different(
+    alice: User,
+    mallory: User,
+    acme: Organisation,
+    environment: Environment,
+    make_agent: MakeAgent,
+    client_of: ClientOf,
+):
+    conversation = begin(alice, acme, make_agent(), environment, "Harbour")
+    client = client_of(alice)
+    page = client.get("/agents/").content.decode()
+    for address in re.findall(r'hx-get="(/recent/[^"]*)"', page) + re.findall(
+        r'hx-get="(/\?known=[^"]*)"', client.get("/").content.decode()
+    ):
+        address = address.replace("&amp;", "&")
+        again = {"HX-Request": "true"}
+        Conversation.objects.update(status="idle", title="Harbour")
+        assert client.get(address, headers=again).status_code == 204
+        Conversation.objects.update(status="running", title="Pier")
+        answer = client.get(address, headers=again).content.decode()
+        assert "Pier" in answer
+        assert "dot running" in answer
+        assert conversation.uid in answer
+        strange = client_of(mallory).get(address, headers=again).content.decode()
+        assert conversation.uid not in strange

@@ -41,6 +41,7 @@ from harness.events import (
     SessionError,
     SessionErrorBody,
     SessionStatusIdle,
+    SessionStatusRescheduled,
     SessionUpdated,
     SpanToolEnd,
     SpanToolStart,
@@ -132,7 +133,6 @@ WITHOUT_UNIT = {
     "user.interrupt",
     "session.status_running",
     "session.status_idle",  # the golden one waits for two calls, whose cards say so
-    "session.status_rescheduled",
     "session.usage",
     "span.model_request_start",
     "x.background_started",
@@ -671,11 +671,19 @@ def test_a_failure_for_want_of_a_good_key_leads_to_the_keys(
     assert linked == (code != "overloaded")
 
 
-def test_an_error_that_is_being_retried_leaves_no_card(conversation: Conversation) -> None:
-    body = SessionErrorBody(type="x", code="overloaded", message="Busy.", retry_status="retrying")
-    record(conversation, SessionError(error=body))
+def test_an_error_that_is_being_retried_is_a_line_with_the_wait_and_a_way_out_of_it(
+    conversation: Conversation,
+) -> None:
+    body = SessionErrorBody(
+        type="x", code="overloaded", message="Busy.", retry_status="retrying", attempts=2
+    )
+    record(conversation, SessionError(error=body), SessionStatusRescheduled(delay_seconds=30))
 
-    assert drawn(conversation) == []
+    failed, waits = drawn(conversation)
+    assert "The model could not answer: Busy. Tried 2 times." in failed
+    assert "data-due" not in failed
+    assert "Trying again at" in waits
+    assert 'data-action="retry"' in waits
 
 
 DETAILS = StopDetails(code="why", message="Because.", hint="Do this.")

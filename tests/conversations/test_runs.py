@@ -514,6 +514,22 @@ def test_a_failed_request_is_tried_again_when_its_time_has_come(alice: User, con
     assert claims.lost_conversations() == []
 
 
+def test_whoever_does_not_want_to_wait_has_a_request_made_again_at_once(
+    alice: User, mallory: User, converse: Converse
+):
+    conversation, scripted = converse([RateLimited("Slowly.", retry_after=500.0), "Done."])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    until(lambda: Wake.objects.filter(conversation=conversation).exists())
+    until(lambda: not conversation.runs.filter(state="running").exists())
+    with pytest.raises(NotFound):
+        request_retry(actor=mallory, conversation=conversation)
+    request_retry(actor=alice, conversation=conversation)
+    rested(conversation)
+    assert texts(conversation) == ["Done."]
+    assert len(scripted.requests) == 2
+    assert not Wake.objects.waiting().exists()
+
+
 def test_stopping_while_a_request_is_put_off_ends_the_turn(alice: User, converse: Converse):
     conversation, scripted = converse([RateLimited("Slowly.", retry_after=500.0)])
     post_message(actor=alice, conversation=conversation, text="Go.")

@@ -433,11 +433,17 @@ def test_what_came_while_nobody_looked_is_counted_in_the_title(alice: Person, se
     alice.begin("Take your time")
     expect(alice.answering).to_have_text("Slowly")
     alice.page.evaluate(
+        "() => { window.told = []; window.Notification = class extends EventTarget {"
+        " static permission = 'granted';"
+        " constructor(title, {body}) { super(); window.told.push(`${title}: ${body}`); } }; }"
+    )
+    alice.page.evaluate(
         "() => { Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
         " document.dispatchEvent(new Event('visibilitychange')); }"
     )
     hold.release.set()
-    expect(alice.page).to_have_title(re.compile(r"^\(1\) Take your time"))
+    expect(alice.page).to_have_title(re.compile(r"^done · Take your time"))
+    assert alice.page.evaluate("window.told") == ["done: Take your time · Agentsite"]
     alice.page.evaluate(
         "() => { Object.defineProperty(document, 'hidden', {value: false, configurable: true});"
         " document.dispatchEvent(new Event('visibilitychange')); }"

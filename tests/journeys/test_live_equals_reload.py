@@ -72,6 +72,10 @@ def test_a_failure_and_its_retry_look_the_same(visit: Visit, service, site: Site
     service.expect("Break off", reply(say("Half a sen", Fail(broken))))
     uid = alice.begin("Break off")
     alice.wait_for_status("failed")
+    expect(alice.page.locator("#announcer")).to_contain_text(
+        "The agent could not finish. ✕ Failed:"
+    )
+    expect(alice.page.locator("#recent .dot.failed")).to_have_count(1)
     expect(alice.page.locator('#log [data-action="retry"]:visible')).to_have_count(1)
     service.expect("Break off", reply("A whole sentence."))
     alice.page.locator('#log [data-action="retry"]:visible').click()

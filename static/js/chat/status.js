@@ -1,9 +1,12 @@
-/* What the agent does right now, said once and politely; the page's title; the line's state.
+/* What the agent does right now, said once and politely; the page's title; the line's state; and, to who
+   is elsewhere, that it waits or has ended.
 
    The status is the server's: #panel-status carries it. Nothing here guesses. */
 
+import { tell } from "../notices.js";
 import { words } from "./words.js";
 
+const FAILED = new Set(["failed", "limit", "refused"]);
 const BUSY = new Set(["starting", "running", "rescheduling"]);
 const LONGEST_READING = 2_000;
 
@@ -16,14 +19,21 @@ export class Status {
     this.stop = stop;
     this.stopping = false;
     this.unseen = 0;
+    /* How it ended while nobody looked: "", "titleDone" or "titleFailed". */
+    this.ended = "";
+    this.failure = this.lastFailure?.id;
     this.title = document.title;
     this.answer = null;
     this.known = this.current;
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden) this.unseen = 0;
+      if (!document.hidden) {
+        this.unseen = 0;
+        this.ended = "";
+      }
       this.showTitle();
     });
     this.refresh();
+    this.showTitle();
   }
 
   get current() {
@@ -49,15 +59,42 @@ export class Status {
     }
     if (status === this.known) {
       // A whole turn may come in one frame.
-      if (this.answer && !BUSY.has(status) && status !== "waiting") this.announceEnd();
+      const failed = FAILED.has(status) && this.lastFailure?.id !== this.failure;
+      if (failed || (this.answer && !BUSY.has(status) && status !== "waiting")) this.end(status);
       return;
     }
     const was = this.known;
     this.known = status;
     this.root.dataset.status = status;
     if (BUSY.has(status) && !BUSY.has(was)) this.announce(words.say("generating"));
-    else if (status === "waiting") this.announce(words.say("waiting"));
-    else if (!BUSY.has(status)) this.announceEnd();
+    else if (status === "waiting") {
+      this.announce(words.say("waiting"));
+      tell(this.root.dataset.uid, words.say("titleWaiting"), this.title);
+    } else if (!BUSY.has(status)) this.end(status);
+    this.showTitle();
+    document.body.dispatchEvent(new CustomEvent("conversations-changed"));
+  }
+
+  /* The error, or the rest short of an answer, that stands last. */
+  get lastFailure() {
+    return [...document.querySelectorAll("#log .unit.error, #log .unit.rest")].at(-1);
+  }
+
+  /* It rests: well, stopped by a person, or because something went wrong. */
+  end(status) {
+    if (FAILED.has(status)) {
+      const unit = this.lastFailure;
+      this.failure = unit?.id;
+      this.answer = null;
+      const why = unit?.querySelector("p")?.textContent.replace(/\s+/g, " ").trim() ?? "";
+      this.announce(words.say("endedBadly", { text: why }).trim());
+    } else if (status === "stopped") {
+      this.answer = null;
+      this.announce(words.say("stopped"));
+    } else this.announceEnd();
+    this.ended = FAILED.has(status) ? "titleFailed" : "titleDone";
+    if (document.hidden) tell(this.root.dataset.uid, words.say(this.ended), this.title);
+    this.showTitle();
   }
 
   /* The newest answer, read out when the run rests. */
@@ -120,6 +157,14 @@ export class Status {
   }
 
   showTitle() {
-    document.title = this.unseen > 0 ? `(${this.unseen}) ${this.title}` : this.title;
+    if (!document.hidden) this.ended = "";
+    if (this.known === "waiting") {
+      const number = document.querySelectorAll("#panel-waiting [data-call]").length || 1;
+      document.title = `(${number}) ${words.say("titleWaiting")} · ${this.title}`;
+    } else if (this.ended) {
+      document.title = `${words.say(this.ended)} · ${this.title}`;
+    } else {
+      document.title = this.unseen > 0 ? `(${this.unseen}) ${this.title}` : this.title;
+    }
   }
 }
