@@ -7,3 +7,9 @@ class ChatConfig(AppConfig):
 
     name = "chat"
     verbose_name = _("Chat")
+
+    def ready(self) -> None:
+        # Only now are there models to import.
+        from .commands import offer, own_commands  # noqa: PLC0415
+
+        offer(own_commands)

@@ -12,6 +12,7 @@ from .views import (
     changed,
     changes,
     choosing,
+    commands,
     conversation,
     creation,
     exports,
@@ -56,6 +57,7 @@ of_conversation = [
     # The path of a file is a parameter: it may hold what an address may not.
     path("files/", files.list_files, name="files"),
     path("files/names/", files.name_files, name="file-names"),
+    path("commands/", commands.list_commands, name="commands"),
     path("files/view/", files.show_file, name="file"),
     path("files/download/", files.download, name="download"),
     path("files/picture/", previews.picture, name="file-picture"),

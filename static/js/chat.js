@@ -61,7 +61,6 @@ const connection = new Connection(root.dataset.socket, Number(root.dataset.seq),
 new Mentions({
   box: byId("composer-text"),
   list: byId("mentions"),
-  address: byId("mentions").dataset.address,
   announce: (text) => status.announce(text),
   typed: () => composer.typed(),
 });

@@ -60,6 +60,23 @@ def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
     expect(alice.log).to_contain_text("From the next message on: claude-haiku-4-5.")
 
     composer = page.locator("#composer textarea")
+    composer.press_sequentially("/sw")
+    commands = page.locator("#mentions [role=option]")
+    expect(commands).to_have_text(["/switches Turn a switch of this conversation"])
+    assert alice.audit() == ""
+    if alice.phone:
+        commands.tap()
+    else:
+        composer.press("Enter")
+    expect(composer).to_have_value("")
+    expect(page.get_by_label("Plan first")).to_be_visible()
+    page.keyboard.press("Escape")
+    composer.press_sequentially("/")
+    expect(commands.first).to_have_text("/model Pick the model and its effort")
+    offered = commands.all_inner_texts()
+    assert any(text.startswith("/rewind") for text in offered)
+    assert not any(text.startswith("/stop") for text in offered), "there is nothing to stop"
+    composer.fill("")
     composer.press_sequentially("Read @NOT")
     offered = page.locator("#mentions [role=option]")
     expect(offered).to_have_text(["uploads/notes.txt"])

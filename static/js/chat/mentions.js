@@ -1,18 +1,21 @@
-/* Files by name: `@` and some letters offer the files of the conversation, to be chosen by key or click.
-   Which there are is the server's to say; what is chosen is only text in the box. */
+/* What is offered while one types: files behind `@`, commands behind a `/` at the beginning; chosen by key or
+   click. Which there are is the server's to say. A file that is chosen is only text in the box; a command
+   presses what is on the page, or leads somewhere. */
 
 import { words } from "./words.js";
 
-const TYPING = /(?:^|\s)@([^\s@]{0,100})$/;
+const FILE = /(?:^|\s)@([^\s@]{0,100})$/;
+const COMMAND = /^\/([\w-]{0,40})$/;
 const PAUSE = 120;
 
 export class Mentions {
-  /* box: where is typed; list: the empty `ul` for what is offered; address: where names are asked for;
+  /* box: where is typed; list: the empty `ul` for what is offered, with the addresses where that is asked for;
      typed() follows a choice. */
-  constructor({ box, list, address, announce, typed }) {
-    Object.assign(this, { box, list, address, announce, typed });
+  constructor({ box, list, announce, typed }) {
+    Object.assign(this, { box, list, announce, typed });
     this.timer = 0;
     this.asked = 0;
+    this.offered = [];
     box.setAttribute("aria-autocomplete", "list");
     box.setAttribute("aria-controls", list.id);
     box.addEventListener("input", () => this.look());
@@ -26,10 +29,15 @@ export class Mentions {
     });
   }
 
+  /* What is being typed: of which kind, and its beginning without the sign. */
   get begun() {
     const { selectionStart, selectionEnd, value } = this.box;
     if (selectionStart !== selectionEnd) return null;
-    return TYPING.exec(value.slice(Math.max(0, selectionStart - 120), selectionStart));
+    const before = value.slice(Math.max(0, selectionStart - 120), selectionStart);
+    const command = selectionStart === value.length && COMMAND.exec(value);
+    if (command) return { kind: "commands", text: command[1] };
+    const file = FILE.exec(before);
+    return file && { kind: "files", text: file[1] };
   }
 
   look() {
@@ -42,27 +50,36 @@ export class Mentions {
     const begun = this.begun;
     if (!begun) return this.close();
     const turn = ++this.asked;
-    const url = new URL(this.address, window.location.href);
-    url.searchParams.set("q", begun[1]);
+    const url = new URL(this.list.dataset[begun.kind], window.location.href);
+    url.searchParams.set("q", begun.text);
     const answer = await fetch(url, { headers: { "X-Requested-With": "fetch" } }).catch(() => null);
     if (turn !== this.asked || !answer?.ok || answer.redirected || !this.begun) return;
-    this.offer((await answer.json()).paths);
+    const { paths, commands } = await answer.json();
+    this.offer(paths?.map((path) => ({ label: path, path })) ?? commands.filter(does).map(named));
   }
 
-  offer(paths) {
+  offer(offered) {
+    this.offered = offered;
     this.list.replaceChildren(
-      ...paths.map((path, place) => {
+      ...offered.map(({ label, about }, place) => {
         const option = document.createElement("li");
         option.id = `${this.list.id}-${place}`;
         option.setAttribute("role", "option");
-        option.textContent = path;
+        option.textContent = label;
+        if (about) {
+          const told = document.createElement("span");
+          told.className = "offered-about";
+          told.textContent = about;
+          option.append(" ", told);
+        }
         return option;
       }),
     );
-    this.list.hidden = paths.length === 0;
-    if (paths.length === 0) return this.close();
+    this.list.hidden = offered.length === 0;
+    if (offered.length === 0) return this.close();
     this.mark(0);
-    this.announce(words.count("filesOffered", paths.length));
+    const kind = offered[0].path === undefined ? "commandsOffered" : "filesOffered";
+    this.announce(words.count(kind, offered.length));
   }
 
   mark(place) {
@@ -87,13 +104,19 @@ export class Mentions {
   }
 
   choose(option) {
-    const begun = this.begun;
-    if (begun) {
-      const end = this.box.selectionStart;
-      this.box.setRangeText(`${option.textContent} `, end - begun[1].length, end, "end");
-      this.typed();
-    }
+    const { begun } = this;
+    const chosen = this.offered[[...this.list.children].indexOf(option)];
     this.close();
+    if (!begun) return;
+    if (chosen.path !== undefined) {
+      const end = this.box.selectionStart;
+      this.box.setRangeText(`${chosen.path} `, end - begun.text.length, end, "end");
+      this.typed();
+      return;
+    }
+    this.box.value = chosen.command.text;
+    this.typed();
+    carryOut(chosen.command);
   }
 
   close() {
@@ -103,4 +126,31 @@ export class Mentions {
     this.list.replaceChildren();
     this.box.removeAttribute("aria-activedescendant");
   }
+}
+
+function named(command) {
+  return { label: `/${command.name}`, about: command.about, command };
+}
+
+/* Whether there is anything that it would do here and now. */
+function does({ press }) {
+  return !press || control(press) !== undefined;
+}
+
+function control(name) {
+  const found = document.querySelectorAll(`[data-command="${name}"], [data-action="${name}"]`);
+  return [...found].filter((each) => !each.disabled && each.checkVisibility()).at(-1);
+}
+
+function carryOut({ press, address, dialog }) {
+  // After the key that chose it: what it opens must not hear of it.
+  if (press) {
+    setTimeout(() => {
+      const pressed = control(press);
+      pressed?.focus({ preventScroll: true });
+      pressed?.click();
+    });
+  }
+  if (dialog) window.htmx.ajax("GET", dialog, { target: "#dialog", swap: "innerHTML" });
+  else if (address) window.location.assign(address);
 }
