@@ -27,6 +27,7 @@ from conversations.actions import answers, branching, messages
 from conversations.actions.background import cancel_all_background, cancel_background
 from conversations.actions.deciding import decide_call
 from conversations.actions.feedback import give_feedback
+from conversations.actions.queue import discard_queue, release_queue
 from conversations.actions.setaside import set_aside
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
 from conversations.arriving import Closed, Snapshot
@@ -205,7 +206,11 @@ class ConversationConsumer(FollowingConsumer):
                     files=frame.files,
                 )
             case protocol.Stop():
-                return messages.stop(actor=actor, conversation=conversation)
+                return messages.stop(actor=actor, conversation=conversation, holds_queue=True)
+            case protocol.Release():
+                return release_queue(actor=actor, conversation=conversation)
+            case protocol.Discard():
+                return discard_queue(actor=actor, conversation=conversation)
             case protocol.Withdraw():
                 return messages.withdraw_message(
                     actor=actor, conversation=conversation, message_uid=frame.message

@@ -58,6 +58,20 @@ class Stop(_Incoming):
     key: Key | None = None
 
 
+class Release(_Incoming):
+    """Lets the agent take what is held back."""
+
+    type: Literal["release"] = "release"
+    key: Key | None = None
+
+
+class Discard(_Incoming):
+    """Withdraws all that is held back."""
+
+    type: Literal["discard"] = "discard"
+    key: Key | None = None
+
+
 class Withdraw(_Incoming):
     type: Literal["withdraw"] = "withdraw"
     message: Uid
@@ -252,6 +266,8 @@ class Ping(_Incoming):
 Incoming = (
     PostMessage
     | Stop
+    | Release
+    | Discard
     | Withdraw
     | Edit
     | Steer

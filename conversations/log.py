@@ -75,6 +75,23 @@ _WAKING = Prepared(
         processed_at=None,
     ).values_list("pk")[:1]
 )
+_LAST_WORD = Prepared(
+    lambda given: (
+        Event.objects.filter(
+            conversation=given.conversation,
+            type__in=(
+                "x.queue_held",
+                "x.queue_released",
+                "user.message",
+                "x.retry_requested",
+                "x.content_set_aside",
+                "x.rewound",
+            ),
+        )
+        .order_by("-seq")
+        .values_list("type")[:1]
+    )
+)
 _HANDLED = PreparedUpdate(
     lambda given: Event.objects.filter(
         conversation=given.conversation,
@@ -391,12 +408,21 @@ def _keep_front_end(
 def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:
     """Whether something that came right before this rest is left for another run."""
     match rest.stop_reason:
+        case EndTurn() if _is_held(conversation):
+            return False
         case EndTurn():
             return conversation.queued_count > 0 or _something_wakes(conversation)
         case _:
             # Nothing can have come right before a rest for a person, which is stored only if the run
             # has read all there is.
             return False
+
+
+def _is_held(conversation: Conversation) -> bool:
+    """Whether the person who stopped the agent held its queue, and nobody has said anything since."""
+    return conversation.queued_count > 0 and _LAST_WORD.all(conversation=conversation.pk) == [
+        ("x.queue_held",)
+    ]
 
 
 def _something_wakes(conversation: Conversation) -> bool:

@@ -33,6 +33,8 @@ LEAD_TYPES = frozenset(
         "x.message_edited",
         "x.message_withdrawn",
         "x.message_steered",
+        "x.queue_held",
+        "x.queue_released",
         "x.wake_due",
         "x.background_started",
         "x.background_finished",

@@ -516,6 +516,23 @@ class MessageSteered(BaseEvent):
     event_id: str
 
 
+class QueueHeld(BaseEvent):
+    """A person stopped the agent while messages waited: none of them is taken before somebody says more,
+    asks for another try, or lets the queue go on."""
+
+    plain: ClassVar[bool] = True
+
+    type: Literal["x.queue_held"] = "x.queue_held"
+
+
+class QueueReleased(BaseEvent):
+    """Nothing holds back what waits any more."""
+
+    owes_run: ClassVar[bool] = True
+
+    type: Literal["x.queue_released"] = "x.queue_released"
+
+
 class ContentSetAside(BaseEvent):
     """What a message said, or what a call was answered, is left out of every prompt from now on: a
     model service refused it. The log and the page keep it."""
@@ -739,6 +756,8 @@ Known = (
     | MessageWithdrawn
     | MessageEdited
     | MessageSteered
+    | QueueHeld
+    | QueueReleased
     | ContentSetAside
     | Rewound
     | FeedbackGiven

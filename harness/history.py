@@ -32,6 +32,8 @@ from harness.events import (
     MessageSteered,
     MessageWithdrawn,
     OutcomeUnknown,
+    QueueHeld,
+    QueueReleased,
     RequiresAction,
     RetryRequested,
     Rewound,
@@ -180,6 +182,8 @@ class History:
         self.running = False
         self.held = False
         """Queued messages wait for a person, because the last turn failed or hit a limit."""
+        self.held_by_person = False
+        """They do because she stopped the agent."""
         self.features = features
         self.todos: tuple[Todo, ...] = ()
         self.usage = Usage()
@@ -289,7 +293,7 @@ class History:
     @property
     def _is_asked(self) -> bool:
         """Whether a turn is under way, or something waits that may begin one."""
-        return self.turn.open or (self._waits and not self.held)
+        return self.turn.open or (self._waits and not (self.held or self.held_by_person))
 
     # --- folding ----------------------------------------------------------------------------------
 
@@ -342,7 +346,7 @@ class History:
                 self._pending[entry.uid] = entry
                 if not event.by_agent:
                     self._said[entry.uid] = len(self.entries)
-                self.held = False
+                self.held = self.held_by_person = False
                 if self._last and isinstance(self._last.event, UserInterrupt):
                     self._jump = entry.uid
             case InputTaken():
@@ -356,9 +360,13 @@ class History:
                 self._said.pop(event.event_id, None)
             case MessageSteered():
                 self._steered.add(event.event_id)
+            case QueueHeld():
+                self.held_by_person = True
+            case QueueReleased():
+                self.held = self.held_by_person = False
             case ContentSetAside():
                 self._set_aside.add(event.event_id)
-                self.held = False
+                self.held = self.held_by_person = False
             case WakeDue():
                 self._wakes[entry.uid] = entry
             case BackgroundFinished():
@@ -527,7 +535,7 @@ class History:
             self._calls.clear()  # what the prompt forgets is not carried out any more
         missing = bool(self._calls) or self._last_reply_is_missing()
         began_nothing = self.held and self._waits and not missing
-        self.held = False
+        self.held = self.held_by_person = False
         if self.turn.open:
             return
         if began_nothing:
@@ -551,7 +559,7 @@ class History:
                 del waiting[uid]
         self._calls.clear()
         self.interrupt = self.open_request = self._retry = self._jump = None
-        self.running = self.put_off = self._waits_for_people = False
+        self.running = self.put_off = self._waits_for_people = self.held_by_person = False
         self._rested_at = 0.0
         if self.turn.open:
             self.turn = Turn(

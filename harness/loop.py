@@ -185,7 +185,8 @@ class Loop:
         """A person interrupted: what is open is answered as stopped and the turn ends, exactly once."""
         await self._calls.stop()
         interrupt = self.history.interrupt
-        if not self.history.turn.open and interrupt is not None:
+        waits = self.history.held_by_person
+        if not self.history.turn.open and interrupt is not None and not waits:
             # A message that was interrupted before its turn began is not answered any more.
             before = [entry.uid for entry in self.history.queued() if entry.seq < interrupt.seq]
             taken = Entry.of(InputTaken(event_ids=tuple(before)))

@@ -26,7 +26,9 @@ from jobs.prepared import Prepared
 
 from .content import Moment, visible
 
-Panel = Literal["status", "todos", "background", "meter", "waiting", "title", "features", "model"]
+Panel = Literal[
+    "status", "todos", "background", "meter", "waiting", "title", "features", "model", "queue"
+]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
 
@@ -43,9 +45,10 @@ _STATUS_TYPES = (
 """An error is told with the rest or the wait that it led to, which is stored right behind it."""
 
 _AFFECTS: dict[str, frozenset[Panel]] = {
-    **dict.fromkeys(_STATUS_TYPES, frozenset({"status"})),
-    "session.status_idle": frozenset({"status", "meter", "waiting"}),
-    "session.status_terminated": frozenset({"status", "waiting"}),
+    **dict.fromkeys(_STATUS_TYPES, frozenset({"status", "queue"})),
+    "session.status_idle": frozenset({"status", "meter", "waiting", "queue"}),
+    "session.status_terminated": frozenset({"status", "waiting", "queue"}),
+    "x.queue_released": frozenset({"status", "queue"}),
     **dict.fromkeys(
         (
             "x.approval_requested",
@@ -55,16 +58,16 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
         ),
         frozenset({"waiting"}),
     ),
-    "user.message": frozenset({"status"}),
-    "x.message_withdrawn": frozenset({"status"}),
-    "x.input_taken": frozenset({"status"}),
+    "user.message": frozenset({"status", "queue"}),
+    "x.message_withdrawn": frozenset({"status", "queue"}),
+    "x.input_taken": frozenset({"status", "queue"}),
     "session.usage": frozenset({"meter"}),
     "span.model_request_end": frozenset({"meter"}),
     "agent.thread_context_compacted": frozenset({"meter"}),
     "x.todos_updated": frozenset({"todos"}),
     "x.background_started": frozenset({"background"}),
     "x.background_finished": frozenset({"background"}),
-    "x.rewound": frozenset({"status", "todos", "background", "meter", "waiting"}),
+    "x.rewound": frozenset({"status", "todos", "background", "meter", "waiting", "queue"}),
 }
 
 _NEWEST = Prepared(
@@ -84,7 +87,7 @@ _BACKGROUND = Prepared(
 
 def every_panel() -> set[Panel]:
     """Those that a page begins with; who makes it knows the model."""
-    return {"status", "todos", "background", "meter", "waiting", "title", "features"}
+    return {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
 
 
 def affected_panels(rows: Iterable[Event]) -> set[Panel]:
@@ -236,6 +239,14 @@ def _title(conversation: Conversation) -> str:
     return conversation.title or _("Untitled")
 
 
+def _queue(conversation: Conversation) -> str:
+    """What to do with messages that are held back."""
+    if not conversation.holds_queue:
+        return ""
+    number = conversation.queued_count
+    return render_to_string("chat/panels/queue.html", {"number": number}).strip()
+
+
 def _features(conversation: Conversation) -> dict[str, bool]:
     return conversation.features.model_dump()
 
@@ -247,4 +258,5 @@ _MAKERS: dict[Panel, Callable[[Conversation], Drawn]] = {
     "title": _title,
     "features": _features,
     "model": model_words,
+    "queue": _queue,
 }

@@ -43,7 +43,7 @@ def post(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def stop(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
-    if actions.stop(actor=request.user, conversation=conversation) is None:
+    if actions.stop(actor=request.user, conversation=conversation, holds_queue=True) is None:
         messages.info(request, _("There was nothing to stop."))
     return redirect(conversation)
 

@@ -34,6 +34,7 @@ from harness.events import (
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
+    QueueHeld,
     RetryRequested,
     SessionUpdated,
     UserInterrupt,
@@ -139,12 +140,15 @@ def title_from(text: str) -> str:
     return (head if space and len(head) > TITLE_LENGTH // 2 else cut) + "…"
 
 
-def stop(*, actor: User, conversation: Conversation) -> Event | None:
-    """Interrupt the current turn; None when there is nothing to interrupt."""
+def stop(*, actor: User, conversation: Conversation, holds_queue: bool = False) -> Event | None:
+    """Interrupt the current turn; None when there is nothing to interrupt. With `holds_queue`, what waits
+    is not taken either, before somebody says more (`actions.queue`)."""
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         if not held.may_be_interrupted:
             return None
+        if holds_queue and held.queued_count:
+            append(held.pk, [Entry.of(QueueHeld())], actor=actor)
         return _append(held, UserInterrupt(), actor)
 
 

@@ -37,9 +37,8 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         status = Conversation.Status
         at_work = Q(status__in=[status.RUNNING, status.RESCHEDULING])
         waits = Q(status=status.IDLE, stop_reason__in=["requires_action", WAITS_FOR_WORKER])
-        return self.filter(at_work | waits | Q(queued_count__gt=0)).exclude(
-            status=status.TERMINATED
-        )
+        starts = Q(queued_count__gt=0, owes_run=True)
+        return self.filter(at_work | waits | starts).exclude(status=status.TERMINATED)
 
     def listed_in(self, organisation: Organisation, *, archived: bool = False) -> Self:
         """What the organisation's list shows: not the conversations that agents started."""
@@ -178,10 +177,10 @@ class Conversation(models.Model):
 
     @property
     def may_be_interrupted(self) -> bool:
-        """Whether there is anything to stop: it is at work, waits for somebody or has a queue."""
+        """Whether there is anything to stop: it is at work or about to be, or waits for somebody."""
         return self.status != self.Status.TERMINATED and (
             self.is_running
-            or self.queued_count > 0
+            or self.is_about_to_start
             or self.waits_for_person
             or self.waits_for_worker
         )
@@ -195,6 +194,17 @@ class Conversation(models.Model):
             and not self.waits_for_worker
             and self.owes_run
             and self.queued_count > 0
+        )
+
+    @property
+    def holds_queue(self) -> bool:
+        """Messages wait, and none is taken before somebody says so."""
+        return (
+            self.status == self.Status.IDLE
+            and self.queued_count > 0
+            and not self.waits_for_person
+            and not self.waits_for_worker
+            and not self.owes_run
         )
 
     @property

@@ -438,6 +438,8 @@ const actions = {
     command({ type: "cancel_background", background: button.dataset.background }, button),
   "cancel-all-background": (button) => command({ type: "cancel_all_background" }, button),
   retry: (button) => command({ type: "retry" }, button),
+  release: (button) => command({ type: "release" }, button),
+  discard: (button) => command({ type: "discard" }, button),
   copy: (button) => copy(button, sourceOf(button)),
   "copy-code": (button) => copy(button, codeOf(button)),
 };

@@ -71,6 +71,8 @@ NEED_NOT = {
         conversations/messages.steer_message
         conversations/messages.stop
         conversations/messages.withdraw_message
+        conversations/queue.discard_queue
+        conversations/queue.release_queue
         conversations/setaside.set_aside
         conversations/wakes.cancel_wake
         deadletters/letters.replay
