@@ -27,7 +27,7 @@ from conversations.actions import answers, branching, messages
 from conversations.actions.background import cancel_all_background, cancel_background
 from conversations.actions.deciding import decide_call
 from conversations.actions.feedback import give_feedback
-from conversations.actions.queue import discard_queue, release_queue
+from conversations.actions.queue import discard_queue, move_message, release_queue
 from conversations.actions.setaside import set_aside
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
 from conversations.arriving import Closed, Snapshot
@@ -207,6 +207,13 @@ class ConversationConsumer(FollowingConsumer):
                 )
             case protocol.Stop():
                 return messages.stop(actor=actor, conversation=conversation, holds_queue=True)
+            case protocol.Move():
+                return move_message(
+                    actor=actor,
+                    conversation=conversation,
+                    message_uid=frame.message,
+                    before_uid=frame.before or "",
+                )
             case protocol.Release():
                 return release_queue(actor=actor, conversation=conversation)
             case protocol.Discard():

@@ -58,6 +58,15 @@ class Stop(_Incoming):
     key: Key | None = None
 
 
+class Move(_Incoming):
+    """Has a message that waits taken before another one, or behind all."""
+
+    type: Literal["move"] = "move"
+    message: Uid
+    before: Uid | None = None
+    key: Key | None = None
+
+
 class Release(_Incoming):
     """Lets the agent take what is held back."""
 
@@ -266,6 +275,7 @@ class Ping(_Incoming):
 Incoming = (
     PostMessage
     | Stop
+    | Move
     | Release
     | Discard
     | Withdraw

@@ -33,6 +33,7 @@ LEAD_TYPES = frozenset(
         "x.message_edited",
         "x.message_withdrawn",
         "x.message_steered",
+        "x.queue_ordered",
         "x.queue_held",
         "x.queue_released",
         "x.wake_due",

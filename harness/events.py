@@ -516,6 +516,15 @@ class MessageSteered(BaseEvent):
     event_id: str
 
 
+class QueueOrdered(BaseEvent):
+    """The messages that wait are taken in this order from now on; what comes later waits behind them."""
+
+    plain: ClassVar[bool] = True
+
+    type: Literal["x.queue_ordered"] = "x.queue_ordered"
+    event_ids: tuple[str, ...]
+
+
 class QueueHeld(BaseEvent):
     """A person stopped the agent while messages waited: none of them is taken before somebody says more,
     asks for another try, or lets the queue go on."""
@@ -756,6 +765,7 @@ Known = (
     | MessageWithdrawn
     | MessageEdited
     | MessageSteered
+    | QueueOrdered
     | QueueHeld
     | QueueReleased
     | ContentSetAside

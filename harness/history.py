@@ -33,6 +33,7 @@ from harness.events import (
     MessageWithdrawn,
     OutcomeUnknown,
     QueueHeld,
+    QueueOrdered,
     QueueReleased,
     RequiresAction,
     RetryRequested,
@@ -243,8 +244,9 @@ class History:
         """Messages, due wakes and ends of background commands that may begin a turn and were not taken
         yet, in the order they will be.
 
-        Messages first in, first out; only one posted right behind an interrupt goes first, because
-        that is what its sender interrupted for. Wakes come behind all messages, by priority.
+        Messages first in, first out, unless a person ordered them otherwise; only one posted right
+        behind an interrupt goes first, because that is what its sender interrupted for. Wakes come behind
+        all messages, by priority.
         """
         waiting = list(self._pending.values())
         if self._jump in self._pending:
@@ -360,6 +362,10 @@ class History:
                 self._said.pop(event.event_id, None)
             case MessageSteered():
                 self._steered.add(event.event_id)
+            case QueueOrdered():
+                named = [uid for uid in event.event_ids if uid in self._pending]
+                self._pending = {uid: self._pending[uid] for uid in (*named, *self._pending)}
+                self._jump = None
             case QueueHeld():
                 self.held_by_person = True
             case QueueReleased():

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from conversations.branches import branches_of, within
 from conversations.models import Conversation, Event
 from conversations.models.event import EventQuerySet
+from conversations.waiting import places
 from harness.branches import ANYWHERE_TYPES, Branches, Path
 from harness.events import InputTaken
 from jobs.prepared import Prepared
@@ -116,6 +117,8 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
     branches = _branches(conversation, end, rewound=rewound)
     taken = {**_taken_before(conversation, new, branches), **_taken(new)}
     subjects = {row.subject for row in new} | set(taken)
+    if any(row.type == "x.queue_ordered" for row in new):
+        subjects.update(uid for (uid,) in _QUEUED.all(conversation=conversation.pk))
     panels = affected_panels(new)
     withdrawn = {row.subject for row in new if row.type == "x.message_withdrawn"}
     cut: int | None = None
@@ -129,7 +132,12 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
         taken = {**_taken_before(conversation, new, branches), **_taken([*parting, *new])}
         subjects, withdrawn = {row.subject for row in new} | set(taken), set()
     about = [row for row in _about(conversation, subjects, branches) if not _stands(row, taken)]
-    units = units_of(about, taken=taken, more=_arrows(conversation, branches))
+    units = units_of(
+        about,
+        taken=taken,
+        places=_places(conversation, about),
+        more=_arrows(conversation, branches),
+    )
     current = _CURRENT.first(pk=conversation.pk) or conversation
     return Changes(
         seq=end,
@@ -172,11 +180,13 @@ def page(
         subjects.update(uid for (uid,) in _QUEUED.all(conversation=conversation.pk))
     first_seq = here[0].seq if here else 1
     end = here[-1].seq if here else 0
+    about = list(_about(conversation, subjects, branches))
     units = [
         unit
         for unit in units_of(
-            _about(conversation, subjects, branches),
+            about,
             taken=taken,
+            places=_places(conversation, about),
             more=_arrows(conversation, branches),
         )
         if unit.place == "queue" or first_seq <= unit.order <= end
@@ -277,6 +287,12 @@ def _about_some(places: int) -> Prepared[Event]:
             .order_by()
         )
     )
+
+
+def _places(conversation: Conversation, rows: Iterable[Event]) -> Mapping[str, int]:
+    """Where messages of these wait, as far as somebody ordered that."""
+    waits = any(row.type == "user.message" and row.processed_at is None for row in rows)
+    return places(conversation.pk) if waits else {}
 
 
 def _stands(row: Event, taken: Mapping[str, int]) -> bool:

@@ -133,12 +133,14 @@ def units_of(
     rows: Iterable[Event],
     *,
     taken: Mapping[str, int],
+    places: Mapping[str, int] | None = None,
     more: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Unit]:
     """The units of `rows`, in order; `more` is told of those with these keys.
 
     `rows` must hold every event about each subject; a subject whose first event is missing makes no
-    unit. `taken` tells at which seq a message entered the dialogue, in the order they did.
+    unit. `taken` tells at which seq a message entered the dialogue, in the order they did; `places`, where
+    it waits, as far as somebody ordered that.
     """
     subjects: dict[str, list[Event]] = {}
     for row in sorted(rows, key=lambda row: row.seq):
@@ -147,7 +149,7 @@ def units_of(
     units = [
         unit
         for subject, about in subjects.items()
-        if about[0].uid == subject and (unit := _unit(about, taken)) is not None
+        if about[0].uid == subject and (unit := _unit(about, taken, places or {})) is not None
     ]
     if more:
         units = [
@@ -159,11 +161,13 @@ def units_of(
     return sorted(units, key=lambda unit: (unit.order, turns.get(unit.key, 0)))
 
 
-def _unit(rows: Sequence[Event], taken: Mapping[str, int]) -> Unit | None:
+def _unit(
+    rows: Sequence[Event], taken: Mapping[str, int], places: Mapping[str, int]
+) -> Unit | None:
     value = rows[0].value
     match value:
         case UserMessage():
-            return _message(value, rows, taken)
+            return _message(value, rows, taken, places)
         case AgentMessage():
             return _text(rows)
         case AgentThinking():
@@ -190,7 +194,12 @@ def _made(
 # --- what people and the agent say ----------------------------------------------------------------
 
 
-def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]) -> Unit | None:
+def _message(
+    value: UserMessage,
+    rows: Sequence[Event],
+    taken: Mapping[str, int],
+    places: Mapping[str, int],
+) -> Unit | None:
     first = rows[0]
     queued = first.uid not in taken
     content: tuple[Block, ...] = (*value.content, *documents_of(value.front_end))
@@ -211,7 +220,7 @@ def _message(value: UserMessage, rows: Sequence[Event], taken: Mapping[str, int]
         first.uid,
         "message",
         "queue" if queued else "log",
-        taken.get(first.uid, first.seq),
+        taken.get(first.uid, places.get(first.uid, first.seq)),
         (first.uid,),
         Moment.of(first.created_at),
         {

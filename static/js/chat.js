@@ -8,6 +8,7 @@ import { Connection } from "./chat/connection.js";
 import { countDown } from "./chat/countdown.js";
 import { Editing } from "./chat/editing.js";
 import { Mentions } from "./chat/mentions.js";
+import { Reordering } from "./chat/reordering.js";
 import { Questions } from "./chat/questions.js";
 import { Scrolling } from "./chat/scrolling.js";
 import { Status } from "./chat/status.js";
@@ -116,6 +117,21 @@ const resending = new Editing({
     status.alert(words.say("resendElsewhere"));
   },
   declined: (problem) => status.alert(problem),
+});
+
+const reordering = new Reordering({
+  queue: byId("queue"),
+  move(message, before, button) {
+    const { action } = button?.dataset ?? {};
+    const done = () => {
+      const unit = byId(`u-${message}`);
+      const again = [action, "move-up", "move-down"].map((name) =>
+        unit?.querySelector(`[data-action="${name}"]`),
+      );
+      if (button) again.find((each) => each?.checkVisibility())?.focus({ preventScroll: true });
+    };
+    command({ type: "move", message, before }, button, { done });
+  },
 });
 
 const questions = new Questions({
@@ -438,6 +454,8 @@ const actions = {
     command({ type: "cancel_background", background: button.dataset.background }, button),
   "cancel-all-background": (button) => command({ type: "cancel_all_background" }, button),
   retry: (button) => command({ type: "retry" }, button),
+  "move-up": (button) => reordering.up(button),
+  "move-down": (button) => reordering.down(button),
   release: (button) => command({ type: "release" }, button),
   discard: (button) => command({ type: "discard" }, button),
   copy: (button) => copy(button, sourceOf(button)),

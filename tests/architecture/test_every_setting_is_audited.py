@@ -72,6 +72,7 @@ NEED_NOT = {
         conversations/messages.stop
         conversations/messages.withdraw_message
         conversations/queue.discard_queue
+        conversations/queue.move_message
         conversations/queue.release_queue
         conversations/setaside.set_aside
         conversations/wakes.cancel_wake

@@ -43,6 +43,9 @@ from harness.events import (
     MessageWithdrawn,
     ModelUsage,
     OutcomeUnknown,
+    QueueHeld,
+    QueueOrdered,
+    QueueReleased,
     RequiresAction,
     RetryRequested,
     Rewound,
@@ -182,6 +185,7 @@ class Story:
         ]
         if self.queued:
             always += [self._take, self._take_two, self._withdraw, self._edit, self._steer] * 2
+            always += [self._order, self._hold]
         if self.wakes:
             always.append(self._take_wake)
         if self.calls:
@@ -240,6 +244,15 @@ class Story:
 
     def _steer(self) -> None:
         self._add(MessageSteered(event_id=self.queued[-1]))
+
+    def _order(self) -> None:
+        """The last one first."""
+        self.queued.insert(0, self.queued.pop())
+        self._add(QueueOrdered(event_ids=tuple(self.queued)))
+
+    def _hold(self) -> None:
+        self._add(QueueHeld())
+        self._add(QueueReleased())
 
     def _take_wake(self) -> None:
         self._add(InputTaken(event_ids=(self.wakes.pop(),)))
@@ -313,6 +326,7 @@ def story_of(choices: list[int]) -> list[Entry]:
 
 EVERY_TYPE = [
     12, 29, *range(29), 0, 0, 0, *range(29, 80), 0, 0, 0, *range(29, 80), *range(29, 80), 0, *range(29, 80),
+    0, 0, 39, 40,
 ]  # fmt: skip
 
 
@@ -523,7 +537,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
     page = frames.page(conversation)
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
-    panels = {"status", "todos", "background", "meter", "waiting", "title", "features"}
+    panels = {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
     assert set(page.panels) == panels
 
 

@@ -136,6 +136,7 @@ WITHOUT_UNIT = {
     "session.usage",
     "span.model_request_start",
     "x.background_started",
+    "x.queue_ordered",
     "x.queue_held",
     "x.queue_released",
     "x.input_taken",

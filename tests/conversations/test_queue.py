@@ -6,8 +6,9 @@ import pytest
 
 from accounts.models import User
 from conversations.actions.messages import post_message, stop
-from conversations.actions.queue import discard_queue, release_queue
+from conversations.actions.queue import discard_queue, move_message, release_queue
 from conversations.models import Conversation, Event
+from conversations.waiting import waiting_in_order
 from harness.errors import Conflict, NotFound
 from harness.providers.scripted import Hold, reply, say
 from tests.conversations.conftest import Converse, rested, still, types, until
@@ -79,3 +80,41 @@ def test_a_program_that_stops_the_agent_holds_nothing(alice: User, converse: Con
     stop(actor=alice, conversation=conversation)
     rested(conversation, times=2)
     assert texts(conversation) == ["One", "Two"]
+
+
+def test_messages_are_taken_in_the_order_somebody_gave_them(
+    alice: User, mallory: User, converse: Converse
+):
+    hold = Hold()
+    conversation, scripted = converse([reply(say("One", hold)), "a", "b", "c", "d"])
+    post_message(actor=alice, conversation=conversation, text="1")
+    until(hold.reached.is_set)
+    two, three, four = (
+        post_message(actor=alice, conversation=conversation, text=text).uid for text in "234"
+    )
+
+    def move(message: str, before: str = "", actor: User = alice) -> Event | None:
+        return move_message(
+            actor=actor, conversation=conversation, message_uid=message, before_uid=before
+        )
+
+    assert move(four, before=two) is not None
+    assert move(four, before=two) is None, "it stands there"
+    assert move(four, before=four) is None
+    five = post_message(actor=alice, conversation=conversation, text="5").uid
+    assert waiting_in_order(conversation.pk) == [four, two, three, five]
+    assert move(two) is not None
+    assert waiting_in_order(conversation.pk) == [four, three, five, two]
+    with pytest.raises(NotFound):
+        move(five, before=four, actor=mallory)
+    for gone in ("sevt_nothing", types(conversation)[0]):
+        with pytest.raises(Conflict):
+            move(five, before=gone)
+        with pytest.raises(Conflict):
+            move(gone)
+    hold.release.set()
+    rested(conversation, times=5)
+    asked = [str(request.messages[-1].parts[-1]) for request in scripted.requests]
+    assert [each for text in asked for each in "12345" if f"text='{each}'" in text] == list("14352")
+    with pytest.raises(Conflict):
+        move(two)

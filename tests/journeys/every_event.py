@@ -201,6 +201,7 @@ def _steps() -> list[list[Logged]]:
         ],
         [
             ("sevt_s3", {"type": "x.message_steered", "event_id": "sevt_m3"}),
+            ("sevt_ordered", {"type": "x.queue_ordered", "event_ids": ["sevt_m3"]}),
             ("sevt_held", {"type": "x.queue_held"}),
             ("sevt_released", {"type": "x.queue_released"}),
             ("sevt_a1", {"type": "x.content_set_aside", "event_id": "sevt_m1", "reason": "No."}),

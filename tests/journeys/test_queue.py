@@ -189,3 +189,30 @@ def test_a_folded_group_says_how_many_lines_its_calls_changed(alice: Person, ser
     expect(summary.locator(".count-added")).to_contain_text("+4")
     expect(summary.locator(".count-removed")).to_contain_text("−1")
     expect(summary).to_contain_text("3 steps · Created a.txt, Edited a.txt, Listed the workspace")
+
+
+def test_after_a_stop_what_waits_is_held_and_goes_out_in_the_order_it_was_given(
+    alice: Person, counting: Count, service
+):
+    for text in ("First thing", "Second thing"):
+        service.expect(text, reply(f"Done: {text}"))
+    _first, second = wait_in_line(alice, counting, "First thing", "Second thing")
+    second.get_by_role("button", name="Take this message earlier").press("Enter")
+    queue = alice.page.locator("#queue [data-order]")
+    expect(queue.first).to_contain_text("Second thing")
+    expect(queue.first.get_by_role("button", name="Take this message later")).to_be_focused()
+    alice.page.get_by_role("button", name="Stop").click()
+    held = alice.page.get_by_role("group", name="Held messages")
+    expect(held).to_contain_text("2 messages are held.")
+    alice.wait_for_status("stopped")
+    expect(alice.page.get_by_role("button", name="Stop")).to_be_hidden()
+    assert alice.audit() == ""
+    live = alice.screen()
+    alice.page.reload()
+    expect(held).to_be_visible()
+    alice.looks_like(live)
+    held.get_by_role("button", name="Send them, one after another").click()
+    expect(alice.log).to_contain_text("Done: First thing")
+    answers = alice.log.locator('[data-kind="text"]').all_inner_texts()
+    assert answers[-2].startswith("Done: Second thing")
+    expect(held).to_have_count(0)
