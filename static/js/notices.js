@@ -19,7 +19,7 @@ export function tell(about, title, body) {
   }
 }
 
-const section = document.querySelector("[data-notices]");
+const section = document.querySelector("[data-notices-section]");
 
 function show() {
   const state = may();

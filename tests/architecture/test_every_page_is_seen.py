@@ -21,7 +21,6 @@ DJANGOS_OWN = "admin/"
 """`tests/journeys/test_admin.py` enumerates these itself."""
 
 UNSEEN: Mapping[str, str] = {
-    "conversations:recent": "a part of every page, which asks for itself again",
     "conversations:models": "a part of the form in which a conversation begins; a journey unfolds it",
     "conversations:event": "a journey of its own opens it from an answer",
     "agents:agent": "a journey of its own makes an agent and looks at it",

@@ -214,5 +214,5 @@ def test_after_a_stop_what_waits_is_held_and_goes_out_in_the_order_it_was_given(
     held.get_by_role("button", name="Send them, one after another").click()
     expect(alice.log).to_contain_text("Done: First thing")
     answers = alice.log.locator('[data-kind="text"]').all_inner_texts()
-    assert answers[-2].startswith("Done: Second thing")
+    assert "Done: Second thing" in answers[-2]
     expect(held).to_have_count(0)
