@@ -32,6 +32,7 @@ GET_ONLY = {
     "conversation",
     "older",
     "file-names",
+    "commands",
     "files",
     "file",
     "download",

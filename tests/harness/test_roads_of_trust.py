@@ -48,6 +48,7 @@ BRINGS_NOTHING = {
     "session.status_rescheduled", "session.status_terminated", "session.error", "session.updated",
     "session.usage", "session.thread_created", "span.model_request_start", "span.model_request_end",
     "span.tool_start", "span.tool_end", "x.message_withdrawn", "x.message_steered",
+    "x.queue_ordered", "x.queue_held", "x.queue_released",
     "x.outcome_unknown", "x.call_handed_out", "x.approval_requested", "x.approval_voted",
     "x.content_set_aside", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
