@@ -80,10 +80,8 @@ class Standing:
     owes_run: bool
 
 
-def standing(conversation_id: int) -> Standing:
-    """By the whole log, which is read for it."""
-    rows = Event.objects.filter(conversation=conversation_id).order_by("seq")
-    history = History(row.entry() for row in rows.iterator(chunk_size=1_000))
+def standing(history: History) -> Standing:
+    """By the whole log."""
     stop_reason, front_end = "", None
     for entry in history.entries:
         match entry.event:

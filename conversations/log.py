@@ -44,12 +44,12 @@ from harness.events import (
     subject_of,
 )
 from harness.events import Event as EventValue
-from harness.history import Entry
+from harness.history import Entry, History
 from jobs.prepared import Prepared, PreparedUpdate
 from live.hub import hub
 
 from . import delays, logsql, projections
-from .branches import standing
+from .branches import Standing, standing
 from .counting import count_error
 from .fileevents import FilesRestored, FilesReverted
 from .models import Conversation, Event, Run
@@ -111,6 +111,7 @@ def append(
     actor: User | None = None,
     key: str | None = None,
     expected_seq: int | None = None,
+    stands: Standing | None = None,
 ) -> list[Event]:
     """Store `entries` at the end of the log and return their rows.
 
@@ -119,7 +120,9 @@ def append(
     stored row is returned and nothing is written. With `expected_seq`: nothing is written either, and
     nothing returned, when that is not the number of the log's last event. A model call is stored only
     with what it may cost reserved: raises `projections.NotStored`, storing nothing, where a budget has no
-    room for it. Raises `Conversation.DoesNotExist`.
+    room for it. `stands` is what the conversation's columns say behind an `x.rewound` among `entries`, for
+    whoever knows; else the whole log is read for it, while all others wait. Raises
+    `Conversation.DoesNotExist`.
     """
     with transaction.atomic():
         # The row lock gives each event its number: order of seq is order of commit.
@@ -146,7 +149,7 @@ def append(
         conversation.active_at = now
         for row, entry in zip(rows, entries, strict=True):
             if not entry.event.plain:
-                _project(conversation, row, entry.event)
+                _project(conversation, row, entry.event, stands)
         logsql.keep(conversation)
         interrupts = any(isinstance(entry.event, UserInterrupt) for entry in entries)
         transaction.on_commit(partial(_nudge, conversation.uid, conversation.last_seq, interrupts))
@@ -171,7 +174,7 @@ def begin_as_copy(
         logsql.insert(rows[first : first + COPIED_AT_ONCE])
     for row in rows:
         index_event(row)
-    here = standing(conversation.pk)
+    here = standing(History(entries_after(conversation.pk, 0)))
     said = [entry for entry in entries if isinstance(entry.event, UserMessage | AgentMessage)]
     conversation.origin, conversation.last_seq = origin, len(rows)
     conversation.message_count, conversation.stop_reason = len(said), here.stop_reason
@@ -297,7 +300,9 @@ def _new(conversation_id: int, seq: int, entry: Entry, run_id: int) -> logsql.Ne
     )
 
 
-def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
+def _project(
+    conversation: Conversation, row: Event, event: EventValue, stands: Standing | None
+) -> None:
     """Carry one event over to the conversation's own columns and to the tables that follow it."""
     if event.owes_run:
         conversation.owes_run = True
@@ -346,7 +351,7 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
         case SessionStatusTerminated():
             conversation.status = Conversation.Status.TERMINATED
         case Rewound():
-            _stand_elsewhere(conversation, row)
+            _stand_elsewhere(conversation, row, stands)
             if event.checkpoint:
                 _owe_files(conversation, row.seq)
         case FilesReverted():
@@ -366,12 +371,12 @@ def _project(conversation: Conversation, row: Event, event: EventValue) -> None:
     projections.after(conversation, row, event)
 
 
-def _stand_elsewhere(conversation: Conversation, row: Event) -> None:
+def _stand_elsewhere(conversation: Conversation, row: Event, stands: Standing | None) -> None:
     """Another branch counts from here on. What waited on the one that is left does not wait any more."""
     waiting = Event.objects.filter(conversation=conversation.pk, processed_at=None)
     waiting.filter(seq__lt=row.seq).update(processed_at=row.created_at)
     delays.cancel(conversation)
-    here = standing(conversation.pk)
+    here = stands or standing(History(entries_after(conversation.pk, 0)))
     conversation.status = Conversation.Status.IDLE
     conversation.stop_reason = here.stop_reason
     conversation.context_tokens = here.context_tokens

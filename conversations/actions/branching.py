@@ -7,15 +7,15 @@ changed or taken away (`harness.branches`). Only at rest: work that is under way
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations.actions.messages import checked_text
-from conversations.actions.own import own_conversation
-from conversations.branches import branches_of
+from conversations.actions.own import own_conversation, require_visible
+from conversations.branches import branches_of, standing
 from conversations.checkpoints import ask_for_files, holding
 from conversations.log import append, entries_after
 from conversations.models import BackgroundCommand, Conversation, Event
@@ -123,12 +123,13 @@ def edit_and_resend(
     no message of a person's in the present dialogue, LimitReached past `MOST_BRANCHES`.
     """
     text = checked_text(text)
+    read = _read(actor, conversation)
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         known = Event.objects.filter(conversation=held, key=key).first() if key else None
         if known is not None:
             return known
-        log = at_rest(held)
+        log = at_rest(held, read)
         place = log.place_of(message_uid)
         message = log.path[place].event
         if not isinstance(message, UserMessage) or message.by_agent:
@@ -163,8 +164,9 @@ def regenerate(
     Raises NotFound, Invalid for the model's name, Conflict while it works, LimitReached.
     """
     model = checked_model(model)
+    read = _read(actor, conversation)
     with transaction.atomic():
-        log = at_rest(own_conversation(actor, conversation))
+        log = at_rest(own_conversation(actor, conversation), read)
         taken = log.taken(log.place_of(event_uid))
         behind = log.path[taken].seq
         rewound = Rewound(behind=behind, why="regenerate", model=model)
@@ -179,8 +181,9 @@ def rewind(*, actor: User, conversation: Conversation, event_uid: str, files: bo
 
     Raises NotFound, LimitReached, Conflict while it works and where it stands there already.
     """
+    read = _read(actor, conversation)
     with transaction.atomic():
-        log = at_rest(own_conversation(actor, conversation))
+        log = at_rest(own_conversation(actor, conversation), read)
         behind = log.edge(log.place_of(event_uid))
         if behind == place_before(log.path, len(log.path)):
             raise Conflict(_("The conversation stands there already."))
@@ -195,8 +198,9 @@ def switch_branch(
 
     Raises NotFound, LimitReached, Conflict while it works and where that is the present one.
     """
+    read = _read(actor, conversation)
     with transaction.atomic():
-        log = at_rest(own_conversation(actor, conversation))
+        log = at_rest(own_conversation(actor, conversation), read)
         chosen = next((entry for entry in log.entries if entry.uid == event_uid), None)
         if chosen is None:
             raise NotFound(_("There is no such event."))
@@ -281,6 +285,13 @@ def require_quiet_files(held: Conversation) -> None:
         )
 
 
+def _read(actor: User, conversation: Conversation) -> list[Entry]:
+    """The log so far. Before the transaction: a long one takes seconds, in which nobody else could write
+    where the database knows one writer only. Raises NotFound."""
+    require_visible(actor, conversation)
+    return entries_after(conversation.pk, 0)
+
+
 def require_quiet(held: Conversation) -> None:
     """Raises Conflict where it is archived, at work or about to be."""
     if held.archived_at is not None:
@@ -289,10 +300,10 @@ def require_quiet(held: Conversation) -> None:
         raise Conflict(_("The conversation is at work."), hint=_("Stop it first, or wait."))
 
 
-def at_rest(held: Conversation) -> Log:
-    """Read, with nothing under way. Raises Conflict and LimitReached."""
+def at_rest(held: Conversation, read: Sequence[Entry] = ()) -> Log:
+    """With nothing under way, and read, as far as it was not before. Raises Conflict and LimitReached."""
     require_quiet(held)
-    entries = entries_after(held.pk, 0)
+    entries = [*read, *entries_after(held.pk, read[-1].seq if read else 0)]
     if sum(isinstance(entry.event, Rewound) for entry in entries) >= MOST_BRANCHES:
         raise LimitReached(
             _("This conversation has %(limit)d branches, the most there may be.")
@@ -315,7 +326,10 @@ def _leave(log: Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
     if history.turn.open:
         closing.append(Entry.of(SessionStatusIdle(stop_reason=EndTurn(), interrupted=True)))
     closing += [Entry.of(MessageWithdrawn(event_id=entry.uid)) for entry in _queue(log)]
-    row = append(log.held.pk, [*closing, Entry.of(rewound)], actor=actor)[-1]
+    entries = [*closing, Entry.of(rewound)]
+    placed = [replace(entry, seq=seq) for seq, entry in enumerate(entries, log.held.last_seq + 1)]
+    stands = standing(History([*log.entries, *placed]))
+    row = append(log.held.pk, entries, actor=actor, stands=stands)[-1]
     if rewound.checkpoint:
         ask_for_files(log.held.pk)
     return row

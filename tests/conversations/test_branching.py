@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from accounts.actions.tokens import create_token
@@ -354,6 +355,28 @@ def test_a_conversation_has_a_bounded_number_of_branches(alice, talk, monkeypatc
     rewind(actor=alice, conversation=conversation, event_uid=two.uid)
     with pytest.raises(LimitReached):
         switch_branch(actor=alice, conversation=conversation, event_uid=two.uid)
+
+
+def test_a_long_log_is_read_before_anybody_is_kept_from_writing(alice, talk):
+    conversation, (_, two), _ = talk
+    seconds = answer_in(conversation)
+    last, whole = conversation.last_seq, []
+
+    def note(execute, sql, params, many, context):
+        chosen, _where, condition = sql.partition(" WHERE ")
+        reads_words = '"payload"' in chosen and '"type"' not in condition and "ORDER BY" in sql
+        if reads_words and connection.in_atomic_block and last not in (params or ()):
+            whole.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        rewind(actor=alice, conversation=conversation, event_uid=two.uid)
+        conversation.refresh_from_db()
+        last = conversation.last_seq
+        switch_branch(actor=alice, conversation=conversation, event_uid=seconds.uid)
+    assert not whole
+    conversation.refresh_from_db()
+    assert conversation.stop_reason == "end_turn"
 
 
 def test_mallory_and_bob_find_no_such_conversation(mallory, bob, talk):
