@@ -65,7 +65,7 @@ def duplicate_agent(
         if source is None or version is None:
             raise NotFound(_("There is no such agent."))
         bound = next_bound(version)
-        wishes = wishes_of(version)
+        wishes = wishes_in(version.config, bound.config) if bound == version else wishes_of(version)
         config = narrowed(bound.config, wishes)
         copied = name or _("%(name)s (copy)") % {"name": source.name[:80]}
         return _make(actor, organisation, bound, copied, source.description, config)
@@ -122,10 +122,13 @@ def restore_own_version(
 
 def next_bound(version: AgentVersion) -> AgentVersion:
     """What the next version of a member's own agent that follows this one may do no more than: its base
-    as that one is now. One that nobody bounds bounds what is made of it."""
+    as that one is now, and where that is not offered any more, this one. One that nobody bounds bounds
+    what is made of it."""
     bound = version.base or version
     if bound.agent_id == version.agent_id:
         return bound
+    if bound.agent.archived_at is not None:
+        return version
     return bound.agent.current or bound
 
 

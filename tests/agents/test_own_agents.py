@@ -324,3 +324,23 @@ def test_an_administrator_has_no_more_rights_on_anothers_private_agent(bob, acme
     assert Membership.objects.role_in(acme, alice) is Role.OWNER
     with pytest.raises(NotFound):
         archive_agent(actor=alice, agent=own)
+
+
+def test_a_base_that_is_offered_no_more_widens_nothing(alice, bob, staff, acme, preset, own):
+    Agent.objects.filter(pk=own.pk).update(private=False)
+    own.versions.update(draft=False)
+    archive_agent(actor=staff, agent=preset)
+    copy = duplicate_agent(actor=alice, organisation=acme, agent=own)
+    made = make_own_agent(
+        actor=alice,
+        organisation=acme,
+        base=own,
+        name="Wide",
+        description="",
+        wishes=replace(WISHES, tools=()),
+    )
+    for actor, agent in ((alice, copy), (alice, made), (bob, own)):
+        wide = change(actor, agent, replace(WISHES, instructions="Anew.", tools=()))
+        assert wide.newest.config.tools == own.current.config.tools
+        again = change(actor, agent, replace(WISHES, instructions="Again.", tools=()))
+        assert again.newest.config.tools == own.current.config.tools
