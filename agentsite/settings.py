@@ -370,6 +370,7 @@ INSTALLED_APPS = [
     "tryouts",
     "workers",
     "deadletters",
+    "folders",
     "sharedfiles",
     "teams_app",
     "terminal",
@@ -383,6 +384,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "audit",  # before `approvals`, below whose addresses its own are
     "approvals",
     "operations",
+    "folders",
     "spending",
     "vaults",
     "webhooks",

@@ -14,6 +14,7 @@ from . import (
     chat,
     conversations,
     files,
+    folders,
     missing,
     webhooks,
     who,
@@ -41,6 +42,11 @@ urlpatterns = [
     path("api/conversations/<id:uid>/branch", conversations.BranchView.as_view(), name="branch"),
     path("api/conversations/<id:uid>/fork", conversations.ForkView.as_view(), name="fork"),
     path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
+    path(
+        "api/conversations/<id:uid>/folder", folders.PlaceView.as_view(), name="conversation-folder"
+    ),
+    path("api/folders", folders.FoldersView.as_view(), name="folders"),
+    path("api/folders/<id:uid>", folders.OneFolderView.as_view(), name="folder"),
     path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
     path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),

@@ -114,6 +114,10 @@ class AuditEntry(models.Model):
         PRICE_SET = "price_set", _("price set")
         PRICE_REMOVED = "price_removed", _("price removed")
         PROMPT_CHANGED = "prompt_changed", _("prompt changed")
+        FOLDER_CHANGED = "folder_changed", _("folder changed")
+        FOLDER_SHARED = "folder_shared", _("folder shared")
+        FOLDER_UNSHARED = "folder_unshared", _("folder no longer shared")
+        FOLDER_DELETED = "folder_deleted", _("folder deleted")
 
     at = models.DateTimeField(_("at"), default=timezone.now, editable=False)
     action = models.CharField(_("what happened"), max_length=20, choices=Action)

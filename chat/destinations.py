@@ -31,6 +31,7 @@ def pages_of(user: User, text: str = "") -> list[Destination]:
     named = [
         (_("New conversation"), "conversations:new"),
         (_("All conversations"), "conversations:list"),
+        (_("Folders"), "folders:folders"),
         (_("Approvals"), "approvals:approvals"),
         (_("Agents"), "agents:agents"),
         (_("Usage and budgets"), "spending:usage"),

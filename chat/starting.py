@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accounts.models import Organisation
 from accounts.requests import SignedInRequest
 from agents.models import Agent, Environment
 from agents.namesakes import told_apart
@@ -20,15 +21,23 @@ from harness.agentconfig import Features
 from .attaching import FILES, attaching
 
 
-def start_form(request: SignedInRequest) -> NewConversationForm:
-    """Filled with what was posted, else with what begins where nobody chose."""
+def start_form(
+    request: SignedInRequest,
+    *,
+    organisation: Organisation | None = None,
+    agent: str = "",
+    bound: bool = True,
+) -> NewConversationForm:
+    """Filled with what was posted, if it was to it (`bound`), else with what begins where nobody chose:
+    `agent`, by its id, if it is on offer. In the organisation one works in if none is given."""
+    organisation = organisation or request.organisation
     form = NewConversationForm(
-        request.POST if request.method == "POST" else None,
+        request.POST if bound and request.method == "POST" else None,
         user=request.user,
-        organisation=request.organisation,
+        organisation=organisation,
     )
     if not form.is_bound:
-        form.initial = _initial(request, form)
+        form.initial = _initial(request, form, organisation, agent)
     return form
 
 
@@ -60,17 +69,19 @@ def start_context(request: SignedInRequest, form: NewConversationForm) -> dict[s
     }
 
 
-def _initial(request: SignedInRequest, form: NewConversationForm) -> dict[str, Any]:
+def _initial(
+    request: SignedInRequest, form: NewConversationForm, organisation: Organisation, agent_uid: str
+) -> dict[str, Any]:
     """What begins where nobody chose; the switches are the agent's own."""
     fields: Any = form.fields
     agents: list[Agent] = list(fields["agent"].queryset)
-    wanted = request.GET.get("agent")
+    wanted = request.GET.get("agent", agent_uid)
     agent = next((each for each in agents if each.uid == wanted), None)
     if agent is None and agents:
-        agent = default_agent(request.user, request.organisation)
+        agent = default_agent(request.user, organisation)
     environment: Environment | None = None
     if fields["environment"].queryset:
-        environment = default_environment(request.user, request.organisation)
+        environment = default_environment(request.user, organisation)
     features = agent.current.config.features if agent and agent.current else Features()
     return {
         "agent": agent.uid if agent else None,

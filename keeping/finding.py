@@ -26,6 +26,8 @@ from .words import known, read
 
 NAMED = 8
 """Names that a refusal lists."""
+YEARS = range(1970, 9_000)
+"""Those whose every moment a database knows, whatever the clocks of a place show."""
 BEFORE, AFTER, IS = "before", "after", "is"
 ARCHIVED, PINNED = "archived", "pinned"
 
@@ -88,6 +90,7 @@ _EXAMPLES = {
     "has": "has:file",
     "tag": "tag:tax",
     "agent": 'agent:"…"',
+    "in": 'in:"…"',
 }
 
 
@@ -138,9 +141,11 @@ def _day(name: str, value: str) -> datetime:
     """The beginning of a day, as clocks show it to her."""
     try:
         day = parse_date(value) if value.isascii() else None
-        moment = timezone.make_aware(datetime.combine(day, time.min)) if day else None
-    except (ValueError, OverflowError):
-        moment = None
+    except ValueError:
+        day = None
+    moment = None
+    if day is not None and day.year in YEARS:
+        moment = timezone.make_aware(datetime.combine(day, time.min))
     if moment is None:
         raise _refusal(
             _("“%(value)s” is not a day.") % {"value": value},

@@ -3,7 +3,7 @@ all. Programs begin theirs in `programs.actions.sessions`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -31,10 +31,12 @@ def begin_conversation(
     text: str = "",
     files: Sequence[str] = (),
     wish: Wish | None = None,
+    first: Callable[[Conversation], None] | None = None,
 ) -> Conversation:
-    """With `wish`, the agent works here by that model. Raises what `create_conversation`, `overrides_for`,
-    `lend_vaults` and `post_message` raise. A refused first message
-    leaves no empty conversation behind, and its files where they were."""
+    """With `wish`, the agent works here by that model. `first` is called in the transaction before anything
+    is said. Raises what it raises, and `create_conversation`, `overrides_for`, `lend_vaults` and
+    `post_message`. A refused first message leaves no empty conversation behind, and its files where they
+    were."""
     check_attachments(actor=actor, organisation=organisation, uids=files)
     uid = new_conversation_id()
     try:
@@ -50,10 +52,12 @@ def begin_conversation(
             )
             if vault_uids:
                 lend_vaults(actor=actor, conversation=conversation, vault_uids=vault_uids)
+            if first is not None:
+                first(conversation)
             if text.strip() or files:
                 post_message(actor=actor, conversation=conversation, text=text, files=files)
     except BaseException:
-        if files:
+        if files or first is not None:
             remove_workspace(uid)
         raise
     return conversation

@@ -16,9 +16,12 @@ from agents.actions.reviews import ask_for_review
 from agents.models import Agent, AgentVersion, Environment
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
+from conversations.actions.files import Upload
 from conversations.actions.stored_files import add_resource, store_file
 from conversations.log import append
 from conversations.models import Conversation
+from folders.actions.files import add_folder_file
+from folders.actions.folders import create_folder
 from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.events import AgentToolUse, UserMessage
@@ -148,6 +151,9 @@ def alices_objects(
         organisation=acme,
         rule={"tool": "bash", "permission": "always_ask"},
     )
+    folder = create_folder(actor=alice, organisation=acme, name="Tax")
+    upload = Upload("rates.txt", 3, [b"abc"])
+    shared = add_folder_file(actor=alice, folder=folder, upload=upload)
     own = duplicate_agent(actor=alice, organisation=acme, agent=conversation.agent_version.agent)
     review = ask_for_review(actor=alice, agent=own)
     return {
@@ -158,6 +164,11 @@ def alices_objects(
             "call_uid": call.uid,
         },
         "events/": {"event_uid": message.uid},
+        "folders/": {
+            "uid": folder.uid,
+            "file_uid": shared.file.uid,
+            "member_uid": alice.uid,
+        },
         "ws/conversations/<str:uid>/": {"uid": conversation.uid},
         "organisation/invitations/": {"uid": invitation.uid},
         "organisation/members/": {"pk": membership.pk},
@@ -182,6 +193,7 @@ def alices_objects(
         "agents/": {"uid": own.uid, "conversation_uid": conversation.uid},
         "api/webhooks/<id:uid>": {"uid": webhook.uid, "event_uid": delivery.event_id},
         "api/files/": {"uid": conversation.uid, "path": FILE},
+        "api/folders/": {"uid": folder.uid},
         "api/": {"uid": conversation.uid, "rest": "nothing"},
         "setup/": {"token": "nobody-was-given-this-token"},
         **programs(alice, acme, conversation),

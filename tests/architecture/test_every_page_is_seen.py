@@ -23,6 +23,9 @@ DJANGOS_OWN = "admin/"
 UNSEEN: Mapping[str, str] = {
     "conversations:models": "a part of the form in which a conversation begins; a journey unfolds it",
     "conversations:event": "a journey of its own opens it from an answer",
+    "folders:folder": "a journey of its own makes a folder and looks at it",
+    "folders:folder-change": "the same journey changes it",
+    "folders:folder-delete": "the same journey deletes it",
     "agents:agent": "a journey of its own makes an agent and looks at it",
     "agents:agent-versions": "the same journey looks at its versions",
     "agents:review": "the same journey asks for a review and decides it",

@@ -99,6 +99,11 @@ NEED_NOT = {
         conversations/stored_files.remove_resource
         conversations/stored_files.store_file
         conversations/tickets.issue_ticket
+        folders/files.open_folder_file
+        folders/folders.create_folder
+        folders/places.begin_in_folder
+        folders/places.move_by_uid
+        folders/places.move_conversation
         keeping/many.change_many
         keeping/many.chosen
         keeping/pins.pin_conversation

@@ -218,9 +218,9 @@ def test_500_conversations_of_40_events_are_listed_in_a_bounded_number_of_querie
 ):
     many(conversation, 500, 40)
     client = client_of(alice)
-    # The form in which another begins asks for what may be chosen: ten of them. Pins are one, tags two.
+    # Ten of them for the form in which another begins, four for pins, tags and folders.
     put_away_first_steps(actor=alice)
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(23):
         html = page_of(client)
     assert len(titles(html)) == PAGE_SIZE
     with django_assert_max_num_queries(10):

@@ -97,3 +97,61 @@ def test_a_conversation_is_found_at_its_place_and_many_are_kept_in_order(
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".messages")).to_contain_text("1 deleted.")
     expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desktop", "phone"])
+def test_a_folder_tells_what_begins_in_it(visit: Visit, service, kind):
+    name = "-".join(kind) or "desktop"
+    service.expect(f"What is due, {name}?", reply("Nothing this month."))
+    alice = visit(**kind)
+    page = alice.page
+    page.goto("/folders/")
+    page.locator("#id_name").fill(f"Tax {name}")
+    page.locator("#id_instructions").fill("Round to whole euros.")
+    is_fine(alice)
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Tax {name}")
+    rates = {"name": "rates.txt", "mimeType": "text/plain", "buffer": b"19%"}
+    page.locator("#folder-file").set_input_files(rates)
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".messages")).to_contain_text("get a copy")
+    is_fine(alice)
+
+    # It begins there, is told what the folder says, and lies in it.
+    page.locator("#id_message").fill(f"What is due, {name}?")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url(re.compile(r"/c/sesn_"))
+    alice.wait_for_status("idle")
+    expect(alice.log).to_contain_text(f"Begun in the folder “Tax {name}”")
+    expect(alice.log).to_contain_text("Nothing this month.")
+    expect(alice.log).to_contain_text("Round to whole euros.")
+    is_fine(alice)
+    page.goto(f'/?q=in:"tax {name}"')
+    expect(page.locator(".row")).to_have_count(1)
+
+    # Out of it by the row's menu, and back with several; what it was told stays.
+    page.locator(".row summary").click()
+    page.locator(".row").get_by_role("link", name="Move").click()
+    page.locator("#dialog select").select_option("")
+    is_fine(alice)
+    page.locator("#dialog").get_by_role("button", name="Move").click()
+    expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+    page.goto("/")
+    tick(alice, f"What is due, {name}?")
+    page.locator("#selected select").select_option(label=f"Tax {name}")
+    page.locator("#selected").get_by_role("button", name="Move").click()
+    expect(page.locator(".messages")).to_contain_text("1 moved.")
+
+    page.goto("/folders/")
+    page.locator(".rows").get_by_role("link", name=f"Tax {name}").click()
+    page.get_by_role("link", name="Change").click()
+    page.locator("#id_instructions").fill("Round to cents.")
+    is_fine(alice)
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".folder-text")).to_have_text("Round to cents.")
+    page.get_by_role("link", name="Delete").click()
+    is_fine(alice)
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".messages")).to_contain_text("Its conversations are in your list.")
+    page.goto("/")
+    expect(row(alice, f"What is due, {name}?")).to_have_count(1)
