@@ -73,7 +73,9 @@ def test_a_file_goes_into_the_workspace_with_its_message_and_the_model_is_told(
     conversation, scripted = converse(lambda _request: "Seven.")
     row = post_message(actor=alice, conversation=conversation, text="How deep?", files=[quay.uid])
     rested(conversation)
-    (file,) = row.value.files
+    message = row.value
+    assert isinstance(message, UserMessage)
+    (file,) = message.files
     assert (file.path, file.size) == ("uploads/quay.docx", quay.size)
     assert names(conversation) == ["uploads/quay.docx"]
     question, told = said_to(scripted.requests[0])

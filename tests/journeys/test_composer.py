@@ -73,9 +73,9 @@ def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
     page.keyboard.press("Escape")
     composer.press_sequentially("/")
     expect(commands.first).to_have_text("/model Pick the model and its effort")
-    offered = commands.all_inner_texts()
-    assert any(text.startswith("/rewind") for text in offered)
-    assert not any(text.startswith("/stop") for text in offered), "there is nothing to stop"
+    names = commands.all_inner_texts()
+    assert any(text.startswith("/rewind") for text in names)
+    assert not any(text.startswith("/stop") for text in names), "there is nothing to stop"
     composer.fill("")
     composer.press_sequentially("Read @NOT")
     offered = page.locator("#mentions [role=option]")
