@@ -124,6 +124,8 @@ AGENTSITE_RUNS_PER_PERSON = env.int("AGENTSITE_RUNS_PER_PERSON", default=100)
 number."""
 AGENTSITE_RUNS_PER_ORGANISATION = env.int("AGENTSITE_RUNS_PER_ORGANISATION", default=0)
 """The same for all conversations of one organisation."""
+AGENTSITE_PUBLIC_LINKS = env.bool("AGENTSITE_PUBLIC_LINKS", default=True)
+"""Whether a conversation's owner may make links that open for everybody, and such links open."""
 AGENTSITE_BUDGETS_ALLOW_UNPRICED = env.bool("AGENTSITE_BUDGETS_ALLOW_UNPRICED", default=False)
 """Whether a model without a price may be used under a budget in money, and then goes uncounted."""
 AGENTSITE_SWEEP_SECONDS = env.int("AGENTSITE_SWEEP_SECONDS", default=15)

@@ -70,7 +70,7 @@ def find_or_begin(caller: Caller, thread: str, agent: str, environment: str) -> 
         uid = derived_conversation_id(
             "agui", str(caller.organisation.pk), str(caller.user.pk), thread
         )
-    mine = Conversation.objects.visible_to(caller.user).filter(
+    mine = Conversation.objects.owned_by(caller.user).filter(
         organisation=caller.organisation, uid=uid
     )
     found = mine.first()
@@ -155,7 +155,7 @@ class Run:
         caller = caller_of_token(self._token)
         if caller is None or not caller.token.has_scope(READ):
             return News((), after, over=_failure(_("This token is not valid any more.")))
-        mine = Conversation.objects.visible_to(caller.user).filter(pk=self._conversation.pk)
+        mine = Conversation.objects.owned_by(caller.user).filter(pk=self._conversation.pk)
         if not mine.exists():
             return News((), after, over=_failure(_("The conversation was deleted."), "not_found"))
         # Before the rows: what came to rest by then is told by them.

@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from accounts.models import TokenScope
+from conversations.actions.own import require_own
 from conversations.models import Conversation
 from harness.errors import NotFound
 from spending.actions.budgets import remove_budget, set_budget
@@ -54,7 +55,9 @@ class BudgetsView(ApiView):
         responses=listed(BudgetRow, 401, 403, 404, 422),
     )
     def get(self, request: Any, uid: str) -> Response:
-        return self._response(self.find_conversation(uid))
+        conversation = self.find_conversation(uid)
+        require_own(self.actor, conversation)
+        return self._response(conversation)
 
     @extend_schema(
         operation_id="conversations_budgets_update",

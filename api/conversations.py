@@ -53,7 +53,8 @@ class ConversationListView(ApiView):
         limit, cursor = limit_of(request), cursor_of(request, int)
         asked = request.query_params.get("q", "")
         search = understand(self.actor, self.organisation, asked)
-        rows = search.among(self.conversations(), self.organisation).order_by("-id")
+        own = self.narrowed(Conversation.objects.owned_by(self.actor))
+        rows = search.among(own, self.organisation).order_by("-id")
         if cursor:
             rows = rows.filter(pk__lt=cursor[0])
         found = list(rows[: limit + 1])

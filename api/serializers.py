@@ -10,6 +10,7 @@ from typing import Any
 from rest_framework import serializers
 
 from conversations.actions.branching import ACTS
+from conversations.models import ShareRole
 
 EFFORTS = ("high", "max")
 
@@ -383,3 +384,22 @@ class NewDefaults(serializers.Serializer[Any]):
         fields = super().get_fields()
         fields["for"] = serializers.ChoiceField(choices=["me", "organisation"], required=False)
         return fields
+
+
+class ShareRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    user = NamedThing(allow_null=True, help_text="null: everybody in its organisation.")
+    role = serializers.ChoiceField(choices=ShareRole.values)
+    created_at = serializers.DateTimeField()
+
+
+class NewShare(serializers.Serializer[Any]):
+    user_id = StrictText(
+        max_length=64,
+        allow_null=True,
+        help_text="A member of its organisation; null: everybody in it.",
+    )
+    role = serializers.ChoiceField(
+        choices=ShareRole.values,
+        help_text="`viewer` reads, `writer` also sends messages, `decider` also answers approvals.",
+    )

@@ -16,6 +16,7 @@ from . import (
     files,
     folders,
     missing,
+    shares,
     webhooks,
     who,
 )
@@ -47,6 +48,12 @@ urlpatterns = [
     ),
     path("api/folders", folders.FoldersView.as_view(), name="folders"),
     path("api/folders/<id:uid>", folders.OneFolderView.as_view(), name="folder"),
+    path("api/conversations/<id:uid>/shares", shares.SharesView.as_view(), name="shares"),
+    path(
+        "api/conversations/<id:uid>/shares/<id:share>",
+        shares.OneShareView.as_view(),
+        name="share",
+    ),
     path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
     path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),

@@ -61,7 +61,11 @@ def agreement(approval: Approval, on: str = "") -> Agreement:
 
 def conditions_met(approval: Approval, agreed: Agreement) -> tuple[Condition, ...]:
     """Those that hold for an approval which was allowed so, asked for or not."""
-    requester = {approval.requested_by_id, *persons_behind(approval.requested_by)}
+    requester = {
+        pk
+        for one in (approval.requested_by, *approval.also_requested_by.all())
+        for pk in (one.pk, *persons_behind(one))
+    }
     held: dict[Condition, bool] = {
         "two_people": agreed.persons > 1,
         "reviewers_only": all(reviews(one.by, approval) for one in agreed.consents),

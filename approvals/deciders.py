@@ -12,6 +12,7 @@ from accounts.models import Membership, Role, User
 from accounts.persons import persons_behind
 from accounts.reviewing import REVIEWING
 from accounts.staff import has_staff_permission
+from conversations.models import Conversation
 
 from .models import Approval
 from .models.approval import CHANGE
@@ -20,8 +21,7 @@ from .models.approval import CHANGE
 def may_not_decide(actor: User, approval: Approval) -> str:
     """Why this person may not answer it, in words; empty when she may."""
     for_others = reviews(actor, approval)
-    own = approval.conversation.owner_id == actor.pk
-    if not (own or for_others):
+    if not (for_others or _decides_there(actor, approval.conversation)):
         return _("You may see this call, but not decide on it.")
     if actor.is_service and approval.wants_people and actor.uid not in approval.service_accounts:
         return _("The rule that asks wants people, and names no such service account.")
@@ -59,13 +59,23 @@ def may_answer_now(account: User, approval: Approval) -> bool:
     return seen.exists() and not may_not_decide(account, approval)
 
 
+def _decides_there(actor: User, conversation: Conversation) -> bool:
+    if conversation.owner_id == actor.pk:
+        return True
+    return Conversation.objects.decidable_by(actor).filter(pk=conversation.pk).exists()
+
+
 def _is_requester(actor: User, approval: Approval) -> str:
-    """In what way she is the person the agent works for; empty when she is not."""
+    """In what way she is the person the agent works for, or wrote what it answers; empty when she is not."""
     if actor.pk == approval.requested_by_id:
         return _("The rule that asks wants somebody else than the person the agent works for.")
-    if not (actor.is_service or approval.requested_by.is_service):
+    others = list(approval.also_requested_by.all()) if approval.pk else []
+    if actor in others:
+        return _("The rule that asks wants somebody else than who wrote what led to this call.")
+    requesters = [approval.requested_by, *others]
+    if not (actor.is_service or any(one.is_service for one in requesters)):
         return ""
-    if persons_behind(actor) & persons_behind(approval.requested_by):
+    if persons_behind(actor) & {pk for one in requesters for pk in persons_behind(one)}:
         return _(
             "The rule that asks wants somebody else than who the agent works for, and a service"
             " account counts as everybody who manages it or made a token for it."

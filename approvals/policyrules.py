@@ -5,14 +5,14 @@ Those of the agent itself come with its version. Who may make which rule is `act
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Q
 
 from conversations.ancestry import ancestors
-from conversations.models import Conversation
+from conversations.models import Conversation, Event
 from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, rules_from
 from jobs.prepared import Prepared
@@ -21,9 +21,9 @@ from .models import PolicyRule
 from .models.policyrule import PolicyRuleQuerySet
 
 _TOP_LEVEL = Prepared(
-    lambda given: _at(given.organisation, given.agent, given.owner, [given.conversation]).order_by(
-        "id"
-    )
+    lambda given: _at(
+        given.organisation, given.agent, [given.owner], [given.conversation]
+    ).order_by("id")
 )
 """Those about a conversation that descends from none."""
 
@@ -43,13 +43,14 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
     does not.
     """
     above = ancestors(conversation)
-    rows = _about(conversation, above)
     held = [
         row.levelled()
-        for row in rows
+        for row in _about(conversation, above)
         if row.conversation_id in {None, conversation.pk}
         or row.permission != PolicyRule.Permission.ALLOW
     ]
+    if conversation.others_wrote:
+        held = _narrowed(conversation, above)
     configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
     return (*configured, *held)
 
@@ -57,21 +58,41 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
 def rules_of_new(organisation: int, agent: int, owner: int) -> tuple[LevelledRule, ...]:
     """Those that would hold in a conversation of this person with this agent, begun now."""
     configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
-    rows = _at(organisation, agent, owner, []).order_by("id")
+    rows = _at(organisation, agent, [owner], []).order_by("id")
     return (*configured, *(row.levelled() for row in rows))
+
+
+def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule]:
+    """`rules_for` where others than the owner wrote: what asks or denies for one of them holds for all of
+    it, and what is allowed to one person alone is allowed to nobody."""
+    said = Event.objects.filter(
+        conversation=conversation, type__in=["user.message", "user.custom_tool_result"]
+    )
+    wrote = set(said.exclude(actor=None).order_by().values_list("actor", flat=True))
+    people = sorted({conversation.owner_id, *wrote})
+    agent = conversation.agent_version.agent_id
+    rows = _at(conversation.organisation_id, agent, people, [conversation.pk, *above])
+    return [
+        row.levelled()
+        for row in rows.order_by("id")
+        if row.permission != PolicyRule.Permission.ALLOW
+        or (row.for_user_id is None and row.conversation_id in {None, conversation.pk})
+    ]
 
 
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:
     organisation, owner = conversation.organisation_id, conversation.owner_id
     agent = conversation.agent_version.agent_id
     if above:
-        return _at(organisation, agent, owner, [conversation.pk, *above]).order_by("id")
+        return _at(organisation, agent, [owner], [conversation.pk, *above]).order_by("id")
     return _TOP_LEVEL.all(
         organisation=organisation, agent=agent, owner=owner, conversation=conversation.pk
     )
 
 
-def _at(organisation: int, agent: int, owner: int, conversations: list[int]) -> PolicyRuleQuerySet:
+def _at(
+    organisation: int, agent: int, people: Sequence[int], conversations: list[int]
+) -> PolicyRuleQuerySet:
     here = Q(organisation=organisation) | Q(organisation=None)
     place = (
         Q(scope=PolicyRule.Scope.DEPLOYMENT)
@@ -80,5 +101,7 @@ def _at(organisation: int, agent: int, owner: int, conversations: list[int]) -> 
     )
     for conversation in conversations:
         place |= Q(conversation=conversation)
-    person = Q(for_user=None) | Q(for_user=owner)
+    person = Q(for_user=None)
+    for one in people:
+        person |= Q(for_user=one)
     return PolicyRule.objects.active().filter(place & person)

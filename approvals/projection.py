@@ -10,6 +10,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
@@ -24,6 +25,7 @@ from harness.events import (
     AgentMcpToolUse,
     AgentToolUse,
     ApprovalRequested,
+    InputTaken,
     OutcomeUnknown,
     RequiresAction,
     SessionStatusIdle,
@@ -113,6 +115,7 @@ def _open(
     approval.touches = _touches(approval)
     _set_terms(approval, terms, reason)
     approval.save()
+    _name_authors(conversation, approval)
     about_approval(audit.Action.ASKED, approval, reason=approval.reason, risk=approval.risk)
     announce_approval(approval)
 
@@ -146,8 +149,25 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
     held.touches = _touches(held)
     _set_terms(held, terms, reason)
     held.save()
+    _name_authors(conversation, held)
     about_approval(audit.Action.ASKED, held, reason=held.reason, round=held.round)
     announce_approval(held)
+
+
+def _name_authors(conversation: Conversation, approval: Approval) -> None:
+    """Whoever else wrote what the turn answers, or all that was written where no turn is known."""
+    if not conversation.others_wrote:
+        return
+    log = Event.objects.filter(conversation=conversation)
+    begin = log.filter(uid=approval.turn_uid).first() if approval.turn_uid else None
+    said = log.filter(type__in=["user.message", "user.custom_tool_result"])
+    if begin is not None:
+        taken = log.filter(type="x.input_taken", seq__gte=begin.seq)
+        values = [row.value for row in taken]
+        uids = {uid for one in values if isinstance(one, InputTaken) for uid in one.event_ids}
+        said = said.filter(Q(uid__in=uids) | Q(type="user.custom_tool_result", seq__gt=begin.seq))
+    people = set(said.exclude(actor=None).values_list("actor", flat=True))
+    approval.also_requested_by.set(people - {approval.requested_by_id})
 
 
 def _void(conversation: Conversation, call_uid: str) -> None:

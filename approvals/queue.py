@@ -6,7 +6,7 @@ Which ones a person sees is `Approval.objects.visible_to`; deciding is `actions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from accounts.models import Organisation, User
 from accounts.reviewing import REVIEWING
 from accounts.staff import has_staff_permission
 from chat.presentation.dangers import danger_words
+from conversations.models import Conversation
+from conversations.models.share import DECIDING
 from harness.errors import Invalid, NotFound
 from jobs.prepared import Prepared
 from rendering.diff import diff_table
@@ -164,12 +166,16 @@ def items(user: User, approvals: Sequence[Approval]) -> list[Item]:
         .annotate(number=Count("pk"))
     }
     surroundings = around(user, approvals)
+    here = {approval.conversation_id for approval in approvals}
+    rows = Conversation.objects.visible_to(user).filter(pk__in=here)
+    readable = set(rows.values_list("pk", flat=True))
     return [
         _item(
             user,
             approval,
             alike.get((approval.tool, approval.input_sha256), 0),
             surroundings[approval.pk],
+            readable,
         )
         for approval in approvals
     ]
@@ -245,7 +251,9 @@ def _capped(number: int) -> str:
     return str(number) if number <= COUNTED else f"{COUNTED}+"
 
 
-def _item(user: User, approval: Approval, alike: int, surroundings: Around) -> Item:
+def _item(
+    user: User, approval: Approval, alike: int, surroundings: Around, readable: Collection[int]
+) -> Item:
     touches = approval.touches
     diff = SafeString("")
     if touches.get("kind") == "diff":
@@ -259,7 +267,7 @@ def _item(user: User, approval: Approval, alike: int, surroundings: Around) -> I
         diff=diff,
         may_not=may_not,
         alike=max(0, alike - 1) if not may_not else 0,
-        is_own=approval.conversation.owner_id == user.pk,
+        is_own=approval.conversation_id in readable,
         allowed=allowed,
         lapsed=lapsed,
         dangers=tuple(danger_words(approval.tool, approval.effective_input)),
@@ -298,7 +306,8 @@ def assignees(approval: Approval) -> list[User]:
     reviewing = Q(memberships__organisation=approval.organisation_id)
     reviewing &= Q(memberships__role__in=list(REVIEWING))
     people = User.objects.filter(kind=User.Kind.PERSON, is_active=True)
-    found = people.filter(reviewing | Q(pk=approval.conversation.owner_id)).distinct()
+    given = Q(shares__conversation=approval.conversation_id, shares__role__in=list(DECIDING))
+    found = people.filter(reviewing | given | Q(pk=approval.conversation.owner_id)).distinct()
     return [
         one for one in found.order_by("username")[:COUNTED] if not may_not_decide(one, approval)
     ]

@@ -6,13 +6,13 @@ all of their own, staff with the permission all. Which approvals a person sees i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from accounts.models import ReviewersSee, User
 from accounts.staff import has_staff_permission
 from chat.presentation.content import visible
-from conversations.models import Event
+from conversations.models import Conversation, Event
 from harness.content import text_of
 from harness.errors import NotFound
 from harness.events import (
@@ -52,8 +52,12 @@ class Step:
 
 
 def around(user: User, approvals: Iterable[Approval]) -> dict[int, Around]:
-    """By the key of each approval, in two queries whatever their number."""
-    shown = {one.pk: (one, _shown(user, one)) for one in approvals}
+    """By the key of each approval, in three queries at most, whatever their number."""
+    given = list(approvals)
+    theirs = {one.conversation_id for one in given if one.conversation.owner_id != user.pk}
+    rows = Conversation.objects.decidable_by(user).filter(pk__in=theirs)
+    open_to_her = set(rows.values_list("pk", flat=True)) if theirs else set()
+    shown = {one.pk: (one, _shown(user, one, open_to_her)) for one in given}
     told = [one for one, level in shown.values() if level != ReviewersSee.CALL]
     requests = _requests({one.turn_uid for one in told if one.turn_uid})
     return {
@@ -71,7 +75,8 @@ def around(user: User, approvals: Iterable[Approval]) -> dict[int, Around]:
 def steps_before(user: User, approval: Approval) -> list[Step]:
     """What the agent said and called in the turn before this call. Raises NotFound where that is not
     shown to her."""
-    if _shown(user, approval) != ReviewersSee.STEPS:
+    here = Conversation.objects.decidable_by(user).filter(pk=approval.conversation_id)
+    if _shown(user, approval, set(here.values_list("pk", flat=True))) != ReviewersSee.STEPS:
         raise NotFound("These steps are not shown.")
     rows = Event.objects.filter(conversation=approval.conversation_id)
     call = rows.filter(uid=approval.call_uid).first()
@@ -86,8 +91,8 @@ def steps_before(user: User, approval: Approval) -> list[Step]:
     return [_step(row) for row in reversed(of_agent.order_by("-seq")[:STEPS])]
 
 
-def _shown(user: User, approval: Approval) -> str:
-    own = approval.conversation.owner_id == user.pk
+def _shown(user: User, approval: Approval, open_to_her: Collection[int]) -> str:
+    own = approval.conversation.owner_id == user.pk or approval.conversation_id in open_to_her
     if own or has_staff_permission(user, VIEW) or has_staff_permission(user, CHANGE):
         return ReviewersSee.STEPS
     return approval.organisation.reviewers_see

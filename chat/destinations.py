@@ -60,7 +60,7 @@ def conversations_of(user: User, organisation: Organisation, text: str) -> list[
     """The first of her conversations that are found by `text`, each where it was found; raises Invalid as
     `keeping.finding.understand`."""
     search = understand(user, organisation, text)
-    found = search.among(Conversation.objects.visible_to(user), organisation).in_list_order()
+    found = search.among(Conversation.objects.owned_by(user), organisation).in_list_order()
     first = list(found[:MOST_CONVERSATIONS])
     hits = search.hits(first)
     return [

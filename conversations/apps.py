@@ -17,10 +17,12 @@ class ConversationsConfig(AppConfig):
         from .notices import notify_of, questions  # noqa: PLC0415
         from .occupation import works_with  # noqa: PLC0415
         from .projections import Turn, follow  # noqa: PLC0415
+        from .shareends import end_with_membership  # noqa: PLC0415
 
         for kind in fileevents.KINDS:
             know(kind)
         count_uses(works_with)
         listen(end_with_its_account)
+        listen(end_with_membership)
         follow(webhookevents.project, *webhookevents.FOLLOWED, turn=Turn.BEFORE)
         notify_of(questions)

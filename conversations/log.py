@@ -26,6 +26,7 @@ from harness.events import (
     MessageEdited,
     MessageWithdrawn,
     RequiresAction,
+    RetryRequested,
     Rewound,
     SessionError,
     SessionStatusIdle,
@@ -313,8 +314,10 @@ def _project(
             conversation.queued_count += 1
             index_event(row)
             _keep_front_end(conversation, row, event)
+            _note_author(conversation, row)
         case UserCustomToolResult():
             _keep_front_end(conversation, row, event)
+            _note_author(conversation, row)
         case MessageEdited():
             index_edited(row, event.event_id)
         case UserInterrupt():
@@ -328,6 +331,8 @@ def _project(
         case InputTaken():
             messages = _mark_processed(conversation, event.event_ids)
             conversation.queued_count = max(0, conversation.queued_count - messages)
+            if conversation.others_wrote:
+                _note_asker(conversation, event.event_ids)
         case MessageWithdrawn():
             _mark_processed(conversation, (event.event_id,))
             conversation.queued_count = max(0, conversation.queued_count - 1)
@@ -352,8 +357,12 @@ def _project(
             conversation.status = Conversation.Status.TERMINATED
         case Rewound():
             _stand_elsewhere(conversation, row, stands)
+            if conversation.others_wrote:
+                _keep_asker(conversation, row.actor_id)
             if event.checkpoint:
                 _owe_files(conversation, row.seq)
+        case RetryRequested() if conversation.others_wrote:
+            _keep_asker(conversation, row.actor_id)
         case FilesReverted():
             _owe_files(conversation, row.seq)
         case FilesRestored():
@@ -408,6 +417,25 @@ def _keep_front_end(
     if event.front_end is not None:
         conversation.front_end_seq = row.seq
         conversation.save(update_fields=["front_end_seq"])
+
+
+def _note_author(conversation: Conversation, row: Event) -> None:
+    if row.actor_id not in {None, conversation.owner_id} and not conversation.others_wrote:
+        conversation.others_wrote = True
+        conversation.save(update_fields=["others_wrote"])
+
+
+def _note_asker(conversation: Conversation, taken: Sequence[str]) -> None:
+    """Whose words the turn that begins, or goes on, answers: of several the last one's."""
+    said = Event.objects.filter(conversation=conversation, uid__in=taken, type="user.message")
+    last = said.exclude(actor=None).order_by("seq").last()
+    if last is not None:
+        _keep_asker(conversation, last.actor_id)
+
+
+def _keep_asker(conversation: Conversation, actor_id: int | None) -> None:
+    conversation.asked_by_id = actor_id
+    conversation.save(update_fields=["asked_by"])
 
 
 def _still_owes(conversation: Conversation, rest: SessionStatusIdle) -> bool:

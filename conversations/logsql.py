@@ -39,6 +39,7 @@ _HELD = (
     "message_count",
     "queued_count",
     "context_tokens",
+    "others_wrote",
     "owes_run",
 )
 """What a held conversation has loaded; its other columns are read when somebody asks for them."""
@@ -68,7 +69,7 @@ def hold(conversation_id: int) -> Conversation:
     if row is None:
         raise Conversation.DoesNotExist(f"There is no conversation {conversation_id}.")
     # SQLite keeps booleans as numbers; all other columns come as they are.
-    return Conversation.from_db(connection.alias, _HELD, (*row[:-1], bool(row[-1])))
+    return Conversation.from_db(connection.alias, _HELD, (*row[:-2], bool(row[-2]), bool(row[-1])))
 
 
 def hold_free(conversation_ids: Collection[int]) -> dict[int, tuple[str, int]]:

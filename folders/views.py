@@ -230,7 +230,7 @@ def find_folder(request: SignedInRequest, uid: str) -> Folder:
 def _shown(request: SignedInRequest, folder: Folder) -> dict[str, Any]:
     user = request.user
     search = understand(user, folder.organisation, f"in:{folder.uid}")
-    found = search.among(Conversation.objects.visible_to(user), folder.organisation)
+    found = search.among(Conversation.objects.owned_by(user), folder.organisation)
     page = list_page(found.select_related("agent_version__agent", "owner"), user)
     more = {"q": f"in:{folder.uid}", "after": page.next_cursor}
     agent = folder.default_agent

@@ -87,7 +87,7 @@ def _others(queryset: ConversationQuerySet, user: User) -> ConversationQuerySet:
 
 
 def _listed(given: Given) -> ConversationQuerySet:
-    return Conversation.objects.visible_to(given.user).listed_in(given.organisation)
+    return Conversation.objects.owned_by(given.user).listed_in(given.organisation)
 
 
 _RECENT_PINNED = Prepared(lambda given: _pinned(_listed(given), given.user))

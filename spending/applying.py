@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accounts.models import User
 from accounts.persons import charged_person
 from conversations.models import Conversation
 from jobs.prepared import Prepared
@@ -29,9 +30,13 @@ def applying_to(
     """Who is charged, and all that may cap it."""
     # Most installations have none, and each model call asks twice.
     if not any_budget():
-        return conversation.owner_id, []
+        return conversation.asker_id, []
     if payer is None:
-        payer = charged_person(conversation.owner, conversation.organisation_id)
+        asker = conversation.asker_id
+        account = (
+            conversation.owner if asker == conversation.owner_id else User.objects.get(pk=asker)
+        )
+        payer = charged_person(account, conversation.organisation_id)
     found = Budget.objects.applying_to(conversation, payer, server_keys=server_keys)
     return payer, list(found)
 

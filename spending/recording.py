@@ -23,7 +23,7 @@ from . import budgets
 from .models import Usage
 from .prices import cost_of, find_price
 
-_OWNER = Prepared(lambda given: User.objects.filter(pk=given.pk))
+_PERSON = Prepared(lambda given: User.objects.filter(pk=given.pk))
 
 
 def record_request_end(
@@ -40,8 +40,8 @@ def record_request_end(
     usage = Usage(
         model_request_id=ended.model_request_start_id,
         organisation_id=conversation.organisation_id,
-        user_id=conversation.owner_id,
-        charged_to_id=charged_person(_owner(conversation), conversation.organisation_id),
+        user_id=conversation.asker_id,
+        charged_to_id=charged_person(_asker(conversation), conversation.organisation_id),
         server_keys=begun.server_keys,
         conversation=conversation,
         run=run,
@@ -64,5 +64,5 @@ def record_request_end(
         conversation.context_tokens = tokens.total_tokens
 
 
-def _owner(conversation: Conversation) -> User:
-    return _OWNER.first(pk=conversation.owner_id) or conversation.owner
+def _asker(conversation: Conversation) -> User:
+    return _PERSON.first(pk=conversation.asker_id) or conversation.owner

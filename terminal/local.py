@@ -38,9 +38,14 @@ from harness.events import dump
 from harness.history import Entry
 from jobs import here
 from jobs.engine import engine
+from jobs.prepared import Prepared
 from live.hub import hub
 
 from .door import Item, Row, Stored, Streaming, Summary
+
+_VISIBLE = Prepared(
+    lambda given: Conversation.objects.visible_to(given.user).filter(pk=given.pk).values_list("pk")
+)
 
 LOOK_SECONDS = 0.1
 """How often the log and the streaming text are looked at: quicker than a person reads."""
@@ -88,7 +93,12 @@ class LocalDoor:
             here.start_recurring()  # what was put off, or left by another process, goes on as well
 
     def conversations(self, limit: int) -> list[Summary]:
-        listed = self._visible().listed_in(self._organisation).order_by("-active_at", "-id")
+        listed = (
+            self._visible()
+            .filter(owner=self._person)
+            .listed_in(self._organisation)
+            .order_by("-active_at", "-id")
+        )
         return [_summary(conversation) for conversation in listed[:limit]]
 
     def describe(self, uid: str) -> Summary:
@@ -189,6 +199,8 @@ class LocalDoor:
         rest: Callable[[float], None],
     ) -> Iterator[Item]:
         while True:
+            if not _VISIBLE.exists(user=self._person.pk, pk=own.pk):
+                raise NotFound("There is no such conversation any more.")
             # The text first: what is stored meanwhile is then printed whole, and nothing twice.
             arriving = async_to_sync(hub.snapshot)(uid)
             stored = log.entries_after(own.pk, seq)

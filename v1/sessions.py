@@ -136,8 +136,14 @@ def visible_sessions(caller: Caller) -> Any:
     return with_all(rows)
 
 
+def own_sessions(caller: Caller) -> Any:
+    """What lists show: what others share is found by its id."""
+    rows = Conversation.objects.owned_by(caller.user).filter(organisation=caller.organisation)
+    return with_all(rows)
+
+
 def find_session(caller: Caller, uid: str) -> Conversation:
-    """A conversation of the caller's that no other one started."""
+    """A conversation that the caller may read and no other one started."""
     rows = visible_sessions(caller).filter(parent=None)
     found: Conversation | None = rows.filter(uid=session_uid(uid)).first()
     if found is None:
@@ -165,7 +171,7 @@ class Sessions(Door):
     )
     def get(self, request: Request) -> Response:
         query = request.query_params
-        rows = visible_sessions(self.caller).filter(
+        rows = own_sessions(self.caller).filter(
             parent=None, **time_window(query, "created_at", "created_at")
         )
         if not flag(query, "include_archived"):

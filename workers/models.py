@@ -79,7 +79,7 @@ class WorkItemQuerySet(models.QuerySet["WorkItem"]):
         """Those of the person's own conversations, and all for staff with the permission."""
         if has_staff_permission(user, VIEW_WORK):
             return self.filter(environment__in=Environment.objects.visible_to(user))
-        return self.filter(conversation__in=Conversation.objects.visible_to(user))
+        return self.filter(conversation__in=Conversation.objects.owned_by(user))
 
     def alive(self) -> Self:
         return self.exclude(state=WorkItem.State.STOPPED)

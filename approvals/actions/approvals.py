@@ -294,6 +294,16 @@ def _require_same_question(held: Approval, answer: Answer) -> None:
         )
 
 
+def _require_reach(held: Approval, answer: Answer) -> None:
+    """Who decides because the conversation is shared with her allows nothing beyond the turn."""
+    own = answer.actor.pk == held.conversation.owner_id
+    if answer.scope != "run" and not (own or reviews(answer.actor, held)):
+        raise MayNotDecide(
+            _("In a conversation of somebody else you may allow this once, or for this run."),
+            hint=_("Its owner can allow it for longer."),
+        )
+
+
 # --- deciding -------------------------------------------------------------------------------------
 
 
@@ -316,6 +326,7 @@ def _decide(held: Approval, answer: Answer) -> None:
             _require_fit(held, given)
         if answer.scope != "once":
             _require_settleable(held, answer)
+            _require_reach(held, answer)
             # Before anything is kept: a pattern that cannot be a rule's is refused.
             proposed_rule(held, given, answer.pattern)
     if not is_repeated:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from approvals.projection import approval_of
-from conversations.actions.own import own_conversation
+from conversations.actions.own import decidable_conversation
 from conversations.models import Conversation, Event
 from harness.errors import AgentError, NotFound, NotWaiting
 from harness.events import ANSWERS
@@ -33,7 +33,7 @@ def decide_call(
     """See `conversations.actions.deciding`. Goes through `decide_approval`, whose errors it raises."""
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
+        held = decidable_conversation(actor, conversation)
         approval = approval_of(held, subject)
     if approval is None:
         raise _no_question(held, subject)

@@ -20,7 +20,7 @@ from approvals.auditing import about_rule
 from approvals.models import PolicyRule
 from approvals.models.policyrule import CHANGE_RULES
 from audit.models import AuditEntry
-from conversations.actions.own import visible_conversation
+from conversations.actions.own import own_even_ended
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
@@ -193,7 +193,7 @@ def _in_conversation(
 ) -> dict[str, Any]:
     if conversation is None:
         raise Invalid(_("Which conversation?"), field="conversation")
-    own = visible_conversation(actor, conversation)
+    own = own_even_ended(actor, conversation)
     if rule.permission == "always_allow":
         raise Invalid(
             _("In a conversation a rule may only ask or deny."),

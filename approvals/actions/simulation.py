@@ -73,7 +73,7 @@ def simulate_call(
 
 
 def _in_conversation(actor: User, conversation: Conversation) -> tuple[Kit, History]:
-    own = Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists()
+    own = Conversation.objects.owned_by(actor).filter(pk=conversation.pk).exists()
     asked = Approval.objects.visible_to(actor).filter(conversation=conversation).exists()
     if not (own or asked or has_staff_permission(actor, VIEW_ANY)):
         raise NotFound(_("There is no such conversation."))

@@ -147,4 +147,9 @@ class Migration(migrations.Migration):
             model_name='policyrule',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('agent', None), ('conversation', None), ('organisation', None), ('scope', 'deployment')), models.Q(('agent', None), ('organisation__isnull', False), ('scope', 'organisation'), ('conversation', None)), models.Q(('agent__isnull', False), ('conversation', None), ('scope', 'agent')), models.Q(('organisation__isnull', False), ('scope__in', ['conversation', 'run']), ('conversation__isnull', False)), _connector='OR'), name='policy_rule_place'),
         ),
+        migrations.AddField(
+            model_name='approval',
+            name='also_requested_by',
+            field=models.ManyToManyField(related_name='+', to=settings.AUTH_USER_MODEL),
+        ),
     ]

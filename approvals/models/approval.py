@@ -34,16 +34,13 @@ def new_approval_uid() -> str:
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
     def visible_to(self, user: User) -> Self:
-        """Those of the person's own conversations, those of organisations she reviews, and all for
-        staff with the permission."""
+        """Those of conversations in which the person may decide, those of organisations she reviews,
+        and all for staff with the permission."""
         if not user.is_active:
             return self.none()
         if has_staff_permission(user, VIEW) or has_staff_permission(user, CHANGE):
             return self
-        own = Q(
-            conversation__owner=user,
-            organisation__in=Organisation.objects.filter(memberships__user=user),
-        )
+        own = Q(conversation__in=Conversation.objects.decidable_by(user))
         reviewed = Q(organisation__in=reviewed_organisations(user))
         return self.filter(own | reviewed)
 
@@ -72,13 +69,17 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         reviews_all = has_staff_permission(user, CHANGE)
         if not reviews_all:
             reviewed = Q(organisation__in=reviewed_organisations(user))
-            found = found.filter(Q(conversation__owner=user) | reviewed)
+            found = found.filter(
+                Q(conversation__in=Conversation.objects.decidable_by(user)) | reviewed
+            )
             found = found.filter(Q(reviewers_only=False) | reviewed)
         if user.is_service:
             # Those it may decide on because a rule names it are not looked for: it has no queue.
             found = found.filter(needed=1, reviewers_only=False, requester_may_not_decide=False)
         acts_for = User.objects.filter(accounts_of(user))
         found = found.exclude(requester_may_not_decide=True, requested_by__in=acts_for)
+        wrote = Approval.also_requested_by.through.objects.filter(user__in=acts_for)
+        found = found.exclude(requester_may_not_decide=True, pk__in=wrote.values("approval"))
         voted = ApprovalDecision.objects.filter(
             by=user, verdict=ApprovalDecision.Verdict.APPROVE, round=models.F("approval__round")
         )
@@ -144,6 +145,8 @@ class Approval(models.Model):
         verbose_name=_("requested by"),
     )
     """The person the agent works for."""
+    also_requested_by = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+")
+    """Who else wrote what the turn answers."""
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,

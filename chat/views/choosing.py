@@ -13,6 +13,7 @@ from accounts.requests import SignedInRequest
 from chat.modelpicker import model_words, picker, wish_of
 from conversations.actions.choosing import Wish, choose_model
 from conversations.actions.conversations import find_agent
+from conversations.actions.own import require_own
 from conversations.models import Conversation
 from harness.errors import Conflict, Invalid
 
@@ -39,6 +40,7 @@ def for_new(request: SignedInRequest) -> HttpResponse:
 def model(request: SignedInRequest, uid: str) -> HttpResponse:
     """The fold of a conversation, or without a script a page of its own; a POST chooses."""
     conversation = find_conversation(request.user, uid)
+    require_own(request.user, conversation)
     problem: Invalid | Conflict | None = None
     if request.method == "POST":
         wish = wish_of(request.POST) or Wish()

@@ -20,10 +20,11 @@ from agents.switches import help_text, offered
 from chat.attaching import attaching
 from chat.modelpicker import in_short
 from chat.presentation.frames import LINKED_EVENTS, PAGE_EVENTS, page
+from conversations.actions.sharing import role_of, shares_of
 from conversations.branches import counts
 from conversations.checkpoints import files_follow
 from conversations.kits import DEMO, choose_provider
-from conversations.models import Conversation, Event
+from conversations.models import Conversation, Event, ShareRole
 from conversations.notices import mark_seen
 from harness.errors import AgentError, Invalid, TooMany
 from harness.modelcards import card_for
@@ -105,6 +106,9 @@ def render_conversation(
     drawn = {
         **context,
         "conversation": conversation,
+        "access": (access := role_of(request.user, conversation)),
+        "may_write": access not in {"", ShareRole.VIEWER},
+        "shares": shares_of(actor=request.user, conversation=conversation),
         "page": shown,
         "before": before,
         "draft": draft,

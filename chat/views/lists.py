@@ -30,6 +30,7 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     """The whole page; for htmx only the results, or only the rows behind `after`."""
     text = request.GET.get("q", "").strip()
     archived = request.GET.get("archived") == "1"
+    shared = request.GET.get("shared") == "1"
     after = request.GET.get("after", "")
     user, organisation = request.user, request.organisation
     refusal: Invalid | None = None
@@ -37,9 +38,10 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     next_cursor = digest = ""
     try:
         search = understand(user, organisation, text, archived=archived)
-        found = search.among(Conversation.objects.visible_to(user), organisation)
-        page = list_page(found.select_related("agent_version__agent"), user, after)
-        digest = "" if text or archived or after else page.digest
+        chosen = Conversation.objects.shared_with if shared else Conversation.objects.owned_by
+        found = search.among(chosen(user), organisation)
+        page = list_page(found.select_related("agent_version__agent", "owner"), user, after)
+        digest = "" if text or archived or shared or after else page.digest
         if digest and request.GET.get("known") == digest:
             return HttpResponse(status=204)
         rows, next_cursor = rows_of(user, page, search), page.next_cursor
@@ -47,19 +49,21 @@ def show_list(request: SignedInRequest) -> HttpResponse:
         if problem.field != "q":
             raise
         refusal = problem
-    query = {key: value for key, value in (("q", text), ("archived", "1" * archived)) if value}
+    given = (("q", text), ("archived", "1" * archived), ("shared", "1" * shared))
+    query = {key: value for key, value in given if value}
     context = {
         "rows": rows,
         "next_page": urlencode({**query, "after": next_cursor}) if next_cursor else "",
         "q": text,
         "archived": archived,
+        "shared": shared,
         "first_page": not after,
         "digest": digest,
         "refusal": refusal,
         "query": urlencode(query),
     }
     template = "chat/list.html"
-    if not (request.htmx or archived or text):  # type: ignore[attr-defined]
+    if not (request.htmx or archived or shared or text):  # type: ignore[attr-defined]
         start = start_context(request, start_form(request))
         steps = first_steps(request.user, request.organisation, start["agent"])
         context |= {**start, "first_steps": steps, "example": example()}

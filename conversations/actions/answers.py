@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.persons import whose_place
 from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
-from conversations.actions.own import own_conversation
+from conversations.actions.own import own_conversation, writable_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event
 from conversations.opencalls import answered
@@ -102,7 +102,7 @@ def answer_questions(
     """Answer what an agent asked. Raises NotFound, Conflict when it was answered before, and Invalid,
     naming the answer, for one that does not fit its question."""
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
+        held = writable_conversation(actor, conversation)
         questions = questions_of(_waiting_questions(held, call_uid).input)
         words = answer_text(questions, checked(questions, answers))
         return _give(held, call_uid, as_blocks(words), actor)
@@ -111,7 +111,7 @@ def answer_questions(
 def skip_questions(*, actor: User, conversation: Conversation, call_uid: str) -> Event:
     """Let the agent go on without an answer."""
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
+        held = writable_conversation(actor, conversation)
         _waiting_questions(held, call_uid)
         return _give(held, call_uid, as_blocks(SKIPPED), actor)
 

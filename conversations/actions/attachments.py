@@ -22,7 +22,7 @@ from accounts.persons import whose_place
 from agents.models import Environment
 from conversations.actions.files import Upload, add_files, check_size, require_files_in
 from conversations.actions.media import check_media
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_writable
 from conversations.actions.stored_files import (
     UPLOADS,
     chunks_of,
@@ -123,7 +123,7 @@ def attached(*, actor: User, conversation: Conversation, uids: Sequence[str]) ->
     if not uids:
         yield Attached()
         return
-    require_visible(actor, conversation)
+    require_writable(actor, conversation)
     given = Attached(stored=_waiting(actor, conversation.organisation, uids))
     given.pictures = _pictures(actor, given.stored)
     put = [] if conversation.environment.has_workers else given.stored

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.actions.own import require_own
 from conversations.background import ask_for_end, end_here
 from conversations.models import BackgroundCommand, Conversation
 from harness.errors import NotFound
@@ -23,6 +24,7 @@ def cancel_background(
         row = found.first()
         if row is None:
             raise NotFound(_("There is no such background command."))
+        require_own(actor, conversation)
         pk = ask_for_end(row.conversation_id, row.uid)
         if pk:
             transaction.on_commit(lambda: end_here(pk))
@@ -31,7 +33,8 @@ def cancel_background(
 
 def cancel_all_background(*, actor: User, conversation: Conversation) -> int:
     """End every background command of the conversation; how many there were."""
-    running = BackgroundCommand.objects.visible_to(actor).running()
+    require_own(actor, conversation)
+    running = BackgroundCommand.objects.running()
     uids = list(running.filter(conversation=conversation).values_list("uid", flat=True))
     for uid in uids:
         cancel_background(actor=actor, conversation=conversation, background_uid=uid)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations.actions.messages import checked_text
-from conversations.actions.own import own_conversation, require_visible
+from conversations.actions.own import own_conversation, require_own
 from conversations.branches import branches_of, standing
 from conversations.checkpoints import ask_for_files, holding
 from conversations.log import append, entries_after
@@ -288,7 +288,7 @@ def require_quiet_files(held: Conversation) -> None:
 def _read(actor: User, conversation: Conversation) -> list[Entry]:
     """The log so far. Before the transaction: a long one takes seconds, in which nobody else could write
     where the database knows one writer only. Raises NotFound."""
-    require_visible(actor, conversation)
+    require_own(actor, conversation)
     return entries_after(conversation.pk, 0)
 
 

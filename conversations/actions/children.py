@@ -87,7 +87,7 @@ def tell_agent(*, actor: User, sender: Conversation, receiver: Conversation, tex
 def answer_of(*, actor: User, child: Conversation) -> ToolOutput:
     """What a child has said last, for a call of its parent's agent that waited for it. NotFound for a
     conversation that is not the actor's or has no parent."""
-    if child.parent_id is None or not Conversation.objects.visible_to(actor).contains(child):
+    if child.parent_id is None or not Conversation.objects.owned_by(actor).contains(child):
         raise NotFound(_("There is no such conversation."))
     row = counting(child).filter(type="agent.message").order_by("seq").last()
     value = row.value if row is not None else None
@@ -98,7 +98,7 @@ def answer_of(*, actor: User, child: Conversation) -> ToolOutput:
 
 def _require_next_to(actor: User, sender: Conversation, receiver: Conversation) -> None:
     related = receiver.pk == sender.parent_id or receiver.parent_id == sender.pk
-    if not related or not Conversation.objects.visible_to(actor).contains(sender):
+    if not related or not Conversation.objects.owned_by(actor).contains(sender):
         raise NotFound(_("There is no such conversation."))
 
 

@@ -20,7 +20,7 @@ from agents.models import Agent, AgentVersion, Environment
 from agents.namesakes import SHOWN, only_one
 from agents.narrowing import require_narrower
 from conversations import logsql, removals
-from conversations.actions.own import require_visible, visible_conversation
+from conversations.actions.own import own_even_ended, require_own
 from conversations.background import end_here
 from conversations.departures import is_member
 from conversations.log import append
@@ -98,7 +98,7 @@ def create_conversation(
     if not is_member(actor.pk, organisation.pk):
         raise NotFound(_("There is no such organisation."))
     if parent is not None:
-        require_visible(actor, parent)
+        require_own(actor, parent)
     title = _clean_title(title)
     agent = find_agent(actor=actor, organisation=organisation, wanted=agent.uid, name=agent.name)
     environment = find_environment(
@@ -164,7 +164,7 @@ def find_environment(
 
 def rename_conversation(*, actor: User, conversation: Conversation, title: str) -> Conversation:
     """Give it a title that no automatic one replaces. Raises Invalid for none or too long a one."""
-    conversation = visible_conversation(actor, conversation)
+    conversation = own_even_ended(actor, conversation)
     title = _clean_title(title)
     if not title:
         raise Invalid(
@@ -188,7 +188,7 @@ def change_tools(
     to a call, or has ended.
     """
     with transaction.atomic():
-        held = visible_conversation(actor, conversation, lock=True)
+        held = own_even_ended(actor, conversation, lock=True)
         if held.archived_at is not None or held.status == Conversation.Status.TERMINATED:
             raise Conflict(_("This conversation has ended."), hint=_("Begin a new one."))
         if held.is_running or held.is_about_to_start:
@@ -213,7 +213,7 @@ def archive_conversation(
 ) -> Conversation:
     """Put it out of the list, or back. Nothing in it changes; running work goes on."""
     with transaction.atomic():
-        conversation = visible_conversation(actor, conversation)
+        conversation = own_even_ended(actor, conversation)
         if archived != (conversation.archived_at is not None):
             conversation.archived_at = timezone.now() if archived else None
             conversation.save(update_fields=["archived_at"])
@@ -231,7 +231,7 @@ def delete_conversation(*, actor: User, conversation: Conversation) -> None:
     """
     with transaction.atomic():
         # The lock keeps a worker from claiming what is being deleted.
-        own = visible_conversation(actor, conversation, lock=True)
+        own = own_even_ended(actor, conversation, lock=True)
         doomed = [own, *_descendants(own)]
         if Run.objects.filter(conversation__in=doomed, state=Run.State.RUNNING).exists():
             raise Conflict(

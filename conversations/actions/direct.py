@@ -15,7 +15,7 @@ from asgiref.sync import async_to_sync
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.own import visible_conversation
+from conversations.actions.own import own_even_ended
 from conversations.judging import judge
 from conversations.models import Conversation
 from harness.errors import Forbidden, Invalid, InvalidToolInput, NotFound
@@ -59,7 +59,7 @@ def use_tool(
     if conversation is None:
         with tempfile.TemporaryDirectory(prefix="agentsite-direct-") as folder:
             return _perform(tool, Path(folder), arguments)
-    own = visible_conversation(actor, conversation)
+    own = own_even_ended(actor, conversation)
     judgement = judge(own, name, arguments)
     if judgement.verdict is not Verdict.ALLOW:
         raise Forbidden(judgement.reason, hint=_("Staff can change the rules of the agent."))

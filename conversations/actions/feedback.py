@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.own import visible_conversation
+from conversations.actions.own import own_even_ended
 from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
@@ -43,7 +43,7 @@ def give_feedback(
             field="comment",
         )
     with transaction.atomic():
-        held = visible_conversation(actor, conversation, lock=True)
+        held = own_even_ended(actor, conversation, lock=True)
         log = Event.objects.filter(conversation=held)
         about = log.filter(uid=event_uid.replace("\0", "")).first()
         if about is None:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from agents.models import Environment
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_own, require_writable
 from conversations.checkpoints import bring_back_due
 from conversations.models import Conversation
 from conversations.provenance import TableProvenance
@@ -52,12 +52,14 @@ def add_files(
     replace: bool = False,
 ) -> list[Entry]:
     """Store all of `uploads` in `folder`, or none. A name that is taken gets a number, unless the
-    sender says that it may be replaced.
+    sender says that it may be replaced, as only the conversation's owner may.
 
     Raises NotFound, Invalid for no file or an impossible name or folder, and TooLarge for a file
     above the environment's upload limit.
     """
-    require_visible(actor, conversation)
+    if replace:
+        require_own(actor, conversation)
+    require_writable(actor, conversation)
     if not uploads:
         raise Invalid(_("No file was sent."), field="files", hint=_("Choose at least one file."))
     require_files_here(conversation)

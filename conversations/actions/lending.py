@@ -8,9 +8,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_own
 from conversations.models import Conversation, SessionVault
-from harness.errors import Invalid
+from conversations.models.share import WRITING
+from harness.errors import Conflict, Invalid
 from vaults.models import Vault
 
 MOST_LENT = 50
@@ -21,9 +22,15 @@ def lend_vaults(*, actor: User, conversation: Conversation, vault_uids: Sequence
     """Let the conversation draw on these vaults of the actor's; of several that fit the first counts.
 
     Raises NotFound for a conversation that is not the actor's, Invalid, naming the place, for a vault
-    that is not hers in this organisation, is archived or is named twice, and for too many.
+    that is not hers in this organisation, is archived or is named twice, and for too many,
+    Conflict where others may write in the conversation.
     """
-    require_visible(actor, conversation)
+    require_own(actor, conversation)
+    if vault_uids and conversation.shares.filter(role__in=list(WRITING)).exists():
+        raise Conflict(
+            _("Others may write in this conversation, and would have its agent use your vaults."),
+            hint=_("Let them only read it first."),
+        )
     if len(vault_uids) > MOST_LENT:
         raise Invalid(
             _("A session has %(most)d vaults at most.") % {"most": MOST_LENT},

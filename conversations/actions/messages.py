@@ -19,7 +19,7 @@ from conversations.actions.answers import set_questions_aside
 from conversations.actions.attachments import attached
 from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
-from conversations.actions.own import own_conversation, require_visible
+from conversations.actions.own import own_conversation, require_writable, writable_conversation
 from conversations.actions.stored_files import delete_file
 from conversations.log import append
 from conversations.models import Conversation, Event
@@ -28,7 +28,7 @@ from conversations.retrying import may_retry
 from conversations.wakes import wake
 from harness.agentconfig import Features
 from harness.content import Block, Text
-from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import Event as EventValue
 from harness.events import (
     MessageEdited,
@@ -91,7 +91,7 @@ def post_message(
         if before is None:
             require_room(actor)
         elif files:
-            require_visible(actor, conversation)
+            require_writable(actor, conversation)
             return before
         check_media(attachments, who=whose_place(actor), field="attachments")
     # Copied before the row is there: that they are foreign is known before anybody can read them.
@@ -99,7 +99,7 @@ def post_message(
         attached(actor=actor, conversation=conversation, uids=files) as given,
         transaction.atomic(),
     ):
-        held = own_conversation(actor, conversation)
+        held = writable_conversation(actor, conversation)
         if key is not None:
             known = _SENT_BEFORE.first(conversation=held.pk, key=key)
             if known is not None:
@@ -112,6 +112,8 @@ def post_message(
         count_message(actor)
         said: tuple[Block, ...] = (Text(text=text),) if text else ()
         if front_end is not None:
+            if actor.pk != held.owner_id:
+                raise Forbidden(_("Only the conversation's owner speaks through a front end."))
             check_front_end(held, front_end)
         content = (*said, *attachments, *given.pictures)
         message = Entry.of(UserMessage(content=content, front_end=front_end, files=given.files))
@@ -144,7 +146,7 @@ def stop(*, actor: User, conversation: Conversation, holds_queue: bool = False) 
     """Interrupt the current turn; None when there is nothing to interrupt. With `holds_queue`, what waits
     is not taken either, before somebody says more (`actions.queue`)."""
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
+        held = writable_conversation(actor, conversation)
         if not held.may_be_interrupted:
             return None
         if holds_queue and held.queued_count:
@@ -155,17 +157,21 @@ def stop(*, actor: User, conversation: Conversation, holds_queue: bool = False) 
 def withdraw_message(*, actor: User, conversation: Conversation, message_uid: str) -> Event:
     """Remove a message that still waits. Raises Conflict when it was taken or removed before."""
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
-        _waiting_message(held, message_uid)
+        held = writable_conversation(actor, conversation)
+        _waiting_message(held, message_uid, actor)
         return _append(held, MessageWithdrawn(event_id=message_uid), actor)
 
 
 def edit_message(*, actor: User, conversation: Conversation, message_uid: str, text: str) -> Event:
-    """Change what a message that still waits will say. Raises Conflict once it was taken, and
+    """Change what a message of one's own that still waits will say. Raises Conflict once it was taken, and
     LimitReached past `MOST_EDITS`."""
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
-        _waiting_message(held, message_uid)
+        held = writable_conversation(actor, conversation)
+        message = _waiting_message(held, message_uid, actor)
+        if message.actor_id not in {None, actor.pk}:
+            raise Forbidden(
+                _("These are somebody else's words."), hint=_("Withdraw the message instead.")
+            )
         edited = MessageEdited(event_id=message_uid, content=(Text(text=checked_text(text)),))
         before = Event.objects.filter(conversation=held, subject=message_uid, type=edited.type)
         if before.count() >= MOST_EDITS:
@@ -181,8 +187,8 @@ def steer_message(*, actor: User, conversation: Conversation, message_uid: str) 
     """Have a waiting message join the current turn at its next tool boundary. Said twice it is the same
     event."""
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
-        _waiting_message(held, message_uid)
+        held = writable_conversation(actor, conversation)
+        _waiting_message(held, message_uid, actor)
         steered = MessageSteered(event_id=message_uid)
         before = Event.objects.filter(conversation=held, subject=message_uid, type=steered.type)
         return before.first() or _append(held, steered, actor)
@@ -237,13 +243,18 @@ def checked_text(text: str) -> str:
     return text
 
 
-def _waiting_message(conversation: Conversation, uid: str) -> Event:
+def _waiting_message(conversation: Conversation, uid: str, actor: User) -> Event:
+    """Her own; the conversation's owner acts on everybody's."""
     messages = Event.objects.filter(
         conversation=conversation, uid=uid.replace("\0", ""), type="user.message"
     )
     message = messages.first()
     if message is None:
         raise NotFound(_("There is no such message."))
+    if actor.pk not in {conversation.owner_id, message.actor_id}:
+        raise Forbidden(
+            _("This is somebody else's message."), hint=_("Ask her, or the conversation's owner.")
+        )
     if message.processed_at is not None:
         raise Conflict(_("This message no longer waits."), hint=_("Stop the answer instead."))
     return message

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_own, require_readable
 from conversations.models import Conversation, OutputFile
 from harness.errors import AgentError, NotFound
 from tools_app.workspace import LISTING_LIMIT, OUTPUTS, Entry, Workspace, workspace_for
@@ -27,7 +27,7 @@ class Output:
 def outputs_of(*, actor: User, conversation: Conversation) -> list[Output]:
     """Those there are now, oldest id first; none where the files are on a worker's machine. Raises
     NotFound for somebody else's conversation."""
-    require_visible(actor, conversation)
+    require_readable(actor, conversation)
     if conversation.environment.has_workers:
         return []
     found: dict[str, Entry] = {}
@@ -70,6 +70,7 @@ def open_output(*, actor: User, uid: str) -> tuple[Output, BinaryIO]:
 def delete_output(*, actor: User, uid: str) -> None:
     """Take the file out of the workspace."""
     row = find_output(actor=actor, uid=uid).row
+    require_own(actor, row.conversation)
     Workspace(workspace_for(row.conversation.uid)).remove(row.path)
     row.delete()
 

@@ -20,7 +20,7 @@ from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.deciding import decide_call
 from conversations.actions.media import brings_files, check_sent_together
-from conversations.actions.own import own_conversation
+from conversations.actions.own import writable_conversation
 from conversations.models import Conversation, Event
 from conversations.ratelimits import require_room
 from harness.content import Text, text_of
@@ -67,7 +67,7 @@ def send_events(
         events, actor=actor, resent={place for place, each in keys.items() if each in before}
     )
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
+        held = writable_conversation(actor, conversation)
         if held.archived_at is not None:
             raise Conflict(
                 _("This conversation is archived and takes nothing more."),

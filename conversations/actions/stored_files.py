@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Membership, Organisation, User
 from accounts.persons import sharing_place, whose_place
 from conversations.actions.files import Upload, add_files, require_files_here
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_own
 from conversations.models import Conversation, FileResource, StoredFile
 from conversations.models.stored_file import new_file_id
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
@@ -130,7 +130,7 @@ def add_resource(
     Raises NotFound for a file or conversation that is not the actor's, Conflict for a path that is
     taken, TooLarge above the environment's upload limit, Invalid for an impossible path.
     """
-    require_visible(actor, conversation)
+    require_own(actor, conversation)
     require_files_here(conversation)
     file = (
         StoredFile.objects.visible_to(actor)
@@ -174,8 +174,8 @@ def _require_room(conversation: Conversation) -> None:
 
 def remove_resource(*, actor: User, conversation: Conversation, resource: FileResource) -> None:
     """Take the copy out of the workspace again."""
-    own = Conversation.objects.visible_to(actor).filter(pk=conversation.pk)
-    if not own.exists() or resource.conversation_id != conversation.pk:
+    require_own(actor, conversation)
+    if resource.conversation_id != conversation.pk:
         raise NotFound(_("There is no such resource."))
     with transaction.atomic():
         FileResource.objects.filter(pk=resource.pk).delete()

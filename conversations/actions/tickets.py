@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.tokens import hash_token, new_token
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_readable
 from conversations.models import Conversation, SocketTicket
 
 LIFETIME = timedelta(seconds=30)
@@ -40,7 +40,7 @@ def issue_ticket(
     *, actor: User, conversation: Conversation, token_uid: str = "", session_key: str = ""
 ) -> IssuedTicket:
     """A ticket for this conversation's socket. Raises NotFound."""
-    require_visible(actor, conversation)
+    require_readable(actor, conversation)
     secret = new_token()
     now = timezone.now()
     with transaction.atomic():

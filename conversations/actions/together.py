@@ -16,7 +16,7 @@ from accounts.models import User
 from conversations.actions.answering import MOST_TOGETHER
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import withdraw_message
-from conversations.actions.own import own_conversation
+from conversations.actions.own import decidable_conversation
 from conversations.models import Conversation, Event
 from harness.content import Text, text_of
 from harness.errors import AlreadyDecided, Conflict, Expired, Invalid, NotWaiting
@@ -95,7 +95,7 @@ def deny_with_message(
     Raises as `deny_calls` and `withdraw_message`, and Invalid for a message that brings files.
     """
     with transaction.atomic():
-        held = own_conversation(actor, conversation)
+        held = decidable_conversation(actor, conversation)
         withdraw_message(actor=actor, conversation=held, message_uid=message_uid)
         reason = _words_of(held, message_uid)
         return deny_calls(actor=actor, conversation=held, call_uids=call_uids, reason=reason)

@@ -3,6 +3,8 @@
 import conversations.models.background
 import conversations.models.checkpoint
 import conversations.models.stored_file
+import conversations.models.share
+import conversations.models.link
 import django.db.models.deletion
 import django.utils.timezone
 import harness.ids
@@ -566,6 +568,54 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='wake',
             constraint=models.UniqueConstraint(condition=models.Q(('state', 'waiting'), models.Q(('dedupe_key', ''), _negated=True)), fields=('conversation', 'dedupe_key'), name='wake_dedupe'),
+        ),
+        migrations.AddField(
+            model_name='conversation',
+            name='asked_by',
+            field=models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL),
+        ),
+        migrations.AddField(
+            model_name='conversation',
+            name='others_wrote',
+            field=models.BooleanField(default=False, editable=False),
+        ),
+        migrations.CreateModel(
+            name='Share',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('uid', models.CharField(default=conversations.models.share.new_share_uid, editable=False, max_length=40, unique=True)),
+                ('role', models.CharField(choices=[('viewer', 'may read'), ('writer', 'may write'), ('decider', 'may write and decide')], max_length=10, verbose_name='role')),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='shared at')),
+                ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shares', to='conversations.conversation')),
+                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='shares', to=settings.AUTH_USER_MODEL, verbose_name='person')),
+            ],
+            options={
+                'verbose_name': 'share',
+                'verbose_name_plural': 'shares',
+                'ordering': ['id'],
+                'constraints': [models.UniqueConstraint(fields=('conversation', 'user'), name='share_of_person'), models.UniqueConstraint(condition=models.Q(('user', None)), fields=('conversation',), name='share_of_organisation')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Link',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('uid', models.CharField(default=conversations.models.link.new_link_uid, editable=False, max_length=40, unique=True)),
+                ('token_hash', models.CharField(editable=False, max_length=64, unique=True)),
+                ('seq', models.PositiveBigIntegerField()),
+                ('details', models.BooleanField(default=False)),
+                ('members_only', models.BooleanField(default=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('expires_at', models.DateTimeField()),
+                ('revoked_at', models.DateTimeField(null=True)),
+                ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='links', to='conversations.conversation')),
+                ('made_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='links', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'link',
+                'verbose_name_plural': 'links',
+                'ordering': ['-id'],
+            },
         ),
         migrations.RunPython(
             run_for_vendor(SQLITE, POSTGRESQL),

@@ -6,6 +6,7 @@ from .checkpoint import Checkpoint
 from .conversation import Conversation
 from .event import Event
 from .foreign import ForeignMark
+from .link import Link
 from .notice import Seen, WaitNotice
 from .partial import PartialBlock
 from .preference import Defaults, Preference
@@ -16,6 +17,7 @@ from .search_entry import SearchEntry
 from .seat import SeatWait
 from .sent_message import SentMessage
 from .session_vault import SessionVault
+from .share import Share, ShareRole
 from .stored_file import FileResource, OutputFile, StoredFile
 from .ticket import SocketTicket
 from .trace import ModelTrace
@@ -30,6 +32,7 @@ __all__ = [
     "Event",
     "FileResource",
     "ForeignMark",
+    "Link",
     "ModelTrace",
     "OutputFile",
     "PartialBlock",
@@ -42,6 +45,8 @@ __all__ = [
     "Seen",
     "SentMessage",
     "SessionVault",
+    "Share",
+    "ShareRole",
     "SocketTicket",
     "StoredFile",
     "WaitNotice",

@@ -6,27 +6,61 @@ are its projections, written by `conversations.log` in the same transaction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import Organisation, User
+from accounts.models import Membership, Organisation, User
 from agents.models.agent import AgentVersion, read_config
 from agents.models.environment import Environment
 from harness.agentconfig import AgentConfig, Features
 from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_conversation_id
 
+from .share import DECIDING, WRITING, Share, ShareRole
+
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
-    def visible_to(self, user: User) -> Self:
-        """The person's own, in organisations she still belongs to."""
+    def owned_by(self, user: User) -> Self:
+        """The person's own, in organisations she still belongs to. What is not given to anybody else
+        (`visible_to`, `writable_by`, `decidable_by`) only these allow."""
         return self.filter(owner=user, organisation__memberships__user=user)
+
+    def visible_to(self, user: User) -> Self:
+        """Those she may read: her own, and those shared with her while their owner and she belong to
+        their organisation."""
+        return self._allowing(user, tuple(ShareRole))
+
+    def writable_by(self, user: User) -> Self:
+        """Those in which she may say something."""
+        return self._allowing(user, WRITING)
+
+    def decidable_by(self, user: User) -> Self:
+        """Those in which she may answer calls that ask."""
+        return self._allowing(user, DECIDING)
+
+    def shared_with(self, user: User) -> Self:
+        """Those of others that she may read."""
+        return self.visible_to(user).exclude(owner=user)
+
+    def _allowing(self, user: User, roles: Sequence[ShareRole]) -> Self:
+        given = Share.objects.order_by().filter(
+            Q(user=user) | Q(user=None),
+            conversation=OuterRef("pk"),
+            role__in=[role.value for role in roles],
+        )
+        owners = Membership.objects.order_by().filter(
+            organisation=OuterRef("organisation"), user=OuterRef("owner")
+        )
+        return self.filter(
+            Q(owner=user) | Exists(given) & Exists(owners), organisation__memberships__user=user
+        )
 
     def of_members(self) -> Self:
         """Those for whose owner an agent may work: her account is open and she belongs here still."""
@@ -104,6 +138,16 @@ class Conversation(models.Model):
         "self", on_delete=models.SET_NULL, null=True, editable=False, related_name="forks"
     )
     """The conversation from which its log begins as a copy."""
+    others_wrote = models.BooleanField(default=False, editable=False)
+    """Somebody else than the owner has said something in it, ever."""
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    """Whose message was taken in last; empty: the owner's. Read `asker_id`."""
     preset = models.CharField(max_length=200, blank=True, editable=False)
     """What the program that began it called its agent by; empty: nothing was said."""
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -150,6 +194,11 @@ class Conversation(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("conversations:conversation", kwargs={"uid": self.uid})
+
+    @property
+    def asker_id(self) -> int:
+        """The key of the account whose message the present turn answers."""
+        return (self.asked_by_id if self.others_wrote else None) or self.owner_id
 
     @property
     def features(self) -> Features:

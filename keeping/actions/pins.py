@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.own import visible_conversation
+from conversations.actions.own import readable_conversation
 from conversations.models import Conversation
 from harness.errors import Conflict
 from keeping.models import Pin
@@ -23,7 +23,7 @@ def pin_conversation(*, actor: User, conversation: Conversation, pinned: bool) -
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-        conversation = visible_conversation(actor, conversation)
+        conversation = readable_conversation(actor, conversation)
         hers = Pin.objects.filter(user=actor)
         if not pinned:
             hers.filter(conversation=conversation).delete()

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.own import visible_conversation
+from conversations.actions.own import readable_conversation
 from conversations.models import Conversation
 from harness.errors import Invalid
 from keeping.models import TAG_LENGTH, Tag
@@ -30,7 +30,7 @@ def tag_conversation(
     wanted = _clean(words)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-        conversation = visible_conversation(actor, conversation)
+        conversation = readable_conversation(actor, conversation)
         hers = Tag.objects.filter(user=actor, conversation=conversation)
         had = {} if replace else {tag.folded: tag.word for tag in hers}
         result = {**wanted, **had}

@@ -15,7 +15,7 @@ from approvals.decisions import holds_back_less, require_decider
 from conversations.actions.conversations import create_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.metadata import note_conversation
-from conversations.actions.own import require_visible
+from conversations.actions.own import require_own
 from conversations.actions.sending import check_inputs, send_events
 from conversations.actions.stored_files import add_resource
 from conversations.models import Conversation
@@ -80,7 +80,7 @@ def cap_session(*, actor: User, conversation: Conversation, limit: int | None) -
     Raises as `set_budget` and `remove_budget`.
     """
     with transaction.atomic():
-        require_visible(actor, conversation)
+        require_own(actor, conversation)
         if limit is not None:
             set_budget(
                 actor=actor,
@@ -102,7 +102,7 @@ def cap_session(*, actor: User, conversation: Conversation, limit: int | None) -
 def wake_session(*, actor: User, conversation: Conversation) -> None:
     """A hint, without content: somebody looks whether the conversation owes anything. Nothing is
     stored, and one too many is harmless. NotFound unless it is the actor's."""
-    require_visible(actor, conversation)
+    require_own(actor, conversation)
     wake(conversation.pk)
 
 

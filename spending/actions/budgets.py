@@ -272,7 +272,7 @@ def _require_say(actor: User, scope: Budget.Scope, subject: Subject) -> bool:
     if may_manage(actor, organisation) or has_staff_permission(actor, CHANGE):
         return True
     if isinstance(conversation, Conversation):
-        if Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
+        if Conversation.objects.owned_by(actor).filter(pk=conversation.pk).exists():
             return False
         raise NotFound(_("There is no such conversation."))
     if not _belongs(actor, organisation):

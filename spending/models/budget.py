@@ -49,7 +49,7 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
                 | Q(
                     scope=Budget.Scope.USER,
                     organisation=conversation.organisation_id,
-                    user__in={conversation.owner_id, payer},
+                    user__in={conversation.asker_id, payer},
                 )
                 | Q(scope=Budget.Scope.CONVERSATION, conversation__in=_lineage(conversation))
             )

@@ -21,6 +21,7 @@ from accounts.persons import charged_person
 from accounts.requests import SignedInRequest
 from chat.views.answers import safe_next
 from chat.views.lookup import find_conversation
+from conversations.actions.own import require_own
 from harness.errors import AgentError, Conflict, NotFound
 from spending.actions.budgets import may_change, remove_budget, set_budget
 from spending.forms import BudgetForm, ConversationBudgetForm
@@ -81,6 +82,7 @@ def budgets(request: SignedInRequest) -> HttpResponse:
 def conversation_budget(request: SignedInRequest, uid: str) -> HttpResponse:
     """What one conversation, with those it starts, may use."""
     conversation = find_conversation(request.user, uid)
+    require_own(request.user, conversation)
     form = ConversationBudgetForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:

@@ -59,7 +59,13 @@ def test_an_open_data_directory_is_warned_of_with_its_remedy(settings, tmp_path)
 
 @pytest.mark.parametrize(
     "path",
-    ["/setup/{}/", "/invitations/{}/", "/accounts/password/reset/key/{}/", "/x?n=/setup/{}/"],
+    [
+        "/setup/{}/",
+        "/invitations/{}/",
+        "/shared/{}/",
+        "/accounts/password/reset/key/{}/",
+        "/x?n=/setup/{}/",
+    ],
 )
 def test_no_log_line_keeps_the_token_of_a_link(path):
     token = "Xk2-8sZ_pQ71mmV0aaLrTgB4"

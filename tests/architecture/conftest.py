@@ -17,9 +17,10 @@ from agents.models import Agent, AgentVersion, Environment
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
 from conversations.actions.files import Upload
+from conversations.actions.links import make_link
 from conversations.actions.stored_files import add_resource, store_file
 from conversations.log import append
-from conversations.models import Conversation
+from conversations.models import Conversation, Share
 from folders.actions.files import add_folder_file
 from folders.actions.folders import create_folder
 from harness.agentconfig import AgentConfig
@@ -155,6 +156,10 @@ def alices_objects(
     upload = Upload("rates.txt", 3, [b"abc"])
     shared = add_folder_file(actor=alice, folder=folder, upload=upload)
     own = duplicate_agent(actor=alice, organisation=acme, agent=conversation.agent_version.agent)
+    share = Share.objects.create(conversation=conversation, user=None, role="viewer")
+    link = make_link(
+        actor=alice, conversation=conversation, days=1, details=True, members_only=False
+    ).link
     review = ask_for_review(actor=alice, agent=own)
     return {
         "c/<id:uid>/": {
@@ -162,6 +167,7 @@ def alices_objects(
             "message_uid": message.uid,
             "event_uid": message.uid,
             "call_uid": call.uid,
+            "share": share.uid,
         },
         "events/": {"event_uid": message.uid},
         "folders/": {
@@ -194,7 +200,9 @@ def alices_objects(
         "api/webhooks/<id:uid>": {"uid": webhook.uid, "event_uid": delivery.event_id},
         "api/files/": {"uid": conversation.uid, "path": FILE},
         "api/folders/": {"uid": folder.uid},
-        "api/": {"uid": conversation.uid, "rest": "nothing"},
+        "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
+        "shared/": {"token": "nobody-was-given-this-token"},
+        "settings/links/<id:uid>/": {"uid": link.uid},
         "setup/": {"token": "nobody-was-given-this-token"},
         **programs(alice, acme, conversation),
         "invitations/": {"token": "nobody-was-given-this-token"},

@@ -33,6 +33,7 @@ UNSEEN: Mapping[str, str] = {
     "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",
     "conversations:file-picture": "a picture, of a file that is one; a journey of its own looks at it",
     "conversations:file-page": "for a frame, of a file that is a page; the same journey looks at it",
+    "conversations:shared-link": "a journey of its own makes a link and looks at what it opens",
     "vaults:vault": "a journey of its own makes a vault and looks at it",
     "webhooks:webhook-delivery": "the same journey looks at a delivery",
     "api-docs": "a library's page; a journey of its own looks at it, folded and unfolded",

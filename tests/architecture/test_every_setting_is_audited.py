@@ -31,13 +31,21 @@ NEED_NOT = {
         conversations/children.answer_of
         conversations/conversations.find_agent
         conversations/conversations.find_environment
+        conversations/links.require_reader
         conversations/outputs.find_output
         conversations/outputs.open_output
         conversations/outputs.outputs_of
+        conversations/own.decidable_conversation
         conversations/own.own_conversation
-        conversations/own.require_visible
-        conversations/own.visible_conversation
+        conversations/own.own_even_ended
+        conversations/own.readable_conversation
+        conversations/own.require_own
+        conversations/own.require_readable
+        conversations/own.require_writable
+        conversations/own.writable_conversation
         conversations/sending.check_inputs
+        conversations/sharing.people_to_share_with
+        conversations/sharing.shares_of
         conversations/stored_files.open_file
         spending/budgets.may_change
         vaults/vaults.lock_vault

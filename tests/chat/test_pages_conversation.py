@@ -57,7 +57,7 @@ def conversation(
 def address(name: str, conversation: Conversation) -> str:
     about_an_event = {
         "withdraw", "edit-message", "steer-message", "decide", "set-aside",
-        "resend", "regenerate", "rewind", "branch", "feedback", "fork",
+        "resend", "regenerate", "rewind", "branch", "feedback", "fork", "unshare",
     }  # fmt: skip
     extra = ["sevt_1"] if name in about_an_event else []
     return reverse(f"conversations:{name}", args=[conversation.uid, *extra])

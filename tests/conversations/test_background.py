@@ -348,7 +348,8 @@ def test_nobody_else_ends_or_finds_it(person, alice, converse, request):
     actor = request.getfixturevalue(person)
     with pytest.raises(NotFound):
         cancel_background(actor=actor, conversation=conversation, background_uid=row.uid)
-    assert cancel_all_background(actor=actor, conversation=conversation) == 0
+    with pytest.raises(NotFound):
+        cancel_all_background(actor=actor, conversation=conversation)
     assert not BackgroundCommand.objects.visible_to(actor).exists()
     row.refresh_from_db()
     assert row.cancel_asked_at is None

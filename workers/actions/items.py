@@ -237,5 +237,5 @@ def _shortened(content: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def _require_own(actor: User, item: WorkItem) -> None:
-    if not Conversation.objects.visible_to(actor).filter(pk=item.conversation_id).exists():
+    if not Conversation.objects.owned_by(actor).filter(pk=item.conversation_id).exists():
         require_staff(actor, CHANGE_WORK)
