@@ -288,6 +288,7 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
 
 ELSEWHERE = {
     "answers.set_questions_aside": "Handed a conversation that its caller has checked.",
+    "beginning.begin_conversation": "Begins one of the actor's own.",
     "places.move_by_uid": "`places.move_conversation` by the id of a folder.",
     "calls.decide_call": "`deciding.decide_call` leads to it.",
     "background.cancel_background": "Asked of a command; `cancel_all_background` leads to it.",
