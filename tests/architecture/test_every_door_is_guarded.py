@@ -40,7 +40,6 @@ PUBLIC: Mapping[str, str] = {
     "accounts/social/connections/": "an old address of allauth's; leads to the new one",
     "api:health": "says to everybody whether the server is well, and nothing else",
     "api:auth-config": "says how one signs in, which one asks before one can",
-    "conversations:shared-link": "opened by the secret in the link",
     "conversations:theme": "light or dark, kept in a cookie; the sign-in page has the switch too",
 }
 """Routes that answer anybody, by name (those without: by pattern), each with its reason."""
