@@ -180,8 +180,19 @@ def begin_as_copy(
     conversation.origin, conversation.last_seq = origin, len(rows)
     conversation.message_count, conversation.stop_reason = len(said), here.stop_reason
     conversation.front_end_seq = here.front_end_seq
+    # As where it was said: whose words the agent hears narrows what it may do alone.
+    conversation.others_wrote = any(
+        row.actor_id not in {None, conversation.owner_id} for row in rows
+    )
     conversation.save(
-        update_fields=["origin", "last_seq", "message_count", "stop_reason", "front_end_seq"]
+        update_fields=[
+            "origin",
+            "last_seq",
+            "message_count",
+            "stop_reason",
+            "front_end_seq",
+            "others_wrote",
+        ]
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from django.db import DEFAULT_DB_ALIAS, connection, connections
-from django.db.models import Field, Model
+from django.db.models import BooleanField, Field, Model
 from django.utils import timezone
 from orjson import Fragment
 
@@ -26,7 +26,7 @@ _CONVERSATIONS = Conversation._meta.db_table
 _RUNS = Run._meta.db_table
 _PARTIALS = PartialBlock._meta.db_table
 
-_HELD = (
+_NEEDED = {
     "id",
     "uid",
     "organisation_id",
@@ -39,10 +39,15 @@ _HELD = (
     "message_count",
     "queued_count",
     "context_tokens",
-    "others_wrote",
     "owes_run",
-)
-"""What a held conversation has loaded; its other columns are read when somebody asks for them."""
+    "others_wrote",
+}
+_FIELDS = [field for field in Conversation._meta.concrete_fields if field.attname in _NEEDED]
+_HELD = tuple(field.attname for field in _FIELDS)
+"""What a held conversation has loaded, in the order of the model, as `from_db` takes it; its other columns
+are read when somebody asks for them."""
+_TRUTHS = [place for place, field in enumerate(_FIELDS) if isinstance(field, BooleanField)]
+"""SQLite keeps booleans as numbers; all other columns come as they are."""
 
 _KEPT = (
     "last_seq",
@@ -68,8 +73,10 @@ def hold(conversation_id: int) -> Conversation:
         row = cursor.fetchone()
     if row is None:
         raise Conversation.DoesNotExist(f"There is no conversation {conversation_id}.")
-    # SQLite keeps booleans as numbers; all other columns come as they are.
-    return Conversation.from_db(connection.alias, _HELD, (*row[:-2], bool(row[-2]), bool(row[-1])))
+    values = list(row)
+    for place in _TRUTHS:
+        values[place] = bool(values[place])
+    return Conversation.from_db(connection.alias, _HELD, values)
 
 
 def hold_free(conversation_ids: Collection[int]) -> dict[int, tuple[str, int]]:

@@ -48,7 +48,11 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
     **dict.fromkeys(_STATUS_TYPES, frozenset({"status", "queue"})),
     "session.status_idle": frozenset({"status", "meter", "waiting", "queue"}),
     "session.status_terminated": frozenset({"status", "waiting", "queue"}),
-    "x.queue_released": frozenset({"status", "queue"}),
+    # Each may be the word that holds back what waits, or lets it go.
+    **dict.fromkeys(
+        ("x.queue_held", "x.queue_released", "x.retry_requested", "x.content_set_aside"),
+        frozenset({"status", "queue"}),
+    ),
     **dict.fromkeys(
         (
             "x.approval_requested",

@@ -145,7 +145,7 @@ class Scene:
             list(counting(self.conversation).order_by("seq").values_list("uid", flat=True)) == uids
         )
         assert not whole.unanswered()
-        row, here = self.conversation, standing(self.conversation.pk)
+        row, here = self.conversation, standing(whole)
         assert (row.stop_reason, row.owes_run) == (here.stop_reason, False)
         prompt = build_messages(entries, texts=Texts())
         if prompt:

@@ -12,7 +12,8 @@ from conversations.actions.branching import regenerate, rewind
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.files import Upload, add_files
 from conversations.actions.forking import copied_entries, fork_conversation
-from conversations.models import Conversation, Event
+from conversations.actions.sharing import share_conversation
+from conversations.models import Conversation, Event, ShareRole
 from conversations.provenance import TableProvenance
 from harness.content import Text
 from harness.errors import Conflict, NotFound
@@ -156,3 +157,24 @@ def test_what_is_copied_names_only_what_is_copied():
     assert now[answer.uid].event == answer.event  # its words stay, whatever they look like
     assert now[summed.uid].event == summed.event.model_copy(update={"through": now[answer.uid].uid})
     assert now[aside.uid].event == ContentSetAside(event_id=now[message.uid].uid)
+
+
+def test_what_another_wrote_narrows_the_fork_too(alice, bob, converse):
+    conversation, _scripted = converse([reply("hello bob")])
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.WRITER
+    )
+    row = say(bob, conversation, "from bob", 1)
+    assert conversation.others_wrote
+    fork = fork_conversation(
+        actor=alice, conversation=conversation, event_uid=first_answer(conversation).uid
+    )
+    assert fork.others_wrote
+    again = fork_conversation(actor=alice, conversation=fork, event_uid=first_answer(fork).uid)
+    assert again.others_wrote
+    with pytest.raises(NotFound):
+        fork_conversation(actor=bob, conversation=fork, event_uid=row.uid)
+
+
+def first_answer(conversation: Conversation) -> Event:
+    return Event.objects.get(conversation=conversation, type="agent.message")

@@ -276,6 +276,6 @@ def test_a_plain_event_changes_nothing_but_the_log(
     before = {name: value for name, value in vars(conversation).items() if name != "_state"}
     row = Event(conversation=conversation, seq=1, uid=new_event_id(), type=event.type)
     with django_assert_num_queries(0):
-        log._project(conversation, row, event)
+        log._project(conversation, row, event, None)
     after = {name: value for name, value in vars(conversation).items() if name != "_state"}
     assert after == before

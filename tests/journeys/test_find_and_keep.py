@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import FilePayload, Locator, expect
 
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
@@ -111,7 +111,7 @@ def test_a_folder_tells_what_begins_in_it(visit: Visit, service, kind):
     is_fine(alice)
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Tax {name}")
-    rates = {"name": "rates.txt", "mimeType": "text/plain", "buffer": b"19%"}
+    rates: FilePayload = {"name": "rates.txt", "mimeType": "text/plain", "buffer": b"19%"}
     page.locator("#folder-file").set_input_files(rates)
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".messages")).to_contain_text("get a copy")
