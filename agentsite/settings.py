@@ -672,6 +672,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         {"name": "Catalogue", "description": "/api: tools, skills, presets, defaults"},
         {"name": "Approvals", "description": "/api: what waits for a person, and answering it"},
         {"name": "Files", "description": "/api: files of a conversation's workspace"},
+        {
+            "name": "Folders",
+            "description": "/api: conversations kept together, and what they are told and given",
+        },
         {"name": "Webhooks", "description": "/api: what programs elsewhere are told"},
         {"name": "Agents", "description": "/api: agents of one's own, sharing and reviews"},
         {"name": "Who", "description": "/api: whose token it is, and how one signs in"},
