@@ -651,6 +651,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "ConversationStatus": ["idle", "running", "rescheduling", "terminated"],
         "HealthStatus": ["ok", "unavailable"],
         "DeletedStatus": ["deleted"],
+        "ShareRole": ["viewer", "writer", "decider"],
         "EffortLevel": ["low", "medium", "high", "xhigh", "max"],
         "ToolPermission": ["always_allow", "always_ask"],
         "DeliveryState": ["pending", "delivered", "failed", "dead"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from difflib import unified_diff
 from pathlib import Path
-from typing import Literal
 
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
@@ -19,16 +18,6 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 
 DARK = ("color-contrast", "link-in-text-block")
 """What another theme can break, of what axe looks at."""
-
-DRESSED = """async () => {
-    // The end of one transition begins those of the elements inside.
-    for (let quiet = 0; quiet < 3; quiet++) {
-        for (const one of document.getAnimations()) {
-            if (one instanceof CSSTransition) { one.finish(); quiet = 0; }
-        }
-        await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-}"""
 
 SCREEN = """() => ({
     log: document.getElementById("log").outerHTML,
@@ -153,14 +142,10 @@ class Person:
 
     def audit_by_night(self) -> str:
         """What axe finds wrong with the page in dark clothes, of what clothes can break."""
-        self._wear("dark")
+        self.page.emulate_media(color_scheme="dark")
         found = self.audit(rules=DARK)
-        self._wear("light")
+        self.page.emulate_media(color_scheme="light")
         return found
-
-    def _wear(self, scheme: Literal["dark", "light"]) -> None:
-        self.page.emulate_media(color_scheme=scheme)
-        self.page.evaluate(DRESSED)
 
     def audit(self, page: Page | None = None, *, rules: tuple[str, ...] = ()) -> str:
         """What axe finds wrong with the page, by these rules or all; empty when it is clean.

@@ -67,6 +67,7 @@ def test_a_conversation_is_found_at_its_place_and_many_are_kept_in_order(
     page.goto("/")
     row(alice, third).locator("summary").click()
     row(alice, third).get_by_role("button", name="Pin").click()
+    expect(row(alice, third).locator(".pinned")).to_have_count(1)  # the list was drawn anew
     expect(page.locator(".row").first).to_contain_text(third)
     row(alice, first).locator("summary").click()
     row(alice, first).get_by_role("link", name="Tags").click()

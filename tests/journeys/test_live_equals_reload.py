@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from harness.errors import Overloaded
 from harness.events import TYPES
-from harness.providers.scripted import Fail, call, garbled_call, reply, say, think
+from harness.providers.scripted import Fail, Hold, call, garbled_call, reply, say, think
 from tests.journeys.conftest import Visit
 from tests.journeys.every_event import steps
 from tests.journeys.people import Person
@@ -69,8 +69,11 @@ def test_a_real_run_looks_the_same_live_and_after_a_reload(alice: Person, servic
 def test_a_failure_and_its_retry_look_the_same(visit: Visit, service, site: Site):
     alice = visit()
     broken = Overloaded("busy")
-    service.expect("Break off", reply(say("Half a sen", Fail(broken))))
+    hold = Hold()
+    service.expect("Break off", reply(say("Half a sen", hold, Fail(broken))))
     uid = alice.begin("Break off")
+    expect(alice.answering).to_have_text("Half a sen")
+    hold.release.set()
     alice.wait_for_status("failed")
     expect(alice.page.locator("#announcer")).to_contain_text(
         "The agent could not finish. ✕ Failed:"
