@@ -128,7 +128,7 @@ def share(request: SignedInRequest, uid: str) -> HttpResponse:
         if form.is_valid():
             share_folder(actor=request.user, folder=folder, **form.cleaned_data)
             messages.success(
-                request, _("Shared. She sees the folder, and only her own conversations.")
+                request, _("Shared. Members see the folder, and only their own conversations.")
             )
             return redirect("folders:folder", uid=uid)
         status = 422

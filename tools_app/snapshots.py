@@ -185,10 +185,9 @@ class Store:
         first: First = _nothing,
     ) -> Changes:
         """Make the workspace hold what `snapshot` holds; `now` is one of how it is at this moment, empty
-        where it holds nothing. With
-        `only`, of these files alone; what is named in `stays` is not taken away. It may be done again
-        after it was cut short. Raises `Damaged`, before anything changes where a part is missing,
-        `OSError`, and the errors of `confinement` and `leases`."""
+        where it holds nothing. With `only`, of these files alone; what is named in `stays` is not taken
+        away. It may be done again after it was cut short. Raises `Damaged`, before anything changes where
+        a part is missing, `OSError`, and the errors of `confinement` and `leases`."""
         wanted = {each.path: each for each in self.items(snapshot)}
         there = {each.path: each for each in (self.items(now) if now else ())}
         if only is not None:

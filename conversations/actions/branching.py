@@ -301,15 +301,9 @@ def require_quiet(held: Conversation) -> None:
 
 
 def at_rest(held: Conversation, read: Sequence[Entry] = ()) -> Log:
-    """With nothing under way, and read, as far as it was not before. Raises Conflict and LimitReached."""
+    """With nothing under way, and read, as far as it was not before. Raises Conflict."""
     require_quiet(held)
     entries = [*read, *entries_after(held.pk, read[-1].seq if read else 0)]
-    if sum(isinstance(entry.event, Rewound) for entry in entries) >= MOST_BRANCHES:
-        raise LimitReached(
-            _("This conversation has %(limit)d branches, the most there may be.")
-            % {"limit": MOST_BRANCHES},
-            hint=_("Go on with this one, or begin a new conversation."),
-        )
     return Log(held, entries, History(entries))
 
 
@@ -319,7 +313,14 @@ def _in_other_words(message: UserMessage, text: str) -> tuple[Block, ...]:
 
 
 def _leave(log: Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
-    """Close what is open on the present branch, and go on elsewhere, with its files or without."""
+    """Close what is open on the present branch, and go on elsewhere, with its files or without. Raises
+    LimitReached."""
+    if sum(isinstance(entry.event, Rewound) for entry in log.entries) >= MOST_BRANCHES:
+        raise LimitReached(
+            _("This conversation has %(limit)d branches, the most there may be.")
+            % {"limit": MOST_BRANCHES},
+            hint=_("Go on with this one, or fork it."),
+        )
     rewound = rewound.model_copy(update=_files_there(log, rewound.behind, wanted=files))
     history = log.history
     closing = [_given_up(call) for call in history.unanswered()]

@@ -12,6 +12,7 @@ from accounts.models import TokenScope
 from api.transcript import messages_after
 from conversations.actions import branching
 from conversations.actions.branching import edit_and_resend, regenerate, rewind, switch_branch
+from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message, request_retry
 from conversations.branches import counting
 from conversations.log import append
@@ -355,6 +356,9 @@ def test_a_conversation_has_a_bounded_number_of_branches(alice, talk, monkeypatc
     rewind(actor=alice, conversation=conversation, event_uid=two.uid)
     with pytest.raises(LimitReached):
         switch_branch(actor=alice, conversation=conversation, event_uid=two.uid)
+    said = Event.objects.filter(conversation=conversation, type="agent.message").order_by("seq")
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=said[0].uid)
+    assert fork.message_count, "what the refusal advises can be done"
 
 
 def test_a_long_log_is_read_before_anybody_is_kept_from_writing(alice, talk):
