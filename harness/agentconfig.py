@@ -116,6 +116,48 @@ class CustomTool(_Strict):
         return schema
 
 
+MOST_MCP_SERVERS = 20
+SERVER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
+"""What an MCP server is called here: no underscore, so that `mcp__server__tool` is read in one way."""
+
+
+class McpUse(_Strict):
+    """That an agent has the tools of an MCP server; which one has the name is told by who runs the agent."""
+
+    name: str
+    tools: tuple[str, ...] | None = Field(default=None, max_length=256)
+    """Only these of its tools; None: all."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        if not SERVER_NAME.fullmatch(name):
+            raise ValueError(
+                "an MCP server’s name has 1 to 32 small letters, digits and hyphens inside"
+            )
+        return name
+
+
+MOST_SKILLS = 200
+SKILL_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+"""The standard's (agentskills.io)."""
+
+
+class SkillUse(_Strict):
+    """That an agent is taught a skill; which one has the name is told by who runs the agent."""
+
+    name: str = Field(max_length=64)
+    version: str = Field(default="stable", min_length=1, max_length=50)
+    """One version, or a channel (`stable`, `canary`, `latest`) that points to one."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        if not SKILL_NAME.fullmatch(name):
+            raise ValueError("a skill’s name has small letters, digits and single hyphens inside")
+        return name
+
+
 class Limits(_Strict):
     steps: int = Field(default=50, ge=1, le=1_000)
     """Model requests of one turn."""
@@ -165,6 +207,10 @@ class AgentConfig(_Strict):
     """Tools no rule covers are not offered. Of several that do, the strictest counts."""
     custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=MOST_CUSTOM_TOOLS)
     """Offered besides; a rule above may still deny one of them by its name."""
+    mcp_servers: tuple[McpUse, ...] = Field(default=(), max_length=MOST_MCP_SERVERS)
+    """Their tools ask before each call unless a rule on `mcp:<server>:<tool>` says otherwise."""
+    skills: tuple[SkillUse, ...] = Field(default=(), max_length=MOST_SKILLS)
+    """What it is taught; a conversation keeps the versions that these are when it begins."""
     limits: Limits = Limits()
     roles: dict[Role, RoleOverride] = {}
     features: Features = Features()
@@ -180,6 +226,25 @@ class AgentConfig(_Strict):
             if names.count(name) > 1:
                 raise ValueError(f"two tools are called “{name}”; rename one of them")
         return tools
+
+    @field_validator("mcp_servers")
+    @classmethod
+    def _servers_differ(cls, servers: tuple[McpUse, ...]) -> tuple[McpUse, ...]:
+        names = [server.name for server in servers]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the MCP server “{name}” is named twice; name it once")
+        return servers
+
+    @field_validator("skills")
+    @classmethod
+    def _skills_differ(cls, skills: tuple[SkillUse, ...]) -> tuple[SkillUse, ...]:
+        seen: set[str] = set()
+        for skill in skills:
+            if skill.name in seen:
+                raise ValueError(f"the skill “{skill.name}” is named twice; name it once")
+            seen.add(skill.name)
+        return skills
 
     def settings(self) -> ModelSettings:
         return ModelSettings(

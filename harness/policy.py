@@ -42,6 +42,15 @@ _EVERY_TIME = AskOptions(strict=True)
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 
 
+MCP = ("mcp:", "mcp__")
+"""How a rule begins that may allow tools of MCP servers: one on `*` was not made with strangers' in mind."""
+
+
+def address_of(tool: Tool) -> str:
+    """How rules address a tool of an MCP server: `mcp:<server>:<tool>`."""
+    return f"mcp:{tool.mcp_server}:{tool.name.removeprefix(f'mcp__{tool.mcp_server}__')}"
+
+
 class Verdict(Enum):
     ALLOW = "allow"
     ASK = "ask"
@@ -128,7 +137,7 @@ class Policy:
             held.rule.permission == "always_deny" and held.rule.when is None
             for held in self._about(tool.name)
         )
-        return self._lists(tool.name) and not denied
+        return self._lists(tool) and not denied
 
     def judge(
         self,
@@ -193,7 +202,7 @@ class Policy:
                 how = held.rule.words() if held.rule.when else name
                 words = f"A rule {_of(held.level)} denies {how}."
                 return Judgement(Verdict.DENY, words, held.level, held.uid)
-        if not self._lists(name):
+        if not self._lists(tool):
             words = f"{name} is not among this agent's tools."
             return Judgement(Verdict.DENY, words, Level.AGENT)
         return None
@@ -260,12 +269,12 @@ class Policy:
         for held in self._ordered:
             if apart and held.level is Level.AGENT:
                 continue
-            if held.rule.permission == "always_allow" or fnmatchcase(tool.name, held.rule.tool):
+            if held.rule.permission == "always_allow" or self._covers(held.rule, tool.name):
                 continue
             gated = sorted(
                 other.name
                 for other in self.tools.values()
-                if fnmatchcase(other.name, held.rule.tool)
+                if self._covers(held.rule, other.name)
                 and not other.feature
                 and _REACH[other.effect] <= _REACH[tool.effect]
             )
@@ -279,11 +288,23 @@ class Policy:
     # --- rules ------------------------------------------------------------------------------------
 
     def _about(self, name: str) -> Iterator[LevelledRule]:
-        return (held for held in self._ordered if fnmatchcase(name, held.rule.tool))
+        return (held for held in self._ordered if self._covers(held.rule, name))
 
-    def _lists(self, name: str) -> bool:
-        """Whether the tool is one of the agent's: no other level adds any."""
-        return any(fnmatchcase(name, rule.tool) for rule in self.rules)
+    def _covers(self, rule: ToolRule, name: str) -> bool:
+        """A tool of an MCP server is meant by its name and by its address."""
+        tool = self.tools.get(name)
+        if tool is None or not tool.mcp_server:
+            return fnmatchcase(name, rule.tool)
+        if rule.permission == "always_allow" and not rule.tool.startswith(MCP):
+            return False
+        return fnmatchcase(name, rule.tool) or fnmatchcase(address_of(tool), rule.tool)
+
+    def _lists(self, tool: Tool) -> bool:
+        """Whether the tool is one of the agent's: no other level adds any. A run has those tools of MCP
+        servers that were chosen for it, no others."""
+        return bool(tool.mcp_server) or any(
+            fnmatchcase(tool.name, rule.tool) for rule in self.rules
+        )
 
     def _allowing(self, name: str, given: Mapping[str, Any]) -> Iterator[LevelledRule]:
         for held in self._about(name):

@@ -17,6 +17,7 @@ from harness.errors import AgentError, BrokenStream, LimitReached, ProviderError
 from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, prompt_tokens_at_most
 from harness.events import (
     AgentCustomToolUse,
+    AgentMcpToolUse,
     AgentMessage,
     AgentThinking,
     AgentToolUse,
@@ -237,7 +238,7 @@ class Reply:
         self._count(len(str(piece.input)) + len(piece.name))
         judgement = await self.kit.judge_aside(piece.name, self.history, arguments=piece.input)
         tool = self.kit.tools_in(self.history).get(piece.name)
-        event: AgentToolUse | AgentCustomToolUse
+        event: AgentToolUse | AgentMcpToolUse | AgentCustomToolUse
         if tool is not None and tool.external and judgement.verdict is not Verdict.DENY:
             event = AgentCustomToolUse(
                 name=piece.name,
@@ -245,6 +246,17 @@ class Reply:
                 model_request_id=self.uid,
                 invalid_input=piece.invalid,
                 of_front_end=tool.owner == FRONT_END,
+            )
+        elif tool is not None and tool.mcp_server:
+            event = AgentMcpToolUse(
+                name=piece.name,
+                mcp_server_name=tool.mcp_server,
+                input=dict(piece.input),
+                model_request_id=self.uid,
+                evaluated_permission=judgement.verdict.value,
+                reason=judgement.reason,
+                invalid_input=piece.invalid,
+                terms=judgement.terms,
             )
         else:
             event = AgentToolUse(

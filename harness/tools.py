@@ -144,6 +144,9 @@ class Tool:
     writes_files: bool = False
     """It may change files of the workspace also where its effect reaches further (a shell with a way
     out); see `may_write`."""
+    mcp_server: str = ""
+    """The MCP server that has it. Rules address it as `mcp:<server>:<tool>` too, and only one that names
+    such tools allows it; others may deny or ask."""
     handed_out: HandedOut | None = None
     """Its calls are judged here like all others, and carried out by a worker of the environment: the
     handler is never called, the run rests until the worker has answered."""

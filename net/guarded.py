@@ -25,9 +25,12 @@ MOST_OF_A_REFUSAL = 256 * 1024
 class GuardedTransport(httpx2.AsyncHTTPTransport):
     """Lets through what the judge raises, having connected to nothing."""
 
-    def __init__(self, judge: Judge, *, limits: httpx2.Limits) -> None:
+    def __init__(
+        self, judge: Judge, *, limits: httpx2.Limits, most_bytes: int = MOST_BYTES
+    ) -> None:
         super().__init__(limits=limits)
         self._judge = judge
+        self._most = most_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         host = request.url.host
@@ -50,7 +53,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             await answer.aclose()
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
         assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of this transport
-        most = MOST_OF_A_REFUSAL if answer.status_code >= 400 else MOST_BYTES
+        most = MOST_OF_A_REFUSAL if answer.status_code >= 400 else self._most
         answer.stream = _Bounded(answer.stream, most)
         return answer
 
@@ -73,10 +76,15 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def guarded_client(judge: Judge, *, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+def guarded_client(
+    judge: Judge, *, timeout: httpx2.Timeout, most_bytes: int = MOST_BYTES
+) -> httpx2.AsyncClient:
+    """`most_bytes`: of one answer that is no refusal."""
     limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
     return httpx2.AsyncClient(
-        transport=GuardedTransport(judge, limits=limits), timeout=timeout, follow_redirects=False
+        transport=GuardedTransport(judge, limits=limits, most_bytes=most_bytes),
+        timeout=timeout,
+        follow_redirects=False,
     )
 
 

@@ -21,5 +21,12 @@ class Anything(PublicId):
     regex = "(?s:.+)"
 
 
+class Version(PublicId):
+    """As packages count their versions."""
+
+    regex = "[A-Za-z0-9.+!_-]{1,50}"
+
+
 register_converter(PublicId, "id")
+register_converter(Version, "version")
 register_converter(Anything, "anything")
