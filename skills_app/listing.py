@@ -1,0 +1,39 @@
+"""The library as a person sees it: which skills, in which order, and what a page tells of each."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+
+from accounts.models import Organisation, User
+
+from .models import Skill, SkillVersion
+
+SCOPES = ("own", "organisation", "server")
+LONGEST_QUERY = 200
+
+
+def listed(
+    user: User, organisation: Organisation, *, query: str = "", scope: str = ""
+) -> QuerySet[Skill]:
+    """Those that she sees and that work for this organisation may use, by name. Each word of the query
+    stands in the name, the title or the description."""
+    rows = Skill.objects.visible_to(user).usable_in(organisation, user)
+    if scope == "own":
+        rows = rows.filter(owner=user)
+    elif scope == "organisation":
+        rows = rows.filter(organisation=organisation, owner__isnull=True)
+    elif scope == "server":
+        rows = rows.filter(organisation__isnull=True)
+    for word in query.replace("\0", "")[:LONGEST_QUERY].split():
+        rows = rows.filter(
+            Q(name__icontains=word) | Q(title__icontains=word) | Q(description__icontains=word)
+        )
+    return rows.select_related("stable", "latest", "canary", "organisation", "owner").order_by(
+        "name", "pk"
+    )
+
+
+def waiting_for(user: User) -> QuerySet[SkillVersion]:
+    """Versions that wait for a review, as far as she sees them."""
+    rows = SkillVersion.objects.visible_to(user).filter(state=SkillVersion.State.WAITING)
+    return rows.select_related("skill__organisation", "created_by", "asked_by").order_by("asked_at")

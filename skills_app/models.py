@@ -1,0 +1,260 @@
+"""Skills, their versions and files: what agents can be taught.
+
+A version never changes, and its files are stored once, by their SHA-256. What is offered is said by
+pointers of the skill, which move: `stable`, which a review moves, `canary`, and the newest released.
+What happens to them is `actions`' part, how conversations use them `skillsets`'.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, Role, User
+from accounts.staff import has_staff_permission
+from harness.ids import new_id
+
+from .names import NAME_LIMIT
+
+MANAGE_ANY = "skills_app.change_skill"
+"""What staff need to manage the server's own skills and to decide for any organisation."""
+
+
+def new_skill_id() -> str:
+    return new_id("skill")
+
+
+def new_version_id() -> str:
+    return new_id("skillver")
+
+
+class Channel(models.TextChoices):
+    """Pointers that an agent may follow in place of a version."""
+
+    STABLE = "stable", _("stable")
+    CANARY = "canary", _("canary")
+    LATEST = "latest", _("latest")
+
+
+class SkillQuerySet(models.QuerySet["Skill"]):
+    def visible_to(self, user: User) -> Self:
+        """The server's, those of the person's organisations as far as something of them was released or
+        she may look after them, and her own."""
+        if not user.is_active:
+            return self.none()
+        if has_staff_permission(user, MANAGE_ANY):
+            return self.filter(Q(owner__isnull=True) | Q(owner=user))
+        released = Exists(SkillVersion.objects.released().filter(skill=OuterRef("pk")))
+        wrote = Exists(SkillVersion.objects.filter(skill=OuterRef("pk"), created_by=user))
+        manages = Exists(
+            Organisation.objects.filter(
+                pk=OuterRef("organisation"),
+                memberships__user=user,
+                memberships__role__in=[role for role in Role if role.manages],
+            )
+        )
+        member = Exists(
+            Organisation.objects.filter(pk=OuterRef("organisation"), memberships__user=user)
+        )
+        shared = Q(owner__isnull=True) & (Q(released) | Q(wrote) | Q(manages))
+        return self.filter(
+            Q(organisation__isnull=True) & Q(released) | Q(member) & (shared | Q(owner=user))
+        )
+
+    def usable_in(self, organisation: Organisation, owner: User | None) -> Self:
+        """Those that work for this organisation may use: with `owner` also that person's own."""
+        own = Q(organisation=organisation, owner=owner) if owner is not None else Q(pk__in=[])
+        return self.filter(
+            Q(organisation__isnull=True) | Q(organisation=organisation, owner__isnull=True) | own
+        )
+
+    def on_offer(self) -> Self:
+        """Those with something to use."""
+        return self.filter(killed_at__isnull=True, latest__isnull=False)
+
+
+class Skill(models.Model):
+    uid = models.CharField(max_length=40, unique=True, default=new_skill_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, null=True, blank=True, related_name="skills"
+    )
+    """Empty: everybody on this server may use it."""
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="own_skills"
+    )
+    """Whose alone it is, in the organisation; empty: everybody's there."""
+    name = models.CharField(_("name"), max_length=NAME_LIMIT)
+    title = models.CharField(_("title"), max_length=100, blank=True)
+    """For people; empty: its name."""
+    description = models.TextField(_("description"))
+    """Of the version that is offered, or of the newest one."""
+    stable = models.ForeignKey(
+        "SkillVersion", on_delete=models.SET_NULL, null=True, related_name="+", editable=False
+    )
+    canary = models.ForeignKey(
+        "SkillVersion", on_delete=models.SET_NULL, null=True, related_name="+", editable=False
+    )
+    latest = models.ForeignKey(
+        "SkillVersion", on_delete=models.SET_NULL, null=True, related_name="+", editable=False
+    )
+    """The newest released one that was not withdrawn."""
+    killed_at = models.DateTimeField(_("stopped at"), null=True, editable=False)
+    """From then on no version of it is used anywhere."""
+    killed_reason = models.CharField(max_length=500, blank=True, editable=False)
+    shipped = models.BooleanField(default=False, editable=False)
+    """It came with this software."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SkillQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "pk"]
+        verbose_name = _("skill")
+        verbose_name_plural = _("skills")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(organisation=None), name="skill_name_of_server"
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "name"],
+                condition=Q(owner=None),
+                name="skill_name_of_organisation",
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "owner", "name"], name="skill_name_of_person"
+            ),
+            models.CheckConstraint(
+                condition=Q(owner=None) | Q(organisation__isnull=False),
+                name="skill_owned_somewhere",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def at(self, channel: str) -> SkillVersion | None:
+        """What a channel points to; None also for one that there is not."""
+        found: SkillVersion | None = getattr(self, channel) if channel in Channel.values else None
+        return found
+
+
+class SkillVersionQuerySet(models.QuerySet["SkillVersion"]):
+    def released(self) -> Self:
+        return self.filter(state=SkillVersion.State.RELEASED)
+
+    def visible_to(self, user: User) -> Self:
+        """Released ones of skills she sees, what she wrote, and all for who manages them."""
+        seen = self.filter(skill__in=Skill.objects.visible_to(user).values("pk"))
+        if has_staff_permission(user, MANAGE_ANY):
+            return seen
+        managed = Organisation.objects.filter(
+            memberships__user=user, memberships__role__in=[role for role in Role if role.manages]
+        )
+        offered = Q(state__in=(SkillVersion.State.RELEASED, SkillVersion.State.YANKED))
+        return seen.filter(
+            offered
+            | Q(created_by=user)
+            | Q(skill__organisation__in=managed, skill__owner__isnull=True)
+        )
+
+
+class SkillVersion(models.Model):
+    class State(models.TextChoices):
+        DRAFT = "draft", _("draft")
+        WAITING = "waiting", _("waits for review")
+        RELEASED = "released", _("released")
+        REFUSED = "refused", _("refused")
+        YANKED = "yanked", _("withdrawn")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_version_id, editable=False)
+    skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    label = models.CharField(_("version"), max_length=50)
+    """As its maker counts, else the number."""
+    digest = models.CharField(max_length=64, editable=False)
+    """Of all its files (`folder.digest_of`)."""
+    description = models.TextField()
+    front = models.JSONField(default=dict)
+    """The fields of its head."""
+    requires = models.JSONField(default=list)
+    warnings = models.JSONField(default=list)
+    size = models.PositiveIntegerField()
+    note = models.CharField(_("what is new"), max_length=500, blank=True)
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.DRAFT)
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    asked_at = models.DateTimeField(null=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True)
+    reason = models.CharField(_("reason"), max_length=500, blank=True)
+    deprecated_at = models.DateTimeField(null=True, editable=False)
+    removal_on = models.DateField(_("used until"), null=True, editable=False)
+    """The first day on which it is refused; empty: none is set."""
+    replacement = models.CharField(_("use in its place"), max_length=200, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SkillVersionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["skill", "-number"]
+        verbose_name = _("version of a skill")
+        verbose_name_plural = _("versions of skills")
+        constraints = [
+            models.UniqueConstraint(fields=["skill", "number"], name="skill_version_number"),
+            models.UniqueConstraint(fields=["skill", "label"], name="skill_version_label"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.skill.name} {self.label}"
+
+    @property
+    def removed(self) -> bool:
+        """Its day has come."""
+        return self.removal_on is not None and timezone.now().date() >= self.removal_on
+
+    @property
+    def hidden(self) -> bool:
+        return bool(self.front.get("disable-model-invocation") is True)
+
+
+class SkillContent(models.Model):
+    """What stands in files, once for all versions that have it."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    content = models.BinaryField()
+
+    def __str__(self) -> str:
+        return self.sha256
+
+
+class SkillFile(models.Model):
+    version = models.ForeignKey(
+        SkillVersion, on_delete=models.CASCADE, related_name="files", db_index=False
+    )
+    path = models.CharField(max_length=1_024)
+    size = models.PositiveIntegerField()
+    content = models.ForeignKey(SkillContent, on_delete=models.RESTRICT, related_name="+")
+
+    class Meta:
+        ordering = ["path"]
+        constraints = [models.UniqueConstraint(fields=["version", "path"], name="skill_file_path")]
+
+    def __str__(self) -> str:
+        return self.path
+
+    def read(self) -> bytes:
+        return bytes(self.content.content)

@@ -1,0 +1,158 @@
+"""Which versions of skills go together: requirements between them decided by `resolvelib`, conflicts and
+circles explained with the way that led there.
+
+Plain data: which skills and versions there are is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import resolvelib
+from django.utils.translation import gettext as _
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from harness.errors import Conflict
+
+from .manifest import requirement_of
+
+ROUNDS = 2_000
+"""Steps of the search; a graph that needs more is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One version of a skill."""
+
+    name: str
+    version: Version
+    requires: tuple[str, ...]
+    key: Any = None
+    """By which whoever asks knows it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A condition on a skill's version; `exactly`: that one and no other."""
+
+    name: str
+    allowed: SpecifierSet
+    exactly: Any = None
+
+    def takes(self, candidate: Candidate) -> bool:
+        if self.exactly is not None:
+            return bool(candidate.key == self.exactly)
+        return self.allowed.contains(candidate.version, prereleases=True)
+
+
+def wanted_of(requirement: str) -> Wanted:
+    found = requirement_of(requirement)
+    return Wanted(found.name, found.specifier)
+
+
+def resolve(
+    wanted: Sequence[Wanted], versions_of: Callable[[str], Sequence[Candidate]]
+) -> list[Candidate]:
+    """One version of each skill that is needed, those first that others require.
+
+    Raises Conflict, with the way, where no versions go together, one is missing, or skills require each
+    other in a circle.
+    """
+    resolver: resolvelib.Resolver[Wanted, Candidate, str] = resolvelib.Resolver(
+        _Provider(versions_of), resolvelib.BaseReporter()
+    )
+    try:
+        found = resolver.resolve(wanted, max_rounds=ROUNDS).mapping
+    except resolvelib.ResolutionImpossible as problem:
+        raise _conflict(_words(problem.causes)) from None
+    except RecursionError:  # on the way back to where it began
+        raise _conflict(_("Some of them require each other in a circle.")) from None
+    except resolvelib.ResolutionTooDeep:
+        raise _conflict(_("They depend on each other in too many ways.")) from None
+    return _ordered(found)
+
+
+class _Provider(resolvelib.AbstractProvider[Wanted, Candidate, str]):
+    def __init__(self, versions_of: Callable[[str], Sequence[Candidate]]) -> None:
+        self._versions_of = versions_of
+
+    def identify(self, requirement_or_candidate: Wanted | Candidate) -> str:
+        return requirement_or_candidate.name
+
+    def get_preference(
+        self,
+        identifier: str,
+        resolutions: Mapping[str, Candidate],
+        candidates: Mapping[str, Iterator[Candidate]],
+        information: Mapping[str, Iterator[Any]],
+        backtrack_causes: Sequence[Any],
+    ) -> Any:
+        return (identifier not in {each.requirement.name for each in backtrack_causes}, identifier)
+
+    def find_matches(
+        self,
+        identifier: str,
+        requirements: Mapping[str, Iterator[Wanted]],
+        incompatibilities: Mapping[str, Iterator[Candidate]],
+    ) -> Iterable[Candidate]:
+        conditions = list(requirements[identifier])
+        excluded = {each.version for each in incompatibilities[identifier]}
+        fitting = [
+            each
+            for each in self._versions_of(identifier)
+            if each.version not in excluded and all(one.takes(each) for one in conditions)
+        ]
+        return sorted(fitting, key=lambda each: each.version, reverse=True)
+
+    def is_satisfied_by(self, requirement: Wanted, candidate: Candidate) -> bool:
+        return requirement.takes(candidate)
+
+    def get_dependencies(self, candidate: Candidate) -> Iterable[Wanted]:
+        return [wanted_of(each) for each in candidate.requires]
+
+
+def _words(causes: Iterable[Any]) -> str:
+    told = []
+    for cause in islice(causes, 10):
+        condition = f"{cause.requirement.name}{cause.requirement.allowed}"
+        by = f"{cause.parent.name} {cause.parent.version}" if cause.parent is not None else ""
+        told.append(
+            _("%(skill)s requires %(condition)s") % {"skill": by, "condition": condition}
+            if by
+            else _("%(condition)s is asked for") % {"condition": condition}
+        )
+    return _("No versions go together: %(why)s.") % {"why": "; ".join(told)}
+
+
+def _ordered(found: Mapping[str, Candidate]) -> list[Candidate]:
+    """What is required first. Without recursion: a chain may be long."""
+    done: dict[str, Candidate] = {}
+    for first in sorted(found):
+        way: list[tuple[str, Iterator[str]]] = [(first, _required(found[first]))]
+        while way:
+            name, rest = way[-1]
+            following = next((each for each in rest if each not in done), None)
+            if following is None:
+                done[name] = found[name]
+                way.pop()
+                continue
+            passed = [each for each, _rest in way]
+            if following in passed:
+                circle = [*passed[passed.index(following) :], following]
+                raise _conflict(
+                    _("They require each other: %(way)s.") % {"way": " → ".join(circle)}
+                )
+            way.append((following, _required(found[following])))
+    return list(done.values())
+
+
+def _required(candidate: Candidate) -> Iterator[str]:
+    return iter(sorted(requirement_of(each).name for each in candidate.requires))
+
+
+def _conflict(why: str) -> Conflict:
+    return Conflict(why, hint=_("Change what one of them requires, or name another version."))

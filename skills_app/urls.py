@@ -1,0 +1,34 @@
+"""The addresses of the library of skills."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from wire import converters  # noqa: F401 - registers `id`
+
+from .views import library, versions, writing
+
+app_name = "skills"
+
+of_skill = [
+    path("", library.show_skill, name="skill"),
+    path("edit/", writing.edit, name="edit"),
+    path("stop/", versions.stop, name="stop"),
+    path("revive/", versions.revive, name="revive"),
+    path("delete/", versions.delete, name="delete"),
+    path("channels/", versions.move, name="move"),
+    path("versions/<version:label>/", versions.show_version, name="version"),
+    path("versions/<version:label>/download/", versions.download, name="download"),
+    path("versions/<version:label>/ask/", versions.ask, name="ask"),
+    path("versions/<version:label>/take-back/", versions.back, name="take-back"),
+    path("versions/<version:label>/decide/", versions.decide, name="decide"),
+    path("versions/<version:label>/deprecate/", versions.deprecate, name="deprecate"),
+    path("versions/<version:label>/withdraw/", versions.withdraw, name="withdraw"),
+]
+
+urlpatterns = [
+    path("skills/", library.show_library, name="library"),
+    path("skills/new/", writing.new, name="new"),
+    path("skills/reviews/", versions.show_reviews, name="reviews"),
+    path("skills/<id:uid>/", include(of_skill)),
+]
