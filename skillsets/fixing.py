@@ -1,0 +1,89 @@
+"""Fixes what an agent's skills are for one conversation: with its first message, and again when it goes on
+with another version of its agent. Its owner's own skills come along. Channels that move later change nothing.
+"""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from accounts.models import User
+from conversations.models import Conversation, Event
+from harness.agentconfig import SkillUse
+from harness.events import Event as EventValue
+from harness.events import SessionUpdated
+from jobs.prepared import Prepared
+from skills_app.choosing import choose
+from skills_app.models import Skill, SkillVersion
+
+from .models import SkillSet, UsedSkill
+
+MOST_OWN = 50
+"""A person's own skills that come along by themselves."""
+
+_OWN = Prepared(
+    lambda given: (
+        Skill.objects.on_offer()
+        .filter(owner=given.owner, organisation=given.organisation)
+        .order_by("name")
+        .values_list("name")[:MOST_OWN]
+    )
+)
+
+
+def fix(conversation: Conversation, row: Event, event: EventValue) -> None:
+    """In the transaction of the message; without skills it costs one query."""
+    try:
+        uses = conversation.config.skills
+    except ValidationError:  # its run says so
+        return
+    rows = _OWN.all(owner=conversation.owner_id, organisation=conversation.organisation_id)
+    own = [name for (name,) in rows]
+    known = None
+    if uses or own or isinstance(event, SessionUpdated):
+        known = SkillSet.objects.filter(pk=conversation.pk).first()
+    if known is None and not uses and not own:
+        return
+    if known is not None and known.agent_version_id == conversation.agent_version_id:
+        return
+    chosen = choose(uses, conversation.organisation, owner_whose_skills(conversation))
+    kept = UsedSkill.objects.filter(conversation=conversation)
+    kept.exclude(by=UsedSkill.By.PERSON).delete()
+    add(conversation, chosen.versions, {use.name for use in uses})
+    if own and known is None:
+        hers = tuple(SkillUse(name=name) for name in own)
+        theirs = choose(hers, conversation.organisation, conversation.owner)
+        add(conversation, theirs.versions, set(own), by=UsedSkill.By.PERSON)
+    SkillSet.objects.update_or_create(
+        conversation=conversation,
+        defaults={
+            "agent_version_id": conversation.agent_version_id,
+            "problems": list(chosen.problems),
+        },
+    )
+
+
+def owner_whose_skills(conversation: Conversation) -> User | None:
+    """Whose own skills its agent's names may mean: those of the person whose own agent it is, for herself."""
+    owner = conversation.agent_version.agent.owner_id
+    return conversation.owner if owner == conversation.owner_id else None
+
+
+def add(
+    conversation: Conversation,
+    versions: tuple[SkillVersion, ...],
+    named: set[str],
+    by: str = UsedSkill.By.AGENT,
+) -> None:
+    """Those that are not there yet; who is not `named` is there because another requires it."""
+    UsedSkill.objects.bulk_create(
+        [
+            UsedSkill(
+                conversation=conversation,
+                skill_id=each.skill_id,
+                version=each,
+                by=by if each.skill.name in named else UsedSkill.By.REQUIRED,
+            )
+            for each in versions
+        ],
+        ignore_conflicts=True,
+    )

@@ -1,0 +1,77 @@
+"""Skills in a run: their names in the prompt, the tools that read them, the folders that commands see."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from conversations.kitparts import Part, Section
+from conversations.models import Conversation
+from harness.agentconfig import AgentConfig
+from harness.errors import AgentError
+from harness.rules import LevelledRule
+from jobs.prepared import Prepared
+from sandbox.contract import Mount
+from skills_app.files import empty, lay_out
+
+from .models import SkillSet, UsedSkill
+from .reading import EXTRA, FOLDER, READ, SEARCH, section_of, why_not
+
+logger = logging.getLogger(__name__)
+
+PLACE = 60
+"""Behind the instructions and a folder's, before the facts of the conversation."""
+
+_USED = Prepared(
+    lambda given: (
+        UsedSkill.objects.filter(conversation=given.conversation)
+        .select_related("skill", "version")
+        .order_by("id")
+    )
+)
+_SETS = Prepared(lambda given: SkillSet.objects.filter(pk=given.conversation))
+_STOPPED = Prepared(
+    lambda given: UsedSkill.objects.filter(
+        conversation=given.conversation, skill__killed_at__isnull=False
+    ).select_related("skill", "version")
+)
+
+
+def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
+    used = _USED.all(conversation=conversation.pk)
+    fixed = _SETS.first(conversation=conversation.pk)
+    problems = fixed.problems if isinstance(fixed, SkillSet) else []
+    if not used and not problems:
+        return Part()
+    text = section_of(used, problems)
+    return Part(
+        tools={tool.name: tool for tool in (READ, SEARCH)},
+        extras={EXTRA: conversation.pk},
+        sections=(Section(PLACE, text, most=len(text)),) if text else (),
+    )
+
+
+def mounts(conversation: Conversation) -> tuple[Mount, ...]:
+    """A folder for each skill that has more than its SKILL.md. One whose stored files are not what they were
+    is left out, and told to the operator."""
+    found = []
+    for used in _USED.all(conversation=conversation.pk):
+        if why_not(used):
+            empty(used.version)
+            continue
+        try:
+            folder = lay_out(used.version)
+        except AgentError:
+            logger.exception("the skill %s cannot be laid out", used.skill.uid)
+            continue
+        place = Path(FOLDER) / used.skill.name
+        label = f"the skill {used.skill.name}"
+        found.append(Mount(folder, place, writable=False, label=label))
+    return tuple(found)
+
+
+def stop_what_was_stopped(conversation: Conversation) -> tuple[LevelledRule, ...]:
+    """No rule: asked with the rules, before each call, so that commands find nothing of a stopped skill."""
+    for used in _STOPPED.all(conversation=conversation.pk):
+        empty(used.version)
+    return ()

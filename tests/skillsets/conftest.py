@@ -1,0 +1,6 @@
+"""What tests of a conversation's skills begin with."""
+
+from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.skills_app.conftest import released
+
+__all__ = ["converse", "environment", "make_agent", "released", "still_engine"]
