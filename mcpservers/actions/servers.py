@@ -1,0 +1,257 @@
+"""MCP servers are added, changed, switched off and taken away; what their tools say now is released.
+
+Everybody's are staff's, an organisation's its managers', one's own one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+from accounts.models import Organisation, User
+from accounts.permissions import require_manager, require_member
+from accounts.staff import require_staff
+from audit.record import Action
+from harness.agentconfig import SERVER_NAME
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
+from jobs.dispatch import dispatch
+from mcpservers.addresses import check_url
+from mcpservers.auditing import about_server
+from mcpservers.listing import Described
+from mcpservers.looking import look_now
+from mcpservers.mcpjson import read_servers
+from mcpservers.models import CHANGE, McpServer, McpTool
+from mcpservers.secrets import checked_headers, sealed_headers
+
+LOOK = "mcpservers.look"
+Scope = McpServer.Scope
+LEAST_SECONDS, MOST_SECONDS = 1, 600
+
+
+@sensitive_variables("headers")
+def add_server(
+    *,
+    actor: User,
+    organisation: Organisation,
+    scope: Scope,
+    name: str,
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    timeout_seconds: int = 60,
+    look: bool = True,
+) -> McpServer:
+    """What it has at its first look is taken as it is; afterwards changes are held. `look`: that is
+    now, while the actor waits; else it is soon.
+
+    Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where headers
+    cannot be sealed, and Invalid naming the field.
+    """
+    _require_scope(actor, organisation, scope)
+    given = _checked(name, url, timeout_seconds)
+    sealed = sealed_headers(checked_headers(headers or {}))
+    place: dict[str, Any] = {
+        "organisation": None if scope is Scope.DEPLOYMENT else organisation,
+        "owner": actor if scope is Scope.PERSON else None,
+    }
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        if scope is not Scope.DEPLOYMENT:
+            Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        beside = McpServer.objects.filter(**place)
+        most: int = settings.AGENTSITE_MCP_SERVERS
+        if beside.count() >= most:
+            raise LimitReached(
+                _("There are %(most)d servers already.") % {"most": most},
+                hint=_("Take one away first."),
+            )
+        broader = Q(organisation=None)
+        if scope is Scope.PERSON:
+            broader |= Q(organisation=organisation, owner=None)
+        if scope is Scope.PERSON and (McpServer.objects.filter(broader, url=given["url"]).exists()):
+            raise Conflict(
+                _("There is a server at this address already."),
+                hint=_("Use that one: rules about it would not know yours."),
+            )
+        if (beside | McpServer.objects.filter(broader)).filter(name=given["name"]).exists():
+            raise Conflict(
+                _("There is a server “%(name)s” already.") % {"name": given["name"]},
+                hint=_("Give it another name."),
+            )
+        server = McpServer.objects.create(**place, **given, sealed=sealed, created_by=actor)
+        about_server(Action.MCP_SERVER_ADDED, actor, server)
+        if not look:
+            dispatch(LOOK, server_id=server.pk)
+    if look:
+        look_now(server)
+        server.refresh_from_db()
+    return server
+
+
+@sensitive_variables("text")
+def add_from_json(
+    *, actor: User, organisation: Organisation, scope: Scope, text: str
+) -> list[McpServer]:
+    """All that an `mcp.json` names, or none. Raises as `add_server`, on `json`."""
+    named = read_servers(text)
+    with transaction.atomic():
+        added = []
+        for each in named:
+            try:
+                server = add_server(
+                    actor=actor,
+                    organisation=organisation,
+                    scope=scope,
+                    name=each.name,
+                    url=each.url,
+                    headers=each.headers,
+                    look=False,
+                )
+            except Invalid as problem:
+                message = f"{each.name}: {problem.message}"
+                raise Invalid(message, field="json", hint=problem.hint) from None
+            added.append(server)
+    return added
+
+
+@sensitive_variables("headers")
+def change_server(
+    *,
+    actor: User,
+    server: McpServer,
+    url: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout_seconds: int | None = None,
+    enabled: bool | None = None,
+) -> McpServer:
+    """None: as it was. Another address is another server: all its tools are held until somebody looked.
+
+    Raises NotFound, Forbidden, NotConfigured and Invalid.
+    """
+    with transaction.atomic():
+        held = _lock(actor, server)
+        given = _checked(
+            held.name,
+            held.url if url is None else url,
+            held.timeout_seconds if timeout_seconds is None else timeout_seconds,
+        )
+        moved = given["url"] != held.url
+        held.url, held.timeout_seconds = given["url"], given["timeout_seconds"]
+        if moved:
+            # What was stored for one place is not sent to another.
+            held.sealed = ""
+            held.protocol = held.software = ""
+            released = held.tools.filter(state=McpTool.State.RELEASED)
+            for tool in released:
+                tool.state, tool.seen = McpTool.State.CHANGED, tool.pinned
+                tool.digest = ""
+                tool.save(update_fields=["state", "seen", "digest"])
+        if headers is not None:
+            held.sealed = sealed_headers(checked_headers(headers))
+        if enabled is not None:
+            held.disabled_at = None if enabled else held.disabled_at or timezone.now()
+        held.save()
+        about_server(
+            Action.MCP_SERVER_CHANGED,
+            actor,
+            held,
+            enabled=held.disabled_at is None,
+            moved=moved,
+            secret=headers is not None,
+        )
+    return held
+
+
+def remove_server(*, actor: User, server: McpServer) -> None:
+    """Its tools are gone from the next call on, also in runs. Raises NotFound, Forbidden."""
+    with transaction.atomic():
+        held = _lock(actor, server)
+        about_server(Action.MCP_SERVER_REMOVED, actor, held)
+        held.delete()
+
+
+def look_again(*, actor: User, server: McpServer) -> str:
+    """Why it could not be looked at now; empty: it was. Raises NotFound, Forbidden."""
+    with transaction.atomic():
+        held = _lock(actor, server)
+    return look_now(held)
+
+
+def look_by_id(server_id: int) -> None:
+    """For the job; nothing for one that is gone."""
+    server = McpServer.objects.filter(pk=server_id).first()
+    if server is not None:
+        look_now(server)
+
+
+def release_tool(*, actor: User, server: McpServer, tool: str, digest: str) -> McpTool:
+    """Take what a tool of that name says now for good. `digest` is that of what the actor looked at.
+
+    Raises NotFound, Forbidden, and Conflict where it says something else by now, or nothing new.
+    """
+    with transaction.atomic():
+        held = _lock(actor, server)
+        row = held.tools.select_for_update().filter(remote_name=tool).first()
+        if row is None:
+            raise NotFound(_("There is no such tool."))
+        said = Described.model_validate(row.seen) if row.seen else None
+        if said is None or said.digest != digest:
+            raise Conflict(
+                _("The tool says something else by now, or was released."),
+                hint=_("Look at it again."),
+            )
+        row.pinned, row.digest, row.seen = row.seen, digest, None
+        row.state, row.fault = McpTool.State.RELEASED, ""
+        row.released_by, row.released_at = actor, timezone.now()
+        row.save()
+        about_server(Action.MCP_TOOL_RELEASED, actor, held, tool=row.remote_name, digest=digest)
+    return row
+
+
+def _require_scope(actor: User, organisation: Organisation, scope: Scope) -> None:
+    match scope:
+        case Scope.DEPLOYMENT:
+            require_staff(actor, CHANGE)
+        case Scope.ORGANISATION:
+            require_manager(actor, organisation)
+        case _:
+            require_member(actor, organisation)
+            if not settings.AGENTSITE_MCP_PERSONAL:
+                raise Forbidden(
+                    _("Nobody adds servers of her own here."),
+                    hint=_("Ask who manages the organisation to add it."),
+                )
+
+
+def _checked(name: str, url: str, timeout_seconds: int) -> dict[str, Any]:
+    name = name.strip()
+    if not SERVER_NAME.fullmatch(name):
+        raise Invalid(
+            _("A server's name has 1 to 32 small letters, digits and hyphens inside."),
+            field="name",
+            hint=_("Type one such as “github”."),
+        )
+    if not LEAST_SECONDS <= timeout_seconds <= MOST_SECONDS:
+        raise Invalid(
+            _("A call may take %(least)d to %(most)d seconds.")
+            % {"least": LEAST_SECONDS, "most": MOST_SECONDS},
+            field="timeout_seconds",
+            hint=_("Type such a number."),
+        )
+    return {"name": name, "url": check_url(url), "timeout_seconds": timeout_seconds}
+
+
+def _lock(actor: User, server: McpServer) -> McpServer:
+    if not McpServer.objects.visible_to(actor).filter(pk=server.pk).exists():
+        raise NotFound(_("There is no such MCP server."))
+    mine = McpServer.objects.manageable_by(actor).filter(pk=server.pk).values("pk")
+    held = McpServer.objects.select_for_update().filter(pk__in=mine).first()
+    if held is None:
+        raise Forbidden(_("You may not change this MCP server."), hint=_("Ask who manages it."))
+    return held

@@ -1,0 +1,18 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class McpServersConfig(AppConfig):
+    name = "mcpservers"
+    verbose_name = _("MCP servers")
+
+    def ready(self) -> None:
+        # Only now are there models to import.
+        from accounts.sealed import holds_sealed  # noqa: PLC0415
+        from conversations.kitparts import add_part  # noqa: PLC0415
+
+        from . import kitpart  # noqa: PLC0415
+        from .secrets import reseal_headers  # noqa: PLC0415
+
+        add_part(kitpart.part)
+        holds_sealed(reseal_headers)

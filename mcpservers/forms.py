@@ -1,0 +1,87 @@
+"""The forms of the pages of MCP servers. They shape input; the actions judge it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from accounts.formwords import OurForm
+
+from .models import McpServer
+
+
+class _Headers(forms.CharField):
+    """`Name: value`, one a line. What was typed is never shown again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("Headers that are sent along"),
+            required=False,
+            widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
+            help_text=_(
+                "One a line, such as “Authorization: Bearer …”. Stored sealed and never shown again."
+            ),
+        )
+
+    def prepare_value(self, value: Any) -> Any:
+        return ""
+
+    def clean(self, value: Any) -> Any:
+        found: dict[str, str] = {}
+        for line in str(super().clean(value) or "").splitlines():
+            if line.strip():
+                name, _colon, held = line.partition(":")
+                found[name.strip()] = held.strip()
+        return found
+
+
+class ServerForm(OurForm):
+    name = forms.CharField(
+        label=_("Name"),
+        help_text=_("Small letters, digits and hyphens. Rules address its tools as mcp:name:tool."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    url = forms.CharField(
+        label=_("Address"),
+        widget=forms.URLInput(
+            attrs={"placeholder": "https://mcp.example.org/mcp", "autocomplete": "off"}
+        ),
+    )
+    headers = _Headers()
+    scope = forms.ChoiceField(label=_("Whose it is"), choices=McpServer.Scope.choices)
+    timeout_seconds = forms.IntegerField(label=_("Seconds for one call"), initial=60)
+
+    def __init__(self, *args: Any, scopes: list[tuple[str, Any]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: Any = self.fields
+        fields["scope"].choices = scopes
+
+
+class JsonForm(OurForm):
+    prefix = "file"
+    json = forms.CharField(
+        label=_("Text of an mcp.json"),
+        widget=forms.Textarea(attrs={"rows": 6, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    scope = forms.ChoiceField(label=_("Whose they are"), choices=McpServer.Scope.choices)
+
+    def __init__(self, *args: Any, scopes: list[tuple[str, Any]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: Any = self.fields
+        fields["scope"].choices = scopes
+
+
+class ChangeForm(OurForm):
+    url = forms.CharField(
+        label=_("Address"),
+        widget=forms.URLInput(attrs={"autocomplete": "off"}),
+        help_text=_(
+            "At another address it is another server: its headers are forgotten, and its tools held "
+            "until you have looked at them."
+        ),
+    )
+    headers = _Headers()
+    forget = forms.BooleanField(label=_("Forget the headers that are stored"), required=False)
+    timeout_seconds = forms.IntegerField(label=_("Seconds for one call"))

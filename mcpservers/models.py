@@ -1,0 +1,163 @@
+"""MCP servers and their tools, as somebody here took them.
+
+A server belongs to everybody on this server, to an organisation or to a person. Of each of its tools there is
+what was released (the pin) and what it said last, if that differs. Who may change what is `actions`'
+question, what is connected to `sessions`'.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, Role, User
+from accounts.staff import has_staff_permission
+from harness.ids import new_id
+
+CHANGE = "mcpservers.change_mcpserver"
+
+
+def new_server_id() -> str:
+    return new_id("mcps")
+
+
+class McpServerQuerySet(models.QuerySet["McpServer"]):
+    def visible_to(self, user: User) -> Self:
+        """Everybody's, those of her organisations, and her own in organisations she still belongs to."""
+        if not user.is_active:
+            return self.none()
+        mine = Organisation.objects.filter(memberships__user=user)
+        seen = Q(organisation=None) | Q(organisation__in=mine, owner=None)
+        seen |= Q(organisation__in=mine, owner=user)
+        return self if has_staff_permission(user, CHANGE) else self.filter(seen)
+
+    def manageable_by(self, user: User) -> Self:
+        """Those whose settings and tools she decides about."""
+        if has_staff_permission(user, CHANGE):
+            return self.filter(owner=None) | self.filter(owner=user)
+        managing = [role for role in Role if role.manages]
+        managed = Organisation.objects.filter(
+            memberships__user=user, memberships__role__in=managing
+        )
+        mine = Organisation.objects.filter(memberships__user=user)
+        return self.visible_to(user).filter(
+            Q(organisation__in=managed, owner=None) | Q(organisation__in=mine, owner=user)
+        )
+
+    def serving(self, organisation_id: int, owner_id: int) -> Self:
+        """Those that a person's work in an organisation may use, the broadest scope first."""
+        return self.filter(
+            Q(organisation=None)
+            | Q(organisation=organisation_id, owner=None)
+            | Q(organisation=organisation_id, owner=owner_id)
+        ).order_by(
+            models.F("organisation").asc(nulls_first=True),
+            models.F("owner").asc(nulls_first=True),
+            "pk",
+        )
+
+
+class McpServer(models.Model):
+    class Scope(models.TextChoices):
+        DEPLOYMENT = "deployment", _("everybody on this server")
+        ORGANISATION = "organisation", _("the organisation")
+        PERSON = "person", _("only you")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_server_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, null=True, related_name="mcp_servers"
+    )
+    """None: everybody's."""
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="mcp_servers"
+    )
+    """Whose alone it is; None: its organisation's."""
+    name = models.CharField(_("name"), max_length=32)
+    url = models.CharField(_("address"), max_length=500)
+    sealed = models.TextField(blank=True)
+    """Headers that are sent along (`secrets`)."""
+    timeout_seconds = models.PositiveIntegerField(_("seconds for one call"), default=60)
+    disabled_at = models.DateTimeField(_("switched off at"), null=True)
+    listed_at = models.DateTimeField(_("last looked at"), null=True)
+    """When it last told what tools it has."""
+    failing_since = models.DateTimeField(_("failing since"), null=True)
+    last_error = models.CharField(_("last error"), max_length=500, blank=True)
+    protocol = models.CharField(_("protocol"), max_length=40, blank=True)
+    software = models.CharField(_("software"), max_length=200, blank=True)
+    """What it calls itself."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    objects = McpServerQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = _("MCP server")
+        verbose_name_plural = _("MCP servers")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(organisation=None), name="mcp_server_name_everybody"
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "name"],
+                condition=Q(owner=None),
+                name="mcp_server_name_organisation",
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "owner", "name"], name="mcp_server_name_person"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def scope(self) -> Scope:
+        if self.organisation_id is None:
+            return self.Scope.DEPLOYMENT
+        return self.Scope.ORGANISATION if self.owner_id is None else self.Scope.PERSON
+
+
+class McpTool(models.Model):
+    class State(models.TextChoices):
+        RELEASED = "released", _("released")
+        NEW = "new", _("new, held until somebody looked at it")
+        CHANGED = "changed", _("changed, held until somebody looked at it")
+        GONE = "gone", _("not there any more")
+        REFUSED = "refused", _("cannot be taken")
+
+    server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="tools")
+    remote_name = models.CharField(max_length=128)
+    """As the server knows it."""
+    name = models.CharField(max_length=64)
+    """As models know it: `mcp__server__tool`."""
+    state = models.CharField(max_length=10, choices=State)
+    pinned = models.JSONField(null=True)
+    """What was released of it: `listing.Described` as JSON."""
+    digest = models.CharField(max_length=64, blank=True)
+    """Of the pin."""
+    seen = models.JSONField(null=True)
+    """What it said last, where that is not the pin."""
+    fault = models.CharField(max_length=500, blank=True)
+    """Why it cannot be taken."""
+    released_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    released_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["remote_name"]
+        verbose_name = _("tool of an MCP server")
+        verbose_name_plural = _("tools of MCP servers")
+        constraints = [
+            models.UniqueConstraint(fields=["server", "remote_name"], name="mcp_tool_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

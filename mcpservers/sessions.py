@@ -1,0 +1,279 @@
+"""Sessions with MCP servers: opened when a call needs one, closed when idle, of one conversation each.
+
+Speaks the protocol by the official client, over connections that `net` judges. It knows no tables: what a
+server said is handed to whoever opened the session. A session is entered and left in a task of its own, as
+the client wants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import httpx2
+from django.conf import settings
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    InputRequiredResult,
+    ToolListChangedNotification,
+)
+from pydantic import TypeAdapter
+
+from harness.errors import AddressRefused, AgentError
+from jobs.engine import engine
+from net.guarded import guarded_client
+
+from .addresses import judge
+from .listing import CONNECT_SECONDS, Described, described
+
+MOST_PAGES = 20
+BACKOFF = (2.0, 5.0, 15.0, 60.0)
+"""Seconds in which one that could not be reached is not tried again, each time more."""
+
+_Answer: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
+    CallToolResult | InputRequiredResult
+)
+
+
+class Unreachable(Exception):
+    """No session, or none any more; the words are for people and models."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One server for one conversation."""
+
+    server_id: int
+    conversation: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def key(self) -> str:
+        """Another credential is another session."""
+        marks = [f"{name}={value}" for name, value in sorted(self.headers.items())]
+        mark = sha256("\n".join([self.url, *marks]).encode()).hexdigest()
+        return f"{self.server_id} {self.conversation} {mark}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    tools: tuple[Described, ...]
+    protocol: str
+    software: str
+
+
+OnListing = Callable[[Listing], Awaitable[None]]
+
+
+@asynccontextmanager
+async def connected(where: Where, on_change: Callable[[], None]) -> AsyncIterator[Client]:
+    """A session for as long as the block lasts. Raises whatever went wrong, often in groups."""
+
+    async def hear(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            on_change()
+
+    timeout = httpx2.Timeout(CONNECT_SECONDS, read=600.0)
+    most: int = settings.AGENTSITE_MCP_ANSWER_BYTES
+    async with guarded_client(judge, timeout=timeout, most_bytes=most) as http:
+        http.headers.update(where.headers)
+        client = Client(
+            streamable_http_client(where.url, http_client=http, max_sse_event_size=most),
+            client_info=Implementation(name="Agentsite", version="1"),
+            message_handler=hear,
+            cache=None,
+        )
+        async with client:
+            yield client
+
+
+async def listing_of(client: Client) -> Listing:
+    """All its tools, up to the limits."""
+    found: list[Described] = []
+    cursor: str | None = None
+    for _page in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += map(described, page.tools)
+        cursor = page.next_cursor
+        if cursor is None or len(found) > settings.AGENTSITE_MCP_TOOLS_PER_SERVER:
+            break
+    info = client.server_info
+    software = f"{info.name} {info.version}" if info else ""
+    return Listing(tuple(found), client.protocol_version, software)
+
+
+async def look_at(where: Where) -> Listing:
+    """What a server says now, over a session of its own. Raises Unreachable."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            async with connected(where, lambda: None) as client:
+                return await listing_of(client)
+    except Exception as problem:
+        raise Unreachable(words_of(problem)) from None
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    ready: asyncio.Future[Client]
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    used: float = 0.0
+    in_use: int = 0
+    listed: float = 0.0
+    stale: bool = False
+    """It said that its tools changed."""
+    listing: Listing | None = None
+
+
+class Sessions:
+    """Those of the process, by event loop: none outlives its own."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, str], Session] = {}
+        self._failed: dict[str, tuple[float, int, str]] = {}
+        """Until when one is not tried again, after how many failures, and why."""
+
+    async def call(
+        self,
+        where: Where,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        seconds: float,
+        on_listing: OnListing,
+    ) -> CallToolResult | InputRequiredResult:
+        """Have a tool do its work. Raises Unreachable, TimeoutError, and what `on_listing` raises, which is
+        told what tools there are before anything is called."""
+        session = await self._session(where)
+        session.in_use += 1
+        try:
+            client = session.ready.result()
+            await self._told(session, client, on_listing)
+            params = CallToolRequestParams(name=name, arguments=dict(arguments))
+            async with asyncio.timeout(seconds):
+                return await client.session.send_request(CallToolRequest(params=params), _Answer)
+        except (TimeoutError, AgentError, asyncio.CancelledError):
+            raise
+        except Exception as problem:
+            session.stop.set()
+            raise Unreachable(words_of(problem)) from None
+        finally:
+            session.in_use -= 1
+            session.used = time.monotonic()
+
+    async def close(self) -> None:
+        """Those of this event loop, which ends."""
+        loop = id(asyncio.get_running_loop())
+        tasks = []
+        for (owner, _key), session in list(self._open.items()):
+            if owner == loop and session.task is not None:
+                session.stop.set()
+                tasks.append(session.task)
+        if tasks:
+            _done, left = await asyncio.wait(tasks, timeout=2.0)
+            for task in left:
+                task.cancel()
+
+    async def _session(self, where: Where) -> Session:
+        slot = (id(asyncio.get_running_loop()), where.key)
+        until, failures, words = self._failed.get(where.key, (0.0, 0, ""))
+        if time.monotonic() < until:
+            raise Unreachable(words)
+        session = self._open.get(slot)
+        if session is None or session.stop.is_set():
+            session = Session(asyncio.get_running_loop().create_future(), used=time.monotonic())
+            self._open[slot] = session
+            session.task = asyncio.create_task(self._own(slot, session, where))
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await asyncio.shield(session.ready)
+        except (TimeoutError, Unreachable) as problem:
+            if session.task is not None:
+                session.task.cancel()
+            told = str(problem) or f"It did not answer within {CONNECT_SECONDS:g} seconds."
+            if len(self._failed) > 1_000:
+                self._failed.clear()
+            wait = BACKOFF[min(failures, len(BACKOFF) - 1)]
+            self._failed[where.key] = (time.monotonic() + wait, failures + 1, told)
+            raise Unreachable(told) from None
+        self._failed.pop(where.key, None)
+        return session
+
+    async def _own(self, slot: tuple[int, str], session: Session, where: Where) -> None:
+        def changed() -> None:
+            session.stale = True
+
+        try:
+            async with connected(where, changed) as client:
+                session.listing = await listing_of(client)
+                session.listed = time.monotonic()
+                if not session.ready.done():
+                    session.ready.set_result(client)
+                await self._until_idle(session)
+        except Exception as problem:
+            if not session.ready.done():
+                session.ready.set_exception(Unreachable(words_of(problem)))
+                session.ready.exception()  # somebody may have given up
+        finally:
+            session.stop.set()
+            if not session.ready.done():
+                session.ready.set_exception(Unreachable("The connection was given up."))
+                session.ready.exception()
+            if self._open.get(slot) is session:
+                del self._open[slot]
+
+    async def _until_idle(self, session: Session) -> None:
+        idle: float = settings.AGENTSITE_MCP_IDLE_SECONDS
+        while True:
+            left = max(session.used + idle - time.monotonic(), 0.05)
+            try:
+                async with asyncio.timeout(left):
+                    await session.stop.wait()
+                return
+            except TimeoutError:
+                if not session.in_use and time.monotonic() - session.used >= idle:
+                    return
+
+    async def _told(self, session: Session, client: Client, on_listing: OnListing) -> None:
+        again: float = settings.AGENTSITE_MCP_RELIST_SECONDS
+        if session.stale or time.monotonic() - session.listed > again:
+            session.stale = False
+            async with asyncio.timeout(CONNECT_SECONDS):
+                session.listing = await listing_of(client)
+            session.listed = time.monotonic()
+        if session.listing is not None:
+            await on_listing(session.listing)
+            session.listing = None
+
+
+def words_of(problem: BaseException) -> str:
+    """The first of what went wrong, in a sentence."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    if isinstance(problem, TimeoutError):
+        return f"It did not answer within {CONNECT_SECONDS:g} seconds."
+    if isinstance(problem, AddressRefused):
+        return problem.message
+    if isinstance(problem, httpx2.HTTPStatusError):
+        code = problem.response.status_code
+        if code in {401, 403}:
+            return f"It wants other credentials ({code})."
+        return f"It answered {code}."
+    text = " ".join(str(problem).split())[:300]
+    return text or type(problem).__name__
+
+
+sessions = Sessions()
+"""The process's own."""
+engine.at_end(sessions.close)

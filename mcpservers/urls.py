@@ -1,0 +1,24 @@
+"""The addresses of the pages of MCP servers."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from wire import converters  # noqa: F401 - registers `id`
+
+from . import views
+
+app_name = "mcpservers"
+
+of_server = [
+    path("", views.show_server, name="server"),
+    path("look/", views.look, name="server-look"),
+    path("release/", views.release, name="server-release"),
+    path("switch/", views.switch, name="server-switch"),
+    path("remove/", views.remove, name="server-remove"),
+]
+
+urlpatterns = [
+    path("settings/mcp-servers/", views.show_servers, name="servers"),
+    path("settings/mcp-servers/<id:uid>/", include(of_server)),
+]

@@ -1,0 +1,198 @@
+"""The pages of MCP servers: those that one's work may use, one with its tools and what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.current_organisation import require_shown_organisation
+from accounts.forms import add_error
+from accounts.permissions import may_manage
+from accounts.requests import SignedInRequest
+from accounts.staff import has_staff_permission
+from harness.errors import AgentError, Conflict, LimitReached, NotFound
+
+from .actions import servers as actions
+from .addresses import host_of
+from .differences import pages_of
+from .forms import ChangeForm, JsonForm, ServerForm
+from .models import CHANGE, McpServer, McpTool
+
+HELD = Q(tools__state__in=[McpTool.State.NEW, McpTool.State.CHANGED])
+
+
+@sensitive_post_parameters("headers", "file-json")
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def show_servers(request: SignedInRequest) -> HttpResponse:
+    """Those of the organisation one works in and of everybody, and two ways to add some."""
+    scopes = _scopes(request)
+    pasted = "file-json" in request.POST
+    posted = request.POST if request.method == "POST" else None
+    form = ServerForm(None if pasted else posted, scopes=scopes)
+    paste = JsonForm(posted if pasted else None, scopes=scopes)
+    status = 200
+    if posted is not None:
+        status = 422
+        try:
+            require_shown_organisation(request)
+            if pasted and paste.is_valid():
+                added = actions.add_from_json(
+                    actor=request.user,
+                    organisation=request.organisation,
+                    scope=McpServer.Scope(paste.cleaned_data["scope"]),
+                    text=paste.cleaned_data["json"],
+                )
+                names = ", ".join(each.name for each in added)
+                messages.success(request, _("Added: %(names)s.") % {"names": names})
+                return redirect("mcpservers:servers")
+            if not pasted and form.is_valid():
+                given = {**form.cleaned_data, "scope": McpServer.Scope(form.cleaned_data["scope"])}
+                server = actions.add_server(
+                    actor=request.user, organisation=request.organisation, **given
+                )
+                _say_how_it_went(request, server.last_error)
+                return redirect("mcpservers:server", uid=server.uid)
+        except AgentError as problem:
+            status = _refused(paste if pasted else form, problem)
+    rows = McpServer.objects.visible_to(request.user).filter(
+        Q(organisation=None)
+        | Q(organisation=request.organisation, owner=None)
+        | Q(organisation=request.organisation, owner=request.user)
+    )
+    counted = rows.select_related("organisation", "owner").annotate(
+        released=Count("tools", filter=Q(tools__state=McpTool.State.RELEASED)),
+        held=Count("tools", filter=HELD),
+    )
+    context = {
+        "rows": [(each, host_of(each.url)) for each in counted.order_by("name", "pk")],
+        "form": form,
+        "paste": paste,
+        "may_add": bool(scopes),
+    }
+    return render(request, "mcpservers/servers.html", context, status=status)
+
+
+@sensitive_post_parameters("headers")
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
+    """One server with its tools; a POST changes it."""
+    server = _find(request, uid)
+    initial = {"url": server.url, "timeout_seconds": server.timeout_seconds}
+    form = ChangeForm(request.POST if request.method == "POST" else None, initial=initial)
+    status = 200
+    if request.method == "POST":
+        status = 422
+        try:
+            if form.is_valid():
+                given = form.cleaned_data
+                headers = given["headers"] or ({} if given["forget"] else None)
+                actions.change_server(
+                    actor=request.user,
+                    server=server,
+                    url=given["url"],
+                    headers=headers,
+                    timeout_seconds=given["timeout_seconds"],
+                )
+                messages.success(request, _("Saved. It holds from the next call on."))
+                return redirect("mcpservers:server", uid=uid)
+        except AgentError as problem:
+            status = _refused(form, problem)
+    context = {
+        "server": server,
+        "host": host_of(server.url),
+        "tools": pages_of(server),
+        "form": form,
+        "may_change": McpServer.objects.manageable_by(request.user).filter(pk=server.pk).exists(),
+    }
+    return render(request, "mcpservers/server.html", context, status=status)
+
+
+@login_required
+@require_POST
+def look(request: SignedInRequest, uid: str) -> HttpResponse:
+    _say_how_it_went(request, actions.look_again(actor=request.user, server=_find(request, uid)))
+    return redirect("mcpservers:server", uid=uid)
+
+
+@login_required
+@require_POST
+def release(request: SignedInRequest, uid: str) -> HttpResponse:
+    try:
+        actions.release_tool(
+            actor=request.user,
+            server=_find(request, uid),
+            tool=request.POST.get("tool", ""),
+            digest=request.POST.get("digest", ""),
+        )
+    except Conflict as problem:
+        messages.error(request, f"{problem.message} {problem.hint}")
+    else:
+        messages.success(request, _("Released. Agents have it from the next message on."))
+    return redirect("mcpservers:server", uid=uid)
+
+
+@login_required
+@require_POST
+def switch(request: SignedInRequest, uid: str) -> HttpResponse:
+    enabled = request.POST.get("enabled") == "1"
+    actions.change_server(actor=request.user, server=_find(request, uid), enabled=enabled)
+    messages.success(request, _("Switched on.") if enabled else _("Switched off."))
+    return redirect("mcpservers:server", uid=uid)
+
+
+@login_required
+@require_POST
+def remove(request: SignedInRequest, uid: str) -> HttpResponse:
+    actions.remove_server(actor=request.user, server=_find(request, uid))
+    messages.success(request, _("The server is taken away."))
+    return redirect("mcpservers:servers")
+
+
+def _find(request: SignedInRequest, uid: str) -> McpServer:
+    rows = McpServer.objects.visible_to(request.user).select_related("organisation", "owner")
+    found = rows.filter(uid=uid).first()
+    if found is None:
+        raise NotFound(_("There is no such MCP server."))
+    return found
+
+
+def _scopes(request: SignedInRequest) -> list[tuple[str, Any]]:
+    """Those in which she may add one, the narrowest first."""
+    scope = McpServer.Scope
+    found = []
+    if settings.AGENTSITE_MCP_PERSONAL:
+        found.append((scope.PERSON.value, scope.PERSON.label))
+    if may_manage(request.user, request.organisation):
+        found.append((scope.ORGANISATION.value, scope.ORGANISATION.label))
+    if has_staff_permission(request.user, CHANGE):
+        found.append((scope.DEPLOYMENT.value, scope.DEPLOYMENT.label))
+    return found
+
+
+def _say_how_it_went(request: HttpRequest, fault: str) -> None:
+    if fault:
+        messages.error(request, _("It could not be looked at: %(why)s") % {"why": fault})
+    else:
+        messages.success(request, _("It was looked at just now."))
+
+
+def _refused(form: Any, problem: AgentError) -> int:
+    """Puts the refusal into the form; what is nobody's business passes."""
+    if isinstance(problem, NotFound) or problem.code == "forbidden":
+        raise problem
+    add_error(form, problem)
+    return 409 if isinstance(problem, Conflict | LimitReached) else 422

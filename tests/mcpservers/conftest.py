@@ -1,0 +1,121 @@
+"""MCP servers on loopback, made with the official package, and the conversations that use them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+import pytest
+import uvicorn
+from mcp.server.lowlevel import Server
+
+from accounts.models import Organisation, User
+from mcpservers.actions.servers import add_server
+from mcpservers.models import McpServer
+from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.patience import until
+
+__all__ = ["converse", "environment", "make_agent", "still_engine"]
+
+Answer = Callable[[dict[str, Any]], Awaitable[types.CallToolResult]]
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+def said(text: str, **more: Any) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], **more)
+
+
+@dataclass
+class Remote:
+    """A server whose tools and answers a test changes while it runs."""
+
+    url: str = ""
+    tools: dict[str, types.Tool] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    cancelled: int = 0
+    of_before: bool = False
+    """It knows only the revisions with a handshake."""
+
+    def offer(
+        self,
+        name: str,
+        answer: Answer | None = None,
+        *,
+        description: str = "Says a text again.",
+        schema: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        self.tools[name] = types.Tool(
+            name=name, description=description, input_schema=schema or TEXT, **more
+        )
+        self.answers[name] = answer or _echo
+
+    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(self.tools.values()))
+
+    async def call_tool(
+        self, _context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        self.called.append((params.name, dict(params.arguments or {})))
+        try:
+            return await self.answers[params.name](dict(params.arguments or {}))
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+
+async def _echo(given: dict[str, Any]) -> types.CallToolResult:
+    return said(f"you said {given['text']}")
+
+
+@pytest.fixture
+def remote(settings: Any) -> Iterator[Remote]:
+    """One that says a text again."""
+    held = Remote()
+    held.offer("echo")
+    server: Any = Server("Stand-in", version="3", on_list_tools=held.list_tools,
+                         on_call_tool=held.call_tool)  # fmt: skip
+    app = server.streamable_http_app()
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            held.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
+            newer = held.headers[-1].get("mcp-protocol-version") == "2026-07-28"
+            if held.of_before and newer:
+                await send({"type": "http.response.start", "status": 400, "headers": []})
+                await send({"type": "http.response.body", "body": b"Bad Request"})
+                return
+        await app(scope, receive, send)
+
+    config = uvicorn.Config(
+        noting, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1
+    )
+    serving = uvicorn.Server(config)
+    thread = threading.Thread(target=serving.run, daemon=True)
+    thread.start()
+    until(lambda: serving.started)
+    port = serving.servers[0].sockets[0].getsockname()[1]
+    held.url = f"http://127.0.0.1:{port}/mcp"
+    settings.AGENTSITE_MCP_PRIVATE_HOSTS = [f"127.0.0.1:{port}"]
+    yield held
+    serving.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def server(remote: Remote, alice: User, acme: Organisation) -> McpServer:
+    """The one that alice added for her organisation, looked at once."""
+    return add_server(
+        actor=alice,
+        organisation=acme,
+        scope=McpServer.Scope.ORGANISATION,
+        name="stand-in",
+        url=remote.url,
+        headers={"Authorization": "Bearer alices-secret-token"},
+    )
