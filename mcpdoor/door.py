@@ -1,0 +1,142 @@
+"""`/mcp`: who asks, how often, from which page; the rest of a request is the official package's.
+
+One POST is one whole exchange, answered as JSON; nothing is kept between two. A request that ends ends
+nothing that was begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import MutableMapping
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_variables
+
+from accounts.api.authentication import caller_with, presented_secret
+from accounts.api.throttling import count_request
+from harness.errors import Forbidden, TooMany
+from jobs.connections import give_back
+
+from .tools import TOOLS, Principal
+
+_READING = frozenset(each.name for each in TOOLS if each.reads)
+
+
+@csrf_exempt
+async def serve(request: HttpRequest) -> HttpResponse:
+    """Answer one message of an MCP client."""
+    if request.method != "POST":
+        return _refusal(405, _("MCP messages are posted."), {"Allow": "POST"})
+    try:
+        who = await sync_to_async(_admitted, thread_sensitive=False)(request)
+    except TooMany as problem:
+        return _refusal(429, problem.message, {"Retry-After": str(problem.retry_after)})
+    except Forbidden as problem:
+        return _refusal(403, problem.message, {})
+    if who is None:
+        return _refusal(401, _("A token is needed."), {"WWW-Authenticate": "Bearer"})
+    return await _answered(request, who)
+
+
+@sensitive_variables("secret")
+def _admitted(request: HttpRequest) -> Principal | None:
+    try:
+        origin = request.headers.get("origin")
+        if origin is not None and not _may_ask(origin, request):
+            raise Forbidden(_("Pages of this site's own alone may ask here."))
+        secret = presented_secret(request.headers)
+        caller = caller_with(secret) if secret else None
+        if caller is None:
+            return None
+        count_request(caller.token, writes=_writes(request.body))
+        base = f"{request.scheme}://{request.get_host()}"
+        return Principal(caller.user, caller.organisation, caller, base)
+    finally:
+        give_back()
+
+
+def _may_ask(origin: str, request: HttpRequest) -> bool:
+    ours = f"{request.scheme}://{request.get_host()}"
+    listed = settings.AGENTSITE_CORS_ORIGINS
+    return (
+        origin == ours
+        or origin in settings.CSRF_TRUSTED_ORIGINS
+        or origin in listed
+        or ("*" in listed)
+    )
+
+
+def _writes(body: bytes) -> bool:
+    """Whether it counts as a change: what cannot be read does."""
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return True
+    if not isinstance(message, dict):
+        return True
+    given = message.get("params")
+    name = given.get("name") if isinstance(given, dict) else None
+    return message.get("method") == "tools/call" and name not in _READING
+
+
+async def _answered(request: HttpRequest, who: Principal) -> HttpResponse:
+    # Heavy, and of no use to most processes.
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
+
+    from .serving import server_for  # noqa: PLC0415
+
+    body = request.body
+    scope: MutableMapping[str, Any] = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": request.scheme,
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in request.headers.items()
+            if name.lower() not in {"authorization", "x-api-key", "cookie"}
+        ],
+    }
+    sent: list[MutableMapping[str, Any]] = []
+    taken = False
+
+    async def receive() -> MutableMapping[str, Any]:
+        nonlocal taken
+        if taken:
+            # Whoever hangs up cancels this whole task.
+            await asyncio.Event().wait()
+        taken = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    manager = StreamableHTTPSessionManager(server_for(who), json_response=True, stateless=True)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+    start = next((each for each in sent if each["type"] == "http.response.start"), None)
+    if start is None:
+        return _refusal(500, _("There is no answer."), {})
+    whole = b"".join(each.get("body", b"") for each in sent if each["type"] == "http.response.body")
+    answer = HttpResponse(whole, status=start["status"])
+    for name, value in start.get("headers", ()):
+        if name.lower() not in {b"content-length", b"transfer-encoding"}:
+            answer[name.decode("latin-1")] = value.decode("latin-1")
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _refusal(status: int, words: str, headers: dict[str, str]) -> HttpResponse:
+    error = {"code": -32600, "message": str(words)}
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    return JsonResponse(body, status=status, headers=headers)
