@@ -60,6 +60,14 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
         for rule in config.tools
     ]
     fields["custom_tools"] = [tool.model_dump() for tool in config.custom_tools]
+    fields["mcp_servers"] = "\n".join(
+        server.name if server.tools is None else f"{server.name}: {', '.join(server.tools)}"
+        for server in config.mcp_servers
+    )
+    fields["skills"] = "\n".join(
+        skill.name if skill.version == "stable" else f"{skill.name} {skill.version}"
+        for skill in config.skills
+    )
     fields |= {f"limits_{name}": value for name, value in config.limits.model_dump().items()}
     for role in ROLES:
         override = config.roles.get(role, RoleOverride()).model_dump()
@@ -77,6 +85,8 @@ def to_config(values: Mapping[str, Any]) -> AgentConfig:
     given |= {name: _plain_lines(given[name]) for name in TEXTS if name in given}
     given["tools"] = values.get("tools") or ()
     given["custom_tools"] = values.get("custom_tools") or ()
+    given["mcp_servers"] = _servers(values.get("mcp_servers") or "")
+    given["skills"] = _skills(values.get("skills") or "")
     given["limits"] = _group(values, "limits", tuple(Limits.model_fields))
     given["features"] = _group(values, "feature", tuple(Features.model_fields))
     roles = {role: _overrides(values, role) for role in ROLES}
@@ -107,6 +117,27 @@ def _overrides(values: Mapping[str, Any], role: Role) -> dict[str, Any]:
     }
 
 
+def _servers(text: str) -> list[dict[str, Any]]:
+    """One a line: a name, and behind a colon the tools that it is to be confined to."""
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        name, colon, tools = line.partition(":")
+        if line.strip():
+            only = [tool.strip() for tool in tools.split(",") if tool.strip()] if colon else None
+            found.append({"name": name.strip(), "tools": only})
+    return found
+
+
+def _skills(text: str) -> list[dict[str, Any]]:
+    """One a line: a name, and behind a space the version or channel."""
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        name, _space, version = line.strip().partition(" ")
+        if name:
+            found.append({"name": name, "version": version.strip() or "stable"})
+    return found
+
+
 def _plain_lines(text: str) -> str:
     """Browsers send every line end as two characters; that alone is no change of the text."""
     return text.replace("\r\n", "\n").replace("\0", "")
@@ -121,7 +152,7 @@ def _by_field(errors: list[ErrorDetails]) -> dict[str, list[str]]:
 
 def _field_of(place: tuple[int | str, ...]) -> str:
     group, *rest = place
-    if group in {"tools", "custom_tools"} or not rest:
+    if group in {"tools", "custom_tools", "mcp_servers", "skills"} or not rest:
         return str(group)
     if group == "roles":
         return "_".join(str(part) for part in rest[:2])

@@ -94,6 +94,15 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
             field="custom_tools",
             hint=_("Leave it out, or ask who manages the base to add it there."),
         )
+    servers = {server.name: server.tools for server in base.mcp_servers}
+    for server in config.mcp_servers:
+        most_tools = servers.get(server.name, ())
+        if most_tools is not None and not set(server.tools or ("*",)) <= set(most_tools):
+            raise Invalid(
+                _("The base has not all of the MCP server “%(name)s”.") % {"name": server.name},
+                field="mcp_servers",
+                hint=_("Leave it out, or ask who manages the base to add it there."),
+            )
     for name in CAPPED:
         most = getattr(base.limits, name)
         if getattr(config.limits, name) > most:

@@ -32,6 +32,8 @@ LABELS = {
     "sandbox": gettext_lazy("Sandbox rules"),
     "tools": gettext_lazy("Tools"),
     "custom_tools": gettext_lazy("Custom tools"),
+    "skills": gettext_lazy("Skills"),
+    "mcp_servers": gettext_lazy("MCP servers"),
     "limits_steps": gettext_lazy("Steps of a turn"),
     "limits_token_budget": gettext_lazy("Token budget of a turn"),
     "limits_output_tokens": gettext_lazy("Output tokens of a request"),
@@ -130,13 +132,17 @@ def describe(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _("on") if value else _("off")
     if value == "":
-        return _("empty") if name in {"instructions", "sandbox"} else _("the provider's own")
+        return (
+            _("empty")
+            if name in {"instructions", "sandbox", "mcp_servers", "skills"}
+            else _("the provider's own")
+        )
     return str(value)
 
 
 def _change(name: str, before: str, after: str) -> Change:
     lines: tuple[Line, ...] = ()
-    if name in {"tools", "custom_tools", "instructions", "sandbox"}:
+    if name in {"tools", "custom_tools", "mcp_servers", "skills", "instructions", "sandbox"}:
         lines = tuple(_lines(before, after))
     return Change(name, label_of(name), before, after, lines)
 

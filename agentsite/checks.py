@@ -137,6 +137,7 @@ def _private_hosts() -> Iterable[CheckMessage]:
     for name, number, example, networks in (
         ("AGENTSITE_PRIVATE_PROVIDER_HOSTS", "E020", "ollama.internal:11434", False),
         ("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", "E026", "n8n.internal:5678", True),
+        ("AGENTSITE_MCP_PRIVATE_HOSTS", "E027", "tools.internal:8080", True),
     ):
         for problem in faults_of(getattr(settings, name), networks=networks):
             yield Error(

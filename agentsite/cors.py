@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-TOKEN_DOORS = r"^/(?:v1|api)/|^/agui$"  # noqa: S105 - no password
+TOKEN_DOORS = r"^/(?:v1|api)/|^/(?:agui|mcp)$"  # noqa: S105 - no password
 """The addresses that take a token."""
 NO_DOOR = r"(?!)"
 
@@ -22,6 +22,9 @@ ALLOWED_HEADERS = (
     "content-type",
     "idempotency-key",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
     "user-agent",
     "x-api-key",
     "x-request-id",

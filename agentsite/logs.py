@@ -74,6 +74,7 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
             "django": {"handlers": [], "level": "INFO", "propagate": True},
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},
             "django.channels.server": {"level": "WARNING"},
+            "mcp": {"level": "WARNING"},
             "daphne": {"level": "WARNING"},
             "uvicorn": {"handlers": [], "level": "INFO", "propagate": True},
             "uvicorn.access": {"level": "WARNING"},

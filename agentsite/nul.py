@@ -1,7 +1,7 @@
 """A NUL character in an address: such a thing is not found, and such a filter is not valid.
 
-Not every database can be asked for one, so no page is. The doors for programs (`/v1`, `/api`, `/agui`)
-say it in their own shape, and what forms hold is cleaned or refused where it is used.
+Not every database can be asked for one, so no page is. The doors for programs (`/v1`, `/api`, `/agui`,
+`/mcp`) say it in their own shape, and what forms hold is cleaned or refused where it is used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.errors import Invalid, NotFound
 
 from .declined import answer_to
 
-PROGRAMS = ("/v1/", "/api/", "/agui")
+PROGRAMS = ("/v1/", "/api/", "/agui", "/mcp")
 
 
 class NulMiddleware:

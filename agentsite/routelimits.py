@@ -35,12 +35,18 @@ def _uploads() -> int:
     return MOST_UPLOAD_BYTES + FORM_BYTES
 
 
-_PROGRAMS = ("v1/", "api/", "agui")
+def _skills() -> int:
+    return int(settings.AGENTSITE_SKILL_BYTES) + FORM_BYTES
+
+
+_PROGRAMS = ("v1/", "api/", "agui", "mcp")
 _LARGE = {
     "v1/files": _files,
     "api/workspace/upload": _uploads,
     "c/<id:uid>/files/upload/": _uploads,
     "attachments/": _uploads,
+    "skills/new/": _skills,
+    "skills/<id:uid>/edit/": _skills,
 }
 """Routes that take files, as the URL conf writes them."""
 

@@ -1,10 +1,11 @@
-"""Brings what we ship up to date at start-up: agents, environment, prompts and prices."""
+"""Brings what we ship up to date at start-up: agents, environment, prompts, prices and skills."""
 
 from __future__ import annotations
 
 from django.db import transaction
 
 from agents.seeding import seed_agents
+from skills_app.seeding import seed_skills
 from spending.seeding import seed_prices
 
 
@@ -13,3 +14,4 @@ def seed() -> None:
     with transaction.atomic():
         seed_agents()
         seed_prices()
+        seed_skills()

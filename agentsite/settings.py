@@ -143,6 +143,21 @@ AGENTSITE_REPLAYS_AT_ONCE = env.int("AGENTSITE_REPLAYS_AT_ONCE", default=50)
 """How many dead letters may be replayed in one go."""
 AGENTSITE_JOURNAL_DAYS = env.int("AGENTSITE_JOURNAL_DAYS", default=30)
 """How long it is kept who claimed which conversation and how that ended."""
+AGENTSITE_MCP_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_MCP_PRIVATE_HOSTS", default=[])
+"""Hosts inside this network that MCP servers may be at, each with its port: `tools.internal:8080`. They may
+be reached by plain http; all others by https only."""
+AGENTSITE_MCP_PERSONAL = env.bool("AGENTSITE_MCP_PERSONAL", default=True)
+"""Whether people may add MCP servers of their own, beside those of staff and managers."""
+AGENTSITE_MCP_SERVERS = env.int("AGENTSITE_MCP_SERVERS", default=20)
+"""MCP servers of everybody, of one organisation, and of one person there."""
+AGENTSITE_MCP_TOOLS_PER_SERVER = env.int("AGENTSITE_MCP_TOOLS_PER_SERVER", default=128)
+"""Tools of one MCP server; what it has beyond is not looked at."""
+AGENTSITE_MCP_ANSWER_BYTES = env.int("AGENTSITE_MCP_ANSWER_BYTES", default=5 * 1024 * 1024)
+"""Bytes of one answer of an MCP server; a longer one is broken off."""
+AGENTSITE_MCP_IDLE_SECONDS = env.int("AGENTSITE_MCP_IDLE_SECONDS", default=300)
+"""Seconds after which a session with an MCP server is closed that nobody used."""
+AGENTSITE_MCP_RELIST_SECONDS = env.int("AGENTSITE_MCP_RELIST_SECONDS", default=300)
+"""Seconds after which a server is asked again, before a call, what tools it has."""
 AGENTSITE_WEBHOOK_ALLOW_HTTP = env.bool("AGENTSITE_WEBHOOK_ALLOW_HTTP", default=False)
 """Whether webhooks may also go to plain http; else only to https."""
 AGENTSITE_WEBHOOK_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", default=[])
@@ -373,7 +388,9 @@ INSTALLED_APPS = [
     "workers",
     "deadletters",
     "folders",
+    "mcpservers",
     "sharedfiles",
+    "skillsets",
     "teams_app",
     "terminal",
     "agentsite",
@@ -387,12 +404,30 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "approvals",
     "operations",
     "folders",
+    "mcpservers",
+    "skills_app",
+    "skillsets",
     "spending",
     "vaults",
     "webhooks",
     "workers",
 )
 """Packages whose `urls` are pages at the root of the site."""
+
+# --- skills ---------------------------------------------------------------------------------------
+
+AGENTSITE_SKILLS = env.int("AGENTSITE_SKILLS", default=500)
+"""Skills of an organisation, of the server, and of one person there."""
+AGENTSITE_SKILL_VERSIONS = env.int("AGENTSITE_SKILL_VERSIONS", default=200)
+"""Versions of one skill."""
+AGENTSITE_SKILL_FILES = env.int("AGENTSITE_SKILL_FILES", default=200)
+"""Files of one version."""
+AGENTSITE_SKILL_BYTES = env.int("AGENTSITE_SKILL_BYTES", default=10 * 1024 * 1024)
+"""Bytes of one version."""
+AGENTSITE_SKILLS_BYTES = env.int("AGENTSITE_SKILLS_BYTES", default=1024 * 1024 * 1024)
+"""Bytes of all versions of an organisation's skills together."""
+AGENTSITE_SKILLS_PROMPT = env.int("AGENTSITE_SKILLS_PROMPT", default=8_000)
+"""Characters of every prompt in which an agent's skills are named."""
 
 # --- programs in the pages of other sites ---------------------------------------------------------
 
@@ -656,6 +691,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "ToolPermission": ["always_allow", "always_ask"],
         "DeliveryState": ["pending", "delivered", "failed", "dead"],
         "WorkState": ["queued", "starting", "active", "stopping", "stopped"],
+        "McpServerScope": ["deployment", "organisation", "person"],
+        "SkillScope": ["own", "organisation", "server"],
+        "NewSkillScope": ["own", "organisation"],
+        "SkillVersionState": ["draft", "waiting", "released", "refused", "yanked"],
         "TokenEndpointSignIn": ["client_secret_basic", "client_secret_post"],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -670,13 +709,15 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     },
     "TAGS": [
         {"name": "Conversations", "description": "/api: begin, send, stop, read, search"},
-        {"name": "Catalogue", "description": "/api: tools, skills, presets, defaults"},
+        {"name": "Catalogue", "description": "/api: tools, presets, defaults"},
         {"name": "Approvals", "description": "/api: what waits for a person, and answering it"},
         {"name": "Files", "description": "/api: files of a conversation's workspace"},
         {
             "name": "Folders",
             "description": "/api: conversations kept together, and what they are told and given",
         },
+        {"name": "MCP servers", "description": "/api: whose tools agents use"},
+        {"name": "Skills", "description": "/api: what agents are taught, its versions and reviews"},
         {"name": "Webhooks", "description": "/api: what programs elsewhere are told"},
         {"name": "Agents", "description": "/api: agents of one's own, sharing and reviews"},
         {"name": "Who", "description": "/api: whose token it is, and how one signs in"},

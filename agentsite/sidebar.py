@@ -23,6 +23,8 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("workers.workitem", "conveyor_belt"),
             ("sharedfiles.sharedversion", "folder_shared"),
             ("agents.prompt", "notes"),
+            ("skills_app.skill", "school"),
+            ("skills_app.skillversion", "inventory_2"),
         ],
     ),
     (

@@ -17,5 +17,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("api.urls")),
     path("v1/", include("v1.urls")),
     path("", include("agui.urls")),
+    path("", include("mcpdoor.urls")),
     *(path("", include(f"{app}.urls")) for app in settings.AGENTSITE_PAGES),
 ]

@@ -1,4 +1,4 @@
-"""`/api/tools`, `/api/presets`, `/api/skills`: what is on offer for the caller."""
+"""`/api/tools`, `/api/presets`: what is on offer for the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conversations.actions.preferences import set_defaults, set_shared_defaults
 from conversations.defaults import default_agent, default_environment
 from conversations.judging import judging_kit, kit_of
 from harness.agentconfig import Features
-from harness.errors import Conflict, Invalid
+from harness.errors import Invalid
 from harness.kit import Kit
 from harness.policy import Situation, Verdict
 from tools_app.catalogue import describe
@@ -29,20 +29,12 @@ from .pages import cursor_of, encode_cursor, limit_of, page
 from .schema import CURSOR, LIMIT, answers, listed
 from .serializers import (
     DefaultsShape,
-    NamedRow,
     NewDefaults,
-    NewSkill,
     PresetRow,
     ToolRow,
     ToolUsed,
     UseTool,
 )
-
-
-class NoSkills(Conflict):
-    """There is nothing here that could keep a skill."""
-
-    code = "unavailable"
 
 
 class ToolsView(ApiView):
@@ -156,38 +148,6 @@ class PresetsView(ApiView):
         ]
         last = found[limit - 1] if len(found) > limit else None
         return page(request, items, encode_cursor(last.name, last.pk) if last else "")
-
-
-class SkillsView(ApiView):
-    scopes = {"GET": TokenScope.CONVERSATIONS_READ, "POST": TokenScope.SKILLS_MANAGE}
-
-    @extend_schema(
-        operation_id="skills_list",
-        summary="List the skills",
-        description="Empty where no skills are installed on this server.",
-        tags=["Catalogue"],
-        parameters=[LIMIT, CURSOR],
-        responses=listed(NamedRow, 401, 403, 422),
-    )
-    def get(self, request: Any) -> Response:
-        limit_of(request)
-        cursor_of(request, str)
-        return page(request, [])
-
-    @extend_schema(
-        operation_id="skills_create",
-        summary="Upload a skill",
-        description="409 `unavailable` where no skills are installed on this server.",
-        tags=["Catalogue"],
-        request=NewSkill,
-        responses=answers(NamedRow, 401, 403, 409, 422),
-    )
-    def post(self, request: Any) -> Response:
-        read_body(NewSkill, request.data, extra=True)
-        raise NoSkills(
-            _("No skills are installed on this server."),
-            hint=_("Put what the agent should know into its instructions."),
-        )
 
 
 class DefaultsView(ApiView):

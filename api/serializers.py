@@ -188,12 +188,6 @@ class PresetRow(NamedRow):
     id = serializers.CharField()
 
 
-class NewSkill(serializers.Serializer[Any]):
-    name = StrictText(max_length=64)
-    description = StrictText(max_length=1_024)
-    body = StrictText(max_length=100_000)
-
-
 class FileRow(serializers.Serializer[Any]):
     name = serializers.CharField()
     path = serializers.CharField()

@@ -15,8 +15,10 @@ from . import (
     conversations,
     files,
     folders,
+    mcpservers,
     missing,
     shares,
+    skills,
     webhooks,
     who,
 )
@@ -24,6 +26,8 @@ from . import (
 app_name = "api"
 
 ONE_WEBHOOK = "api/webhooks/<id:uid>"
+ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
+ONE_SKILL = "api/skills/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
 
@@ -46,6 +50,10 @@ urlpatterns = [
     path(
         "api/conversations/<id:uid>/folder", folders.PlaceView.as_view(), name="conversation-folder"
     ),
+    path("api/mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
+    path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),
+    path(f"{ONE_MCP_SERVER}/look", mcpservers.LookView.as_view(), name="mcp-server-look"),
+    path(f"{ONE_MCP_SERVER}/release", mcpservers.ReleaseView.as_view(), name="mcp-server-release"),
     path("api/folders", folders.FoldersView.as_view(), name="folders"),
     path("api/folders/<id:uid>", folders.OneFolderView.as_view(), name="folder"),
     path("api/conversations/<id:uid>/shares", shares.SharesView.as_view(), name="shares"),
@@ -57,7 +65,25 @@ urlpatterns = [
     path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
     path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),
-    path("api/skills", catalogue.SkillsView.as_view(), name="skills"),
+    path("api/skills", skills.SkillsView.as_view(), name="skills"),
+    path(ONE_SKILL, skills.OneSkillView.as_view(), name="skill"),
+    path(f"{ONE_SKILL}/stop", skills.SkillStopView.as_view(), name="skill-stop"),
+    path(f"{ONE_SKILL}/versions", skills.SkillVersionsView.as_view(), name="skill-versions"),
+    path(
+        f"{ONE_SKILL}/versions/<version:label>",
+        skills.OneSkillVersionView.as_view(),
+        name="skill-version",
+    ),
+    path(
+        f"{ONE_SKILL}/versions/<version:label>/decision",
+        skills.SkillDecisionView.as_view(),
+        name="skill-decision",
+    ),
+    path(
+        "api/conversations/<id:uid>/skills",
+        skills.ConversationSkillsView.as_view(),
+        name="conversation-skills",
+    ),
     path("api/presets", catalogue.PresetsView.as_view(), name="presets"),
     path("api/agents", agents.AgentsView.as_view(), name="agents"),
     path(ONE_AGENT, agents.OneAgentView.as_view(), name="agent"),

@@ -22,9 +22,10 @@ from harness.errors import Conflict, Invalid, NotFound
 from harness.modelfaults import read_as
 from wire.fieldnames import written
 
-from . import modelnames, toolsets
+from . import mcptoolsets, modelnames, toolsets
 from .door import MANAGE, READ, Body, Door, Shape, body_of, hold, operation
 from .fieldnames import AGENT
+from .mcptoolsets import McpServers, McpToolset
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
     Page,
@@ -66,7 +67,7 @@ class AgentCreate(Body):
     description: str | None = None
     system: str | None = None
     tools: tuple[Tool, ...] = Field(default=(), max_length=256)
-    mcp_servers: tuple[Any, ...] = Field(default=(), max_length=0)
+    mcp_servers: McpServers = ()
     skills: tuple[Any, ...] = Field(default=(), max_length=0)
     multiagent: None = None
     execution_identity: ExecutionIdentity | None = None
@@ -80,7 +81,7 @@ class AgentUpdate(Body):
     description: str | None = None
     system: str | None = None
     tools: tuple[Tool, ...] | None = Field(default=None, max_length=256)
-    mcp_servers: tuple[Any, ...] | None = Field(default=None, max_length=0)
+    mcp_servers: McpServers | None = None
     skills: tuple[Any, ...] | None = Field(default=None, max_length=0)
     multiagent: None = None
     execution_identity: ExecutionIdentity | None = None
@@ -146,6 +147,7 @@ def configured(agent: Agent, number: int, config: AgentConfig) -> dict[str, Any]
         ),
         "system": config.instructions or None,
         "tools": toolsets.to_wire(config),
+        "mcp_servers": mcptoolsets.servers_to_wire(agent, config),
     }
 
 
@@ -162,8 +164,14 @@ def agent_shape(agent: Agent, version: AgentVersion | None = None) -> dict[str, 
     ).wire()
 
 
-def config_from(fields: dict[str, Any], *, before: AgentConfig | None = None) -> AgentConfig:
-    """The configuration that the given fields (and no others) make of `before`."""
+def config_from(
+    fields: dict[str, Any],
+    *,
+    before: AgentConfig | None = None,
+    caller: Caller | None = None,
+) -> AgentConfig:
+    """The configuration that the given fields (and no others) make of `before`. Servers that nobody knows yet
+    are added, by the caller."""
     changes: dict[str, Any] = {}
     if "model" in fields:
         changes |= _model_changes(fields["model"], before)
@@ -172,9 +180,33 @@ def config_from(fields: dict[str, Any], *, before: AgentConfig | None = None) ->
     if "tools" in fields:
         rules = toolsets.to_rules(fields["tools"] or (), before=before)
         changes |= {"tools": rules.tools, "custom_tools": rules.custom_tools}
+    if "tools" in fields or "mcp_servers" in fields:
+        changes |= _mcp_changes(fields, caller, before, changes)
     kept = {name: getattr(before, name) for name in AgentConfig.model_fields} if before else {}
     with written(AGENT):
         return read_as({**kept, **changes}, AgentConfig)
+
+
+def _mcp_changes(
+    fields: dict[str, Any],
+    caller: Caller | None,
+    before: AgentConfig | None,
+    changes: dict[str, Any],
+) -> dict[str, Any]:
+    """What is not given stays, and has to fit the rest."""
+    if "mcp_servers" in fields and caller is not None:
+        names = mcptoolsets.require_servers(caller, fields["mcp_servers"] or ())
+    else:
+        names = tuple(use.name for use in before.mcp_servers) if before else ()
+    if "tools" in fields:
+        given = [tool for tool in fields["tools"] or () if isinstance(tool, McpToolset)]
+    else:
+        held = mcptoolsets.to_wire(before) if before else []
+        given = [McpToolset.model_validate(each) for each in held]
+    uses, rules = mcptoolsets.uses_and_rules(names, given)
+    if "tools" not in fields:
+        return {"mcp_servers": uses}
+    return {"mcp_servers": uses, "tools": (*changes["tools"], *rules)}
 
 
 def _model_changes(model: str | ModelBody | None, before: AgentConfig | None) -> dict[str, Any]:
@@ -237,14 +269,19 @@ class Agents(Door):
     def post(self, request: Request) -> Response:
         body = body_of(request, AgentCreate)
         caller = self.caller
-        fields = {"model": body.model, "system": body.system, "tools": body.tools}
+        fields = {
+            "model": body.model,
+            "system": body.system,
+            "tools": body.tools,
+            "mcp_servers": body.mcp_servers,
+        }
         with written(AGENT), transaction.atomic():
             agent = actions.create_agent(
                 actor=caller.user,
                 organisation=caller.organisation,
                 name=body.name,
                 description=body.description or "",
-                config=config_from(fields),
+                config=config_from(fields, caller=caller),
             )
             note_agent(actor=caller.user, agent=agent, metadata=body.metadata)
         return Response(agent_shape(find_agent(self.caller, agent.uid)))
@@ -287,7 +324,7 @@ class OneAgent(Door):
             )
         if "name" in body.model_fields_set and body.name is None:
             raise Invalid(_("An agent has a name."), field="name", hint=_("Type one."))
-        given = body.given("model", "system", "tools")
+        given = body.given("model", "system", "tools", "mcp_servers")
         described = "description" in body.model_fields_set
         with written(AGENT), transaction.atomic():
             hold(Agent.objects.filter(pk=agent.pk))
@@ -299,7 +336,7 @@ class OneAgent(Door):
                 agent=agent,
                 name=body.name if body.name is not None else agent.name,
                 description=(body.description or "") if described else agent.description,
-                config=config_from(given, before=before.config),
+                config=config_from(given, before=before.config, caller=self.caller),
                 expected_version=body.version,
             )
             if body.metadata is not None:

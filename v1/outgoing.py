@@ -176,7 +176,8 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
             shown = {**_call(event), "name": name, "input": given, "session_thread_id": None}
             return {**shown, "x_name": event.name}
         case AgentMcpToolUse():
-            return {**_call(event), "mcp_server_name": event.mcp_server_name}
+            bare = event.name.removeprefix(f"mcp__{event.mcp_server_name}__")
+            return {**_call(event), "name": bare, "mcp_server_name": event.mcp_server_name}
         case AgentCustomToolUse():
             shown = {"name": event.name, "input": event.input, "session_thread_id": None}
             return {**shown, "x_of_front_end": True} if event.of_front_end else shown

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from harness.agentconfig import AgentConfig, CustomTool, Permission, ToolRule
 from harness.errors import Invalid
@@ -21,7 +21,9 @@ from harness.faults import place
 from harness.modelfaults import read_as
 from tools_app.catalogue import all_tools, find
 
+from . import mcptoolsets
 from .door import Body
+from .mcptoolsets import McpToolset
 from .publictools import NAMES, OURS
 
 TOOLSET = "agent_toolset_20260401"
@@ -65,12 +67,6 @@ class Toolset(Body):
     """Sent by us; what a client sends back here is not read."""
 
 
-class McpToolset(Body):
-    model_config = ConfigDict(extra="allow")
-
-    type: Literal["mcp_toolset"]
-
-
 class CustomToolBody(Body):
     type: Literal["custom"]
     name: str
@@ -91,17 +87,12 @@ class Rules(BaseModel):
 def to_rules(tools: Sequence[Tool], *, before: AgentConfig | None = None) -> Rules:
     """The rules that `tools` stands for, with those of `before` that the wire cannot say.
 
-    Raises Invalid, naming the place, for two toolsets, a tool named twice, and MCP toolsets.
+    MCP toolsets are `mcptoolsets`'. Raises Invalid, naming the place, for two toolsets and a tool named
+    twice.
     """
     toolsets = [tool for tool in tools if isinstance(tool, Toolset)]
     if len(toolsets) > 1:
         raise Invalid(_("The toolset is given twice."), field="tools", hint=_("Give it once."))
-    if any(isinstance(tool, McpToolset) for tool in tools):
-        raise Invalid(
-            _("Tools of MCP servers cannot be given to an agent here."),
-            field="tools",
-            hint=_("Leave mcp_toolset and mcp_servers out."),
-        )
     custom = tuple(
         _custom(tool, number)
         for number, tool in enumerate(tools)
@@ -109,7 +100,11 @@ def to_rules(tools: Sequence[Tool], *, before: AgentConfig | None = None) -> Rul
     )
     others = toolsets[0].x_tools if toolsets else None
     known = {*OURS, EVERYTHING, *(all_tools() if others is not None else ())}
-    kept = [rule for rule in (before.tools if before else ()) if not _is_plain(rule, known)]
+    kept = [
+        rule
+        for rule in (before.tools if before else ())
+        if not _is_plain(rule, known) and not mcptoolsets.is_said(rule)
+    ]
     plain = [*_plain_rules(toolsets[0]), *_other_rules(others or ())] if toolsets else []
     return Rules(tools=(*plain, *kept), custom_tools=custom)
 
@@ -190,6 +185,12 @@ def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
 
     The agent's rules stay and further ones take away: whatever `tools` does not offer, or asks for.
     """
+    if any(isinstance(tool, McpToolset) for tool in tools):
+        raise Invalid(
+            _("A session has the tools of MCP servers that its agent has, or none."),
+            field="tools",
+            hint=_("Leave mcp_toolset and mcp_servers out; then it has none."),
+        )
     rules = to_rules(tools)
     names = [*NAMES.values(), *(name for name in all_tools() if name not in OURS)]
     added = [
@@ -198,6 +199,8 @@ def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
         if _STRICTNESS[wanted := _permission_of(name, rules.tools)]
         > _STRICTNESS[_permission_of(name, config.tools)]
     ]
+    if config.mcp_servers:
+        added.append(ToolRule(tool="mcp:*", permission="always_deny"))
     if all(rule.permission == "always_allow" for rule in config.tools):
         # What asks or is denied is said here alone, and of each tool as it is meant.
         mine = config.tools
@@ -234,6 +237,7 @@ def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
         )
     return [
         *shown,
+        *mcptoolsets.to_wire(config),
         *(
             {
                 "type": "custom",

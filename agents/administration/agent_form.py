@@ -53,6 +53,14 @@ HELP = {
         "Tools that a program answers through the API; until then the conversation waits. A rule "
         "above can deny one by its name."
     ),
+    "mcp_servers": _(
+        "Names of MCP servers, one a line; behind a colon the tools it is confined to. Their tools "
+        "ask before each call, unless a rule on mcp:server:tool says otherwise."
+    ),
+    "skills": _(
+        "Names of skills, one a line; behind a space a version or a channel (stable, canary, latest; "
+        "without one, stable). A conversation keeps the versions it began with."
+    ),
     "limits_steps": _("Model requests of one turn; then it must sum up."),
     "limits_token_budget": _("Input and output tokens of one turn, checked before each request."),
     "limits_output_tokens": _("The most one reply may be long."),
@@ -120,6 +128,22 @@ def _field(name: str) -> forms.Field:
             )
         case "tools":
             return ToolRulesField(label=label, help_text=hint, required=False)
+        case "mcp_servers":
+            return forms.CharField(
+                label=label,
+                help_text=hint,
+                required=False,
+                empty_value="",
+                widget=UnfoldAdminTextareaWidget({"rows": 3, "spellcheck": "false"}),
+            )
+        case "skills":
+            return forms.CharField(
+                label=label,
+                help_text=hint,
+                required=False,
+                empty_value="",
+                widget=UnfoldAdminTextareaWidget({"rows": 4, "spellcheck": "false"}),
+            )
         case "custom_tools":
             return CustomToolsField(label=label, help_text=hint, required=False)
         case "effort":

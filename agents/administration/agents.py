@@ -36,8 +36,11 @@ VERSIONS_A_PAGE = 50
 
 CONFIG_FIELDSETS: list[Any] = [
     (_("Model"), {"fields": [name for name in PLAIN if name not in TEXTS]}),
-    (_("Instructions"), {"fields": ["instructions"], "classes": ["tab"]}),
-    (_("Tools"), {"fields": ["tools", "custom_tools", "sandbox"], "classes": ["tab"]}),
+    (_("Instructions"), {"fields": ["instructions", "skills"], "classes": ["tab"]}),
+    (
+        _("Tools"),
+        {"fields": ["tools", "mcp_servers", "custom_tools", "sandbox"], "classes": ["tab"]},
+    ),
     (
         _("Limits"),
         {"fields": [f"limits_{name}" for name in Limits.model_fields], "classes": ["tab"]},

@@ -79,6 +79,7 @@ def test_a_cookie_never_signs_a_foreign_page_in(alice, let_in, origin):
     assert ours.status_code == 200
 
 
+@pytest.mark.django_db  # a connection that an earlier test left open is looked at
 @pytest.mark.parametrize(
     ("path", "origin", "cookies"),
     [

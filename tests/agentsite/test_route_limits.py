@@ -8,10 +8,12 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agentsite.bodies import UNKNOWN, body_length
-from agentsite.routelimits import _LARGE, limit_of, limit_of_route
+from agentsite.routelimits import _LARGE, PAGE_BYTES, limit_of, limit_of_route
 
 SHORT = 128 * 1024
 LONG = 40 * 1024 * 1024
+SKILLS = {"skills/new/", "skills/<id:uid>/edit/"}
+"""Longer than a form, and no longer than a skill may be."""
 
 
 def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
@@ -33,7 +35,8 @@ def test_a_stranger_s_body_is_short_on_every_route():
 
 def test_only_the_routes_that_take_files_take_long_bodies_of_anybody():
     long = {route for route in routes() if limit_of_route(route).signed_in > LONG}
-    assert long == set(_LARGE)
+    assert long | SKILLS == set(_LARGE)
+    assert all(limit_of_route(route).signed_in > PAGE_BYTES for route in SKILLS)
 
 
 def test_a_route_is_found_by_an_address():

@@ -260,6 +260,7 @@ DOORS = {
     "agui/following.py",
     "api/chat.py",
     "api/commands.py",
+    "mcpdoor/tools.py",  # with an agent as it is: it takes no version, rule or switch
     "v1/events.py",
     "v1/sessions.py",
     # People in their browsers, and the operator's shell.

@@ -27,6 +27,9 @@ from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.events import AgentToolUse, UserMessage
 from harness.history import Entry
+from mcpservers.actions.servers import add_server
+from mcpservers.models import McpServer
+from skills_app.actions.skills import create_skill
 from spending.actions.budgets import set_budget
 from spending.models import Budget
 from tools_app.workspace import workspace_for
@@ -41,6 +44,8 @@ from workers.models import EnvironmentKey, WorkItem
 
 FILE = "secret.txt"
 """In the workspace of alice's conversation."""
+
+SKILL_TEXT = b"---\nname: tidy\ndescription: How to tidy up.\n---\nTidy up."
 
 
 @pytest.fixture
@@ -152,6 +157,14 @@ def alices_objects(
         organisation=acme,
         rule={"tool": "bash", "permission": "always_ask"},
     )
+    mcp = add_server(
+        actor=alice,
+        organisation=acme,
+        scope=McpServer.Scope.PERSON,
+        name="mine",
+        url="https://mcp.example.org/",
+        look=False,
+    )
     folder = create_folder(actor=alice, organisation=acme, name="Tax")
     upload = Upload("rates.txt", 3, [b"abc"])
     shared = add_folder_file(actor=alice, folder=folder, upload=upload)
@@ -161,13 +174,17 @@ def alices_objects(
         actor=alice, conversation=conversation, days=1, details=True, members_only=False
     ).link
     review = ask_for_review(actor=alice, agent=own)
+    skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     return {
+        "skills/": {"uid": skill.skill.uid, "label": skill.label},
+        "api/skills/": {"uid": skill.skill.uid, "label": skill.label},
         "c/<id:uid>/": {
             "uid": conversation.uid,
             "message_uid": message.uid,
             "event_uid": message.uid,
             "call_uid": call.uid,
             "share": share.uid,
+            "name": skill.skill.name,
         },
         "events/": {"event_uid": message.uid},
         "folders/": {
@@ -200,6 +217,8 @@ def alices_objects(
         "api/webhooks/<id:uid>": {"uid": webhook.uid, "event_uid": delivery.event_id},
         "api/files/": {"uid": conversation.uid, "path": FILE},
         "api/folders/": {"uid": folder.uid},
+        "api/mcp-servers/": {"uid": mcp.uid},
+        "settings/mcp-servers/": {"uid": mcp.uid},
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
         "shared/": {"token": "nobody-was-given-this-token"},
         "settings/links/<id:uid>/": {"uid": link.uid},

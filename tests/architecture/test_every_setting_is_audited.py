@@ -116,6 +116,7 @@ NEED_NOT = {
         keeping/many.chosen
         keeping/pins.pin_conversation
         keeping/tags.tag_conversation
+        skillsets/adding.add_skill
         vaults/vaults.change_vault
     """,
     "Its own row says it, with who did it, where those look who care: letters, deliveries.": """
@@ -124,6 +125,7 @@ NEED_NOT = {
         webhooks/endpoints.redeliver
         webhooks/endpoints.redeliver_dead
         webhooks/endpoints.send_test
+        mcpservers/servers.look_again
     """,
     "It hands on to what a subject above registered, `approvals` here, whose action tells.": """
         conversations/deciding.decide_call

@@ -57,6 +57,9 @@ from harness.events import InputTaken, UserMessage
 from harness.history import Entry
 from keeping.actions import pins, tags
 from programs.actions import sessions
+from skills_app.actions.releases import ask_for_release, decide_release
+from skills_app.actions.skills import create_skill
+from skillsets.actions import adding
 from spending.actions import budgets
 from spending.applying import applying_to
 from spending.models import Budget
@@ -260,6 +263,10 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             "owner",
             partial(stored_files.remove_resource, resource=resource, **of),
         ),
+        "adding.add_skill": (
+            "owner",
+            partial(adding.add_skill, name=released_skill(alice, conversation), **of),
+        ),
         "tickets.issue_ticket": ("viewer", partial(tickets.issue_ticket, **of)),
         "together.allow_calls": ("decider", partial(together.allow_calls, shown=shown, **of)),
         "together.deny_calls": (
@@ -284,6 +291,14 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             ),
         ),
     }
+
+
+def released_skill(alice: User, conversation: Conversation) -> str:
+    files = {"SKILL.md": b"---\nname: tidy\ndescription: How to tidy up.\n---\nTidy up."}
+    made = create_skill(actor=alice, organisation=conversation.organisation, files=files)
+    ask_for_release(actor=alice, version=made)
+    decide_release(actor=alice, version=made, approve=True)
+    return made.skill.name
 
 
 ELSEWHERE = {

@@ -37,6 +37,7 @@ def furnish() -> None:
     )
     from deadletters.models import DeadLetter  # noqa: PLC0415
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
+    from mcpservers.models import McpServer, McpTool  # noqa: PLC0415
     from sharedfiles.models import SharedVersion  # noqa: PLC0415
     from sharedfiles.versions import sha256_of  # noqa: PLC0415
     from spending.actions.budgets import set_budget  # noqa: PLC0415
@@ -143,6 +144,13 @@ def furnish() -> None:
         error_seq=1,
         message="The service is overloaded.",
         failed_at=now - timedelta(minutes=5),
+    )
+    McpTool.objects.create(
+        server=McpServer.objects.get(),
+        remote_name="search",
+        name="mcp__mine__search",
+        state=McpTool.State.NEW,
+        seen={"name": "search", "description": "Search.", "input_schema": {"type": "object"}},
     )
     for number, content in enumerate((b"one\ntwo\n", b"one\nthree\n"), start=1):
         SharedVersion.objects.create(

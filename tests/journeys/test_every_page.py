@@ -40,9 +40,13 @@ PAGES = (
     "/folders/",
     "/go/",
     "/keyboard/",
+    "/skills/",
+    "/skills/new/",
+    "/skills/reviews/",
     "/settings/",
     "/settings/keys/",
     "/settings/links/",
+    "/settings/mcp-servers/",
     "/settings/tokens/",
     "/settings/vaults/",
     "/settings/workers/",
@@ -81,6 +85,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/delete/",
     "/c/{uid}/tags/",
     "/c/{uid}/move/",
+    "/c/{uid}/skills/",
     "/c/{uid}/share/",
     "/c/{uid}/link/",
     "/c/{uid}/files/",
@@ -154,6 +159,20 @@ def test_the_pages_of_a_webhook_are_accessible(visit: Visit, kind):
     delivery = page.url
     page.get_by_role("link", name="The endpoint").click()
     check(alice, (page.url, delivery, "/organisation/webhooks/"))
+
+
+@KINDS
+def test_the_pages_of_an_mcp_server_are_accessible(visit: Visit, kind):
+    alice = visit(**kind)
+    page = alice.page
+    page.goto("/settings/mcp-servers/")
+    page.locator("#id_name").fill(f"a-rather-long-name-{len(kind)}")
+    page.locator("#id_url").fill("https://mcp.example.invalid/a-rather-long/address")
+    page.get_by_role("button", name="Add and look at it").click()
+    # Nothing answers under such a name.
+    expect(page.locator("main")).to_contain_text("failing since")
+    assert alice.audit() == ""
+    check(alice, (page.url, "/settings/mcp-servers/"))
 
 
 @KINDS

@@ -246,13 +246,16 @@ def test_presets_are_listed_with_ids(alice):
     assert first.json + rest.json == rows
 
 
-def test_without_skills_the_list_is_empty_and_an_upload_is_declined(program):
-    skiller = program("skiller")
-    assert program("alice").get("/api/skills").json == []
-    answer = skiller.post("/api/skills", {"name": "a", "description": "b", "body": "c"})
-    assert (answer.status, answer.code) == (409, "unavailable")
-    answer = skiller.post("/api/skills", {"name": "a"})
-    assert answer.status == 422
+def test_a_skill_is_uploaded_by_its_owner_for_herself_and_never_outside_its_folder(program):
+    skiller, given = program("skiller"), {"name": "tidy", "description": "b: c", "body": "Tidy up."}
+    made = skiller.post("/api/skills", given)
+    assert (made.status, made.json["name"], made.json["description"]) == (200, "tidy", "b: c")
+    assert "tidy" in [row["name"] for row in program("alice").get("/api/skills").json]
+    assert "tidy" not in [row["name"] for row in program("mallory").get("/api/skills").json]
+    assert skiller.post("/api/skills", given).code == "conflict"
+    for wrong in ({"name": "../up"}, {"name": "Tidy"}, {"name": "a", "body": ""}):
+        assert skiller.post("/api/skills", {**given, **wrong}).status == 422
+    assert skiller.post("/api/skills", {"name": "a"}).status == 422
 
 
 # --- files ------------------------------------------------------------------------------------------

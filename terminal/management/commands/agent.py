@@ -18,6 +18,7 @@ from django.db import DatabaseError
 
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
+from mcpdoor.stdio import serve_stdio
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -99,6 +100,7 @@ class Command(BaseCommand):
             made.add_argument(
                 "--leave-files", action="store_true", help="leave the files as they are now"
             )
+        command("mcp", "serve MCP clients on standard input and output, on this machine")
         made = command("fork", "begin a conversation with a copy of the dialogue up to a place")
         made.add_argument("conversation")
         made.add_argument("event", help="its id; `events` has them")
@@ -119,7 +121,11 @@ class Command(BaseCommand):
         door: Door | None = None
         try:
             door = _door(options)
-            ending = _do(door, options)
+            if options["what"] == "mcp":
+                _serve_mcp(options)
+                ending = Ending.DONE
+            else:
+                ending = _do(door, options)
         except Declined as declined:
             field = (
                 f"{declined.field}: " if isinstance(declined, Invalid) and declined.field else ""
@@ -141,6 +147,17 @@ class Command(BaseCommand):
                 door.close()
         if ending is not Ending.DONE:
             sys.exit(int(ending))
+
+
+def _serve_mcp(options: dict[str, Any]) -> None:
+    if options["url"]:
+        raise Invalid(
+            "A server elsewhere speaks MCP by itself.",
+            field="url",
+            hint="Give the client the address /mcp of that server, and a token.",
+        )
+    person = find_person(options["user"])
+    serve_stdio(person, find_organisation(person, options["organisation"]))
 
 
 def _door(options: dict[str, Any]) -> Door:

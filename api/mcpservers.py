@@ -1,0 +1,226 @@
+"""`/api/mcp-servers`: servers whose tools agents use, and what is released of them. No header comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from accounts.models import TokenScope
+from harness.errors import NotFound
+from mcpservers.actions import servers as actions
+from mcpservers.listing import Described
+from mcpservers.models import McpServer, McpTool
+
+from .base import ApiView
+from .bodies import read_body
+from .schema import answers, errors, listed
+from .serializers import Deleted, StrictText
+
+TAG = "MCP servers"
+ADMIN = TokenScope.ADMIN
+_STATES = ("released", "new", "changed", "gone", "refused")
+
+
+class _Headers(serializers.DictField):
+    child = StrictText(max_length=8_000)
+
+
+class NewMcpServer(serializers.Serializer[Any]):
+    name = StrictText(max_length=32, help_text="Rules address its tools as mcp:name:tool.")
+    url = StrictText(max_length=500)
+    scope = serializers.ChoiceField(choices=McpServer.Scope.values, default="person")
+    headers = _Headers(required=False, help_text="Sent along; stored sealed and never sent back.")
+    timeout_seconds = serializers.IntegerField(required=False, default=60)
+
+
+class ChangedMcpServer(serializers.Serializer[Any]):
+    """What is left out stays. At another address headers are forgotten and all tools held."""
+
+    url = StrictText(required=False, max_length=500)
+    headers = _Headers(required=False)
+    timeout_seconds = serializers.IntegerField(required=False)
+    enabled = serializers.BooleanField(required=False)
+
+
+class McpToolRow(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="As models know it.")
+    remote_name = serializers.CharField()
+    state = serializers.ChoiceField(choices=_STATES)
+    fault = serializers.CharField(allow_blank=True)
+    released = serializers.JSONField(allow_null=True, help_text="What agents are told of it.")
+    seen = serializers.JSONField(allow_null=True, help_text="What it says now, where it differs.")
+    seen_digest = serializers.CharField(allow_blank=True, help_text="What a release names.")
+
+
+class McpServerRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    url = serializers.CharField()
+    scope = serializers.ChoiceField(choices=McpServer.Scope.values)
+    enabled = serializers.BooleanField()
+    has_headers = serializers.BooleanField()
+    timeout_seconds = serializers.IntegerField()
+    listed_at = serializers.DateTimeField(allow_null=True)
+    failing_since = serializers.DateTimeField(allow_null=True)
+    last_error = serializers.CharField(allow_blank=True)
+    protocol = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
+class McpServerDetail(McpServerRow):
+    tools = McpToolRow(many=True)
+
+
+class ReleaseBody(serializers.Serializer[Any]):
+    tool = StrictText(max_length=128, help_text="Its remote_name.")
+    digest = StrictText(max_length=64, help_text="The seen_digest of what was looked at.")
+
+
+def _row(server: McpServer) -> dict[str, Any]:
+    return {
+        "id": server.uid,
+        "name": server.name,
+        "url": server.url,
+        "scope": server.scope.value,
+        "enabled": server.disabled_at is None,
+        "has_headers": bool(server.sealed),
+        "timeout_seconds": server.timeout_seconds,
+        "listed_at": server.listed_at,
+        "failing_since": server.failing_since,
+        "last_error": server.last_error,
+        "protocol": server.protocol,
+        "created_at": server.created_at,
+    }
+
+
+def _tool(row: McpTool) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "remote_name": row.remote_name,
+        "state": row.state,
+        "fault": row.fault,
+        "released": row.pinned,
+        "seen": row.seen,
+        "seen_digest": Described.model_validate(row.seen).digest if row.seen else "",
+    }
+
+
+def _detail(server: McpServer) -> dict[str, Any]:
+    return {**_row(server), "tools": [_tool(row) for row in server.tools.all()]}
+
+
+class McpView(ApiView):
+    def servers(self) -> Any:
+        return McpServer.objects.visible_to(self.actor).serving(self.organisation.pk, self.actor.pk)
+
+    def find_server(self, uid: str) -> McpServer:
+        found = self.servers().filter(uid=uid).first()
+        if not isinstance(found, McpServer):
+            raise NotFound(
+                _("There is no such MCP server."), hint=_("GET /api/mcp-servers lists yours.")
+            )
+        return found
+
+
+class McpServersView(McpView):
+    scopes = {"GET": ADMIN, "POST": ADMIN}
+
+    @extend_schema(
+        operation_id="mcp_servers_list",
+        summary="List the MCP servers that one's work may use",
+        tags=[TAG],
+        responses=listed(McpServerRow, 401, 403),
+    )
+    def get(self, request: Any) -> Response:
+        return Response([_row(each) for each in self.servers()])
+
+    @extend_schema(
+        operation_id="mcp_servers_create",
+        summary="Add an MCP server; it is looked at at once",
+        tags=[TAG],
+        request=NewMcpServer,
+        responses={201: McpServerDetail, **errors(401, 403, 409, 413, 422)},
+    )
+    @sensitive_variables("given")
+    def post(self, request: Any) -> Response:
+        given = read_body(NewMcpServer, request.data)
+        made = actions.add_server(
+            actor=self.actor,
+            organisation=self.organisation,
+            **{**given, "scope": McpServer.Scope(given["scope"])},
+        )
+        return Response(_detail(made), status=201)
+
+
+class OneMcpServerView(McpView):
+    scopes = {"GET": ADMIN, "PATCH": ADMIN, "DELETE": ADMIN}
+
+    @extend_schema(
+        operation_id="mcp_servers_retrieve",
+        summary="Read an MCP server and its tools",
+        tags=[TAG],
+        responses=answers(McpServerDetail, 401, 403, 404),
+    )
+    def get(self, request: Any, uid: str) -> Response:
+        return Response(_detail(self.find_server(uid)))
+
+    @extend_schema(
+        operation_id="mcp_servers_update",
+        summary="Change an MCP server, or switch it on or off",
+        tags=[TAG],
+        request=ChangedMcpServer,
+        responses=answers(McpServerDetail, 401, 403, 404, 413, 422),
+    )
+    @sensitive_variables("given")
+    def patch(self, request: Any, uid: str) -> Response:
+        server = self.find_server(uid)
+        given = read_body(ChangedMcpServer, request.data)
+        return Response(_detail(actions.change_server(actor=self.actor, server=server, **given)))
+
+    @extend_schema(
+        operation_id="mcp_servers_destroy",
+        summary="Take an MCP server away",
+        tags=[TAG],
+        responses=answers(Deleted, 401, 403, 404),
+    )
+    def delete(self, request: Any, uid: str) -> Response:
+        actions.remove_server(actor=self.actor, server=self.find_server(uid))
+        return Response({"status": "deleted"})
+
+
+class LookView(McpView):
+    scopes = {"POST": ADMIN}
+
+    @extend_schema(
+        operation_id="mcp_servers_look",
+        summary="Look at an MCP server now",
+        description="last_error says why it could not be looked at.",
+        tags=[TAG],
+        request=None,
+        responses=answers(McpServerDetail, 401, 403, 404),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        actions.look_again(actor=self.actor, server=self.find_server(uid))
+        return Response(_detail(self.find_server(uid)))
+
+
+class ReleaseView(McpView):
+    scopes = {"POST": ADMIN}
+
+    @extend_schema(
+        operation_id="mcp_servers_release",
+        summary="Release what a tool says now",
+        tags=[TAG],
+        request=ReleaseBody,
+        responses=answers(McpToolRow, 401, 403, 404, 409, 422),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        server = self.find_server(uid)
+        given = read_body(ReleaseBody, request.data)
+        row = actions.release_tool(actor=self.actor, server=server, **given)
+        return Response(_tool(row))
