@@ -213,6 +213,7 @@ def test_after_a_stop_what_waits_is_held_and_goes_out_in_the_order_it_was_given(
     alice.looks_like(live)
     held.get_by_role("button", name="Send them, one after another").click()
     expect(alice.log).to_contain_text("Done: First thing")
+    alice.wait_for_status("idle")
     answers = alice.log.locator('[data-kind="text"]').all_inner_texts()
     assert "Done: Second thing" in answers[-2]
     expect(held).to_have_count(0)
