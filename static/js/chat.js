@@ -9,6 +9,7 @@ import { countDown } from "./chat/countdown.js";
 import { Editing } from "./chat/editing.js";
 import { Mentions } from "./chat/mentions.js";
 import { Reordering } from "./chat/reordering.js";
+import { Pressing } from "./chat/pressing.js";
 import { Questions } from "./chat/questions.js";
 import { Scrolling } from "./chat/scrolling.js";
 import { Status } from "./chat/status.js";
@@ -37,7 +38,9 @@ const status = new Status({
   alert: byId("alert"),
   stop: root.querySelector('[data-action="stop"]'),
 });
+const pressing = new Pressing();
 const scrolling = new Scrolling({
+  pressing,
   scroller: document.querySelector("[data-scroller]"),
   log: byId("log"),
   jump: byId("jump"),
@@ -55,7 +58,7 @@ const approvals = new Approvals({
   },
 });
 const connection = new Connection(root.dataset.socket, Number(root.dataset.seq), {
-  frame: (frame) => takers[frame.type]?.(frame),
+  frame: (frame) => pressing.whenFree(() => takers[frame.type]?.(frame)),
   state: lineState,
 });
 // Before the composer: what is chosen with Enter is not sent.

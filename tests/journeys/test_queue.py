@@ -217,3 +217,32 @@ def test_after_a_stop_what_waits_is_held_and_goes_out_in_the_order_it_was_given(
     answers = alice.log.locator('[data-kind="text"]').all_inner_texts()
     assert "Done: Second thing" in answers[-2]
     expect(held).to_have_count(0)
+
+
+def test_what_comes_while_a_button_is_held_down_does_not_take_it_from_under_the_finger(
+    alice: Person, service
+):
+    asked = call("write_file", path="a.txt", content="a")
+    service.expect("May I?", reply(say("So much.\n\n" * 60), asked), reply("Done."))
+    page = alice.page
+    with page.expect_websocket() as line:
+        alice.begin("May I?", switches=("approval",))
+    alice.wait_for_status("waiting")
+    uid = page.url.rstrip("/").rpartition("/")[2]
+    scroller = page.locator("[data-scroller]")
+    scroller.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    allow = page.locator('#log [data-action="allow"]')
+    before = allow.bounding_box()
+    assert before is not None
+    page.mouse.move(before["x"] + 20, before["y"] + 20)
+    page.mouse.down()
+    with line.value.expect_event("framereceived", lambda frame: "Renamed" in str(frame)):
+        alice.site.append(uid, ("sevt_renamed", {"type": "session.updated", "title": "Renamed"}))
+    # As a line above the composer does that comes or goes.
+    page.locator("#composer").evaluate("box => { box.style.marginTop = '60px'; }")
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    assert allow.bounding_box() == before
+    assert "Renamed" not in page.locator("[data-conversation-title]").first.inner_text()
+    page.mouse.up()
+    expect(page.locator("[data-conversation-title]").first).to_contain_text("Renamed")
+    expect(alice.log).to_contain_text("Done.")

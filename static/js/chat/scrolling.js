@@ -5,7 +5,8 @@ const NEAR = 100;
 const TOP = 400;
 
 export class Scrolling {
-  constructor({ scroller, log, jump, loadOlder }) {
+  constructor({ scroller, log, jump, loadOlder, pressing = null }) {
+    this.pressing = pressing;
     this.scroller = scroller ?? document.scrollingElement;
     this.log = log;
     this.jump = jump;
@@ -59,6 +60,10 @@ export class Scrolling {
   }
 
   settle() {
+    if (this.pressing?.isHeld) {
+      this.pressing.whenFree(() => this.settle());
+      return;
+    }
     // What grew shorter may have nothing below any more.
     if (!this.following && this.distance <= NEAR) this.follow();
     if (this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
