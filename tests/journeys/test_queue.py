@@ -240,7 +240,9 @@ def test_what_comes_while_a_button_is_held_down_does_not_take_it_from_under_the_
         alice.site.append(uid, ("sevt_renamed", {"type": "session.updated", "title": "Renamed"}))
     # As a line above the composer does that comes or goes.
     page.locator("#composer").evaluate("box => { box.style.marginTop = '60px'; }")
-    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    page.evaluate(
+        "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+    )
     assert allow.bounding_box() == before
     assert "Renamed" not in page.locator("[data-conversation-title]").first.inner_text()
     page.mouse.up()
