@@ -61,7 +61,7 @@ def unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
         raise _refused(_("It is broken, or no ZIP file.")) from problem
     except zlib.error as problem:
         raise _refused(_("It is broken.")) from problem
-    return _below_its_folder(found)
+    return below_its_folder(found)
 
 
 def _require_sound(entries: list[zipfile.ZipInfo]) -> None:
@@ -99,8 +99,9 @@ def _read(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo]) -> dict[str,
     return found
 
 
-def _below_its_folder(files: dict[str, bytes]) -> tuple[str, dict[str, bytes]]:
-    """Packed files of other systems hold their own notes beside the folder; those are left out."""
+def below_its_folder(files: dict[str, bytes]) -> tuple[str, dict[str, bytes]]:
+    """The folder's name, empty where SKILL.md stands at the top, and the files by their paths in it. Raises
+    Invalid. Packed files of other systems hold their own notes beside the folder; those are left out."""
     files = {path: data for path, data in files.items() if not path.startswith("__MACOSX/")}
     if SKILL in files:
         return "", files

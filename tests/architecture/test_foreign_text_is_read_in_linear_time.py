@@ -12,7 +12,7 @@ from tests.architecture.expressions import Use, fault_of, fault_of_linear, uses
 from tests.architecture.sources import MODULES, ROOT, parsed
 from tests.hostile import EXPRESSIONS
 
-IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "sandbox/inside/")
+IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "sandbox/inside/", "skills_app/shipped/")
 """What runs there is ended by a deadline, or is a sandbox's own."""
 
 PUT_TOGETHER = {

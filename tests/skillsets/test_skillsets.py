@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import docx
 import pytest
 from django.utils import timezone
 
+from agentsite.seeding import seed
 from chat.commands import commands_of
 from chat.presentation.frames import page as page_of
 from conversations.actions.messages import post_message
@@ -26,6 +28,7 @@ from skillsets.kitpart import part
 from skillsets.models import SkillSet, UsedSkill
 from tests.conversations.conftest import rested
 from tests.skills_app.conftest import files_of, text_of
+from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -311,3 +314,21 @@ def test_a_kit_is_planned_with_what_skills_add(alice, converse, released):
     plan = plan_kit(conversation)
     assert {"read_skill", "search_skills"} <= plan.part.tools.keys()
     assert [str(mount.target) for mount in plan.sandbox.more] == ["/skills/code-review"]
+
+
+def test_an_agent_makes_a_document_in_its_sandbox_with_a_shipped_skill(alice, converse):
+    seed()
+    made = "python3 /skills/word-documents/scripts/to_docx.py letter.md letter.docx --title Dues"
+    conversation, _script = converse(
+        [
+            reply(call("write_file", path="letter.md", content="Dear **Ann**,\n\n- four\n")),
+            reply(call("bash", command=f"{made} && echo made")),
+            reply("There it is."),
+        ],
+        skills=[{"name": "word-documents"}],
+    )
+    post_message(actor=alice, conversation=conversation, text="Write to Ann")
+    rested(conversation)
+    assert "made" in result(conversation), result(conversation)
+    document = docx.Document(str(workspace_for(conversation.uid) / "letter.docx"))
+    assert [each.text for each in document.paragraphs] == ["Dues", "Dear Ann,", "four"]
