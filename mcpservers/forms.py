@@ -12,8 +12,15 @@ from accounts.formwords import OurForm
 from .models import McpServer
 
 
-class _Headers(forms.CharField):
-    """`Name: value`, one a line. What was typed is never shown again."""
+class _Secret(forms.CharField):
+    """What was typed may hold tokens, and is never shown again, also where it is refused."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return ""
+
+
+class _Headers(_Secret):
+    """`Name: value`, one a line."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -24,9 +31,6 @@ class _Headers(forms.CharField):
                 "One a line, such as “Authorization: Bearer …”. Stored sealed and never shown again."
             ),
         )
-
-    def prepare_value(self, value: Any) -> Any:
-        return ""
 
     def clean(self, value: Any) -> Any:
         found: dict[str, str] = {}
@@ -61,7 +65,7 @@ class ServerForm(OurForm):
 
 class JsonForm(OurForm):
     prefix = "file"
-    json = forms.CharField(
+    json = _Secret(
         label=_("Text of an mcp.json"),
         widget=forms.Textarea(attrs={"rows": 6, "autocomplete": "off", "spellcheck": "false"}),
     )

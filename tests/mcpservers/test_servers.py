@@ -290,7 +290,10 @@ def test_the_pages_show_what_changed_and_release_it(
     made = McpServer.objects.get()
     assert answer["Location"] == reverse("mcpservers:server", args=[made.uid])
     assert (made.owner, states(made)) == (alice, {"echo": "released"})
-    answer = client.post(every, shown(acme, **{"file-json": "{", "file-scope": "person"}))
+    answer = client.post(
+        every, shown(acme, **{"file-json": '{"x": "sk-pasted"', "file-scope": "person"})
+    )
+    assert "sk-pasted" not in answer.content.decode()
     assert answer.status_code == 422
     assert made.uid not in client_of(bob).get(every).content.decode()
 
