@@ -243,9 +243,13 @@ class Policy:
         # What a person allowed in advance settles questions within its bounds; it is no rule that
         # keeps one from being asked.
         allowed = [held for held in self._allowing(name, given) if held.grant is None]
-        if not allowed and not any(
-            held.rule.permission == "always_ask" and held.rule.when is None
-            for held in self._about(name)
+        if (
+            not allowed
+            and not tool.granted
+            and not any(
+                held.rule.permission == "always_ask" and held.rule.when is None
+                for held in self._about(name)
+            )
         ):
             yield _Ask(Level.AGENT, f"No rule of this agent allows this call of {name}.")
         if tool.general and not any(held.rule.when for held in allowed):
@@ -302,8 +306,10 @@ class Policy:
     def _lists(self, tool: Tool) -> bool:
         """Whether the tool is one of the agent's: no other level adds any. A run has those tools of MCP
         servers that were chosen for it, no others."""
-        return bool(tool.mcp_server) or any(
-            fnmatchcase(tool.name, rule.tool) for rule in self.rules
+        return (
+            bool(tool.mcp_server)
+            or tool.granted
+            or any(fnmatchcase(tool.name, rule.tool) for rule in self.rules)
         )
 
     def _allowing(self, name: str, given: Mapping[str, Any]) -> Iterator[LevelledRule]:

@@ -144,6 +144,9 @@ class Tool:
     writes_files: bool = False
     """It may change files of the workspace also where its effect reaches further (a shell with a way
     out); see `may_write`."""
+    granted: bool = False
+    """It comes with something that the agent was given, such as skills: no rule has to list or allow it.
+    Rules that ask before it or deny it hold."""
     mcp_server: str = ""
     """The MCP server that has it. Rules address it as `mcp:<server>:<tool>` too, and only one that names
     such tools allows it; others may deny or ask."""

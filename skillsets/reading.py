@@ -176,6 +176,7 @@ READ = Tool(
     },
     handler=read_skill,
     effect=Effect.READ,
+    granted=True,
     intent=lambda arguments: str(arguments.get("name", "")),
     output_limit=250_000,
     owner="skillsets",
@@ -191,6 +192,7 @@ SEARCH = Tool(
     },
     handler=search_skills,
     effect=Effect.READ,
+    granted=True,
     intent=lambda arguments: str(arguments.get("query", "")),
     owner="skillsets",
 )

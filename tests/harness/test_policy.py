@@ -109,6 +109,18 @@ def test_no_other_level_gives_an_agent_a_tool_that_is_not_its_own() -> None:
     assert "not among this agent's tools" in judgement.reason
 
 
+def test_what_comes_with_something_that_was_given_needs_no_rule_and_obeys_those_there_are() -> None:
+    reading = tool("read_skill", Effect.READ, granted=True)
+    only_bash = (rule(ALLOW, "bash"),)
+    assert judged(own=only_bash, used=reading).verdict is Verdict.ALLOW
+    for permission, verdict in ((ASK, Verdict.ASK), (DENY, Verdict.DENY)):
+        for level in (Level.DEPLOYMENT, Level.ORGANISATION):
+            other = at(level, permission, "read_*")
+            assert judged(other, own=only_bash, used=reading).verdict is verdict
+        own = (*only_bash, rule(permission, "read_*"))
+        assert judged(own=own, used=reading).verdict is verdict
+
+
 def test_a_tool_allowed_only_for_some_calls_asks_for_the_others() -> None:
     own = (rule(ALLOW, "bash", when={"argument": "command", "prefix": "git status"}),)
 
