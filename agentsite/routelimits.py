@@ -45,6 +45,8 @@ _LARGE = {
     "api/workspace/upload": _uploads,
     "c/<id:uid>/files/upload/": _uploads,
     "attachments/": _uploads,
+    "v1/skills": _skills,
+    "v1/skills/<str:uid>/versions": _skills,
     "skills/new/": _skills,
     "skills/<id:uid>/edit/": _skills,
 }

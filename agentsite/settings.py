@@ -728,6 +728,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         {"name": "threads", "description": "/v1: what agents within a session did"},
         {"name": "files", "description": "/v1: files to mount into sessions"},
         {"name": "models", "description": "/v1: what is known of models"},
+        {"name": "skills", "description": "/v1: what agents are taught, in versions"},
         {"name": "vaults", "description": "/v1: secrets for other services"},
         {"name": "work", "description": "/v1: calls for workers of an environment"},
         {"name": "agui", "description": "AG-UI: a run as its events"},

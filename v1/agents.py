@@ -22,7 +22,7 @@ from harness.errors import Conflict, Invalid, NotFound
 from harness.modelfaults import read_as
 from wire.fieldnames import written
 
-from . import mcptoolsets, modelnames, toolsets
+from . import mcptoolsets, modelnames, skilluses, toolsets
 from .door import MANAGE, READ, Body, Door, Shape, body_of, hold, operation
 from .fieldnames import AGENT
 from .mcptoolsets import McpServers, McpToolset
@@ -38,6 +38,7 @@ from .paging import (
     times,
     whole_number,
 )
+from .skilluses import SkillRefs
 from .toolsets import Tool
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
@@ -68,7 +69,7 @@ class AgentCreate(Body):
     system: str | None = None
     tools: tuple[Tool, ...] = Field(default=(), max_length=256)
     mcp_servers: McpServers = ()
-    skills: tuple[Any, ...] = Field(default=(), max_length=0)
+    skills: SkillRefs = ()
     multiagent: None = None
     execution_identity: ExecutionIdentity | None = None
     metadata: Metadata = {}
@@ -82,7 +83,7 @@ class AgentUpdate(Body):
     system: str | None = None
     tools: tuple[Tool, ...] | None = Field(default=None, max_length=256)
     mcp_servers: McpServers | None = None
-    skills: tuple[Any, ...] | None = Field(default=None, max_length=0)
+    skills: SkillRefs | None = None
     multiagent: None = None
     execution_identity: ExecutionIdentity | None = None
     metadata: MetadataPatch | None = None
@@ -148,6 +149,7 @@ def configured(agent: Agent, number: int, config: AgentConfig) -> dict[str, Any]
         "system": config.instructions or None,
         "tools": toolsets.to_wire(config),
         "mcp_servers": mcptoolsets.servers_to_wire(agent, config),
+        "skills": skilluses.to_wire(agent, config),
     }
 
 
@@ -182,6 +184,8 @@ def config_from(
         changes |= {"tools": rules.tools, "custom_tools": rules.custom_tools}
     if "tools" in fields or "mcp_servers" in fields:
         changes |= _mcp_changes(fields, caller, before, changes)
+    if "skills" in fields and caller is not None:
+        changes["skills"] = skilluses.uses_of(caller, fields["skills"] or ())
     kept = {name: getattr(before, name) for name in AgentConfig.model_fields} if before else {}
     with written(AGENT):
         return read_as({**kept, **changes}, AgentConfig)
@@ -274,6 +278,7 @@ class Agents(Door):
             "system": body.system,
             "tools": body.tools,
             "mcp_servers": body.mcp_servers,
+            "skills": body.skills,
         }
         with written(AGENT), transaction.atomic():
             agent = actions.create_agent(
@@ -324,7 +329,7 @@ class OneAgent(Door):
             )
         if "name" in body.model_fields_set and body.name is None:
             raise Invalid(_("An agent has a name."), field="name", hint=_("Type one."))
-        given = body.given("model", "system", "tools", "mcp_servers")
+        given = body.given("model", "system", "tools", "mcp_servers", "skills")
         described = "description" in body.model_fields_set
         with written(AGENT), transaction.atomic():
             hold(Agent.objects.filter(pk=agent.pk))

@@ -20,6 +20,7 @@ from . import (
     modellist,
     resources,
     sessions,
+    skills,
     streams,
     threads,
     vaults,
@@ -49,6 +50,7 @@ ONE_SESSION = "sessions/<str:uid>"
 WORK = "environments/<str:uid>/work"
 ONE_WORK = f"{WORK}/<str:work>"
 ONE_THREAD = f"{ONE_SESSION}/threads/<str:thread>"
+ONE_SKILL_VERSION = "skills/<str:uid>/versions/<str:version>"
 ONE_CREDENTIAL = "vaults/<str:uid>/credentials/<str:credential>"
 
 urlpatterns = [
@@ -120,6 +122,15 @@ urlpatterns = [
         f"{ONE_CREDENTIAL}/mcp_oauth_validate",
         credentials.validate_credential,
         name="credential-validate",
+    ),
+    path("skills", skills.Skills.as_view(), name="skills"),
+    path("skills/<str:uid>", skills.OneSkill.as_view(), name="skill"),
+    path("skills/<str:uid>/versions", skills.SkillVersions.as_view(), name="skill-versions"),
+    path(ONE_SKILL_VERSION, skills.OneSkillVersion.as_view(), name="skill-version"),
+    path(
+        f"{ONE_SKILL_VERSION}/content",
+        skills.SkillVersionContent.as_view(),
+        name="skill-version-content",
     ),
     path("models", modellist.Models.as_view(), name="models"),
     path("models/<path:name>", modellist.OneModel.as_view(), name="model"),

@@ -12,7 +12,7 @@ from agentsite.routelimits import _LARGE, PAGE_BYTES, limit_of, limit_of_route
 
 SHORT = 128 * 1024
 LONG = 40 * 1024 * 1024
-SKILLS = {"skills/new/", "skills/<id:uid>/edit/"}
+SKILLS = {"v1/skills", "v1/skills/<str:uid>/versions", "skills/new/", "skills/<id:uid>/edit/"}
 """Longer than a form, and no longer than a skill may be."""
 
 

@@ -177,6 +177,7 @@ def alices_objects(
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     return {
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
+        "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
         "api/skills/": {"uid": skill.skill.uid, "label": skill.label},
         "c/<id:uid>/": {
             "uid": conversation.uid,

@@ -19,6 +19,7 @@ from v1 import (
     modellist,
     resources,
     sessions,
+    skills,
     threads,
     urls,
     vaults,
@@ -34,7 +35,6 @@ NOT_SERVED = {
     "deployment_runs": "Deployments",
     "dreams": "dreams",
     "memory_stores": "memory stores",
-    "skills": "skills",
     "tunnels": "tunnels",
     "user_profiles": "user profiles",
 }
@@ -52,6 +52,8 @@ LISTS = {
     "sessions/event_list_params.py": events.Events,
     "sessions/resource_list_params.py": resources.Resources,
     "sessions/thread_list_params.py": threads.Threads,
+    "skill_list_params.py": skills.Skills,
+    "skills/version_list_params.py": skills.SkillVersions,
     "vault_list_params.py": vaults.Vaults,
 }
 HEADERS = {"betas", "workspace_id"}

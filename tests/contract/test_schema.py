@@ -41,7 +41,10 @@ def belongings(world) -> dict[str, str]:
     )
     vault = alice.beta.vaults.create(display_name="Secret")
     file = alice.beta.files.upload(file=("secret.txt", b"secret"))
+    text = f"---\nname: secret-{uuid.uuid4().hex}\ndescription: Secret.\n---\nSecret."
+    skill = alice.beta.skills.create(files=[("SKILL.md", text.encode())])
     return {
+        "skills": skill.id,
         "agents": agent.id,
         "sessions": session.id,
         "files": file.id,

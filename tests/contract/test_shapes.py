@@ -16,6 +16,7 @@ import pytest
 from anthropic.types import beta
 from anthropic.types.beta import environments as worked
 from anthropic.types.beta import sessions as wire
+from anthropic.types.beta import skills as taught
 from anthropic.types.beta import vaults as vaulted
 from pydantic import BaseModel, TypeAdapter
 
@@ -29,6 +30,7 @@ from v1 import (
     modellist,
     resources,
     sessions,
+    skills,
     snapshots,
     threads,
     vaults,
@@ -56,6 +58,10 @@ SERVED: list[tuple[type[BaseModel], type[BaseModel]]] = [
     (snapshots.FileResourceShape, wire.BetaManagedAgentsFileResource),
     (resources.ResourceDeleted, wire.BetaManagedAgentsDeleteSessionResource),
     (threads.ThreadShape, wire.BetaManagedAgentsSessionThread),
+    (skills.SkillShape, beta.BetaSkill),
+    (skills.SkillDeleted, beta.BetaDeletedSkill),
+    (skills.SkillVersionShape, taught.BetaSkillVersion),
+    (skills.SkillVersionDeleted, taught.BetaDeletedSkillVersion),
     (vaults.VaultShape, beta.BetaManagedAgentsVault),
     (vaults.VaultDeleted, beta.BetaManagedAgentsDeletedVault),
     (credentialbodies.CredentialShape, vaulted.BetaManagedAgentsCredential),
