@@ -13,7 +13,7 @@ from django.conf import settings
 
 from accounts.provider_keys import resolve
 from conversations.models import Conversation, Event, ModelTrace
-from conversations.redaction import redacted
+from harness.redaction import redacted
 from harness.content import text_of
 from harness.errors import NotConfigured, NotFound
 from harness.events import (

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from conversations.branches import branches_of
 from conversations.models import Event, Link
-from conversations.redaction import redacted, redacted_text
+from harness.redaction import redacted, redacted_text
 from harness.branches import ANYWHERE_TYPES
 from harness.content import text_of
 from harness.events import (

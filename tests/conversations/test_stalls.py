@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentsite import pages
-from conversations.redaction import redacted_text
+from harness.redaction import redacted_text
 from harness.commandwords import LONGEST, all_words, read, simple_command
 from harness.content import Base64Source, Image
 from harness.errors import Busy

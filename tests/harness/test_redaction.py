@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conversations.redaction import MASK, redacted, redacted_text
+from harness.redaction import MASK, redacted, redacted_text
 from tests.hostile import LOOKS_LIKE_SECRETS
 
 
