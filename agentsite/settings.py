@@ -378,6 +378,7 @@ INSTALLED_APPS = [
     "tools_app",
     "vaults",
     "agents",
+    "memory",
     "skills_app",
     "conversations",
     "keeping",
@@ -413,6 +414,13 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "workers",
 )
 """Packages whose `urls` are pages at the root of the site."""
+
+# --- memory ---------------------------------------------------------------------------------------
+
+AGENTSITE_MEMORY_STORES = env.int("AGENTSITE_MEMORY_STORES", default=100)
+"""Memory stores in force of one person in an organisation, and of the organisation with its agents."""
+AGENTSITE_MEMORIES = env.int("AGENTSITE_MEMORIES", default=2_000)
+"""Memories of one store."""
 
 # --- skills ---------------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from django.conf import settings
 
 from accounts.provider_keys import resolve
 from conversations.models import Conversation, Event, ModelTrace
-from harness.redaction import redacted
 from harness.content import text_of
 from harness.errors import NotConfigured, NotFound
 from harness.events import (
@@ -29,6 +28,7 @@ from harness.events import (
     SpanModelRequestStart,
     UserToolConfirmation,
 )
+from harness.redaction import redacted
 from jobs.prepared import Prepared
 from tools_app.workspace import Workspace, workspace_for
 

@@ -61,10 +61,12 @@ def page_of(
     key: str = "pk",
     order: str = DESC,
     both_ways: bool = False,
+    at_once: int | None = None,
 ) -> dict[str, Any]:
     """One page of `rows` in the order of `key`. `about` names the list and what it was filtered by:
-    a cursor of another one is refused."""
+    a cursor of another one is refused. No page has more than `at_once`, whatever was asked for."""
     limit = whole_number(query, "limit", usual, least=1, most=most)
+    limit = min(limit, at_once or limit)
     place, backwards = _place(query, about=about, order=order)
     ascending = (order == ASC) != backwards
     if place is not None:
@@ -84,6 +86,13 @@ def page_of(
     if both_ways:
         body["prev_page"] = _cursor(about, order, first, "prev") if has_previous else None
     return body
+
+
+def place_in(query: QueryDict, *, about: str) -> tuple[Any, Callable[[Any], str]]:
+    """For a list that is no table's: the place behind which the page begins, None at its beginning, and
+    what makes the next page's cursor of the last place shown."""
+    place, _backwards = _place(query, about=about, order=ASC)
+    return place, lambda last: _cursor(about, ASC, last, "next")
 
 
 def _cursor(about: str, order: str, place: Any, direction: str) -> str:

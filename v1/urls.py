@@ -17,6 +17,9 @@ from . import (
     events,
     exports,
     files,
+    memories,
+    memorystores,
+    memoryversions,
     modellist,
     resources,
     sessions,
@@ -51,6 +54,8 @@ WORK = "environments/<str:uid>/work"
 ONE_WORK = f"{WORK}/<str:work>"
 ONE_THREAD = f"{ONE_SESSION}/threads/<str:thread>"
 ONE_SKILL_VERSION = "skills/<str:uid>/versions/<str:version>"
+ONE_STORE = "memory_stores/<str:uid>"
+ONE_MEMORY_VERSION = f"{ONE_STORE}/memory_versions/<str:version>"
 ONE_CREDENTIAL = "vaults/<str:uid>/credentials/<str:credential>"
 
 urlpatterns = [
@@ -122,6 +127,26 @@ urlpatterns = [
         f"{ONE_CREDENTIAL}/mcp_oauth_validate",
         credentials.validate_credential,
         name="credential-validate",
+    ),
+    path("memory_stores", memorystores.MemoryStores.as_view(), name="memory-stores"),
+    path(ONE_STORE, memorystores.OneMemoryStore.as_view(), name="memory-store"),
+    path(
+        f"{ONE_STORE}/archive",
+        memorystores.ArchiveMemoryStore.as_view(),
+        name="memory-store-archive",
+    ),
+    path(f"{ONE_STORE}/memories", memories.Memories.as_view(), name="memories"),
+    path(f"{ONE_STORE}/memories/<str:memory>", memories.OneMemory.as_view(), name="memory"),
+    path(
+        f"{ONE_STORE}/memory_versions",
+        memoryversions.MemoryVersions.as_view(),
+        name="memory-versions",
+    ),
+    path(ONE_MEMORY_VERSION, memoryversions.OneMemoryVersion.as_view(), name="memory-version"),
+    path(
+        f"{ONE_MEMORY_VERSION}/redact",
+        memoryversions.RedactMemoryVersion.as_view(),
+        name="memory-version-redact",
     ),
     path("skills", skills.Skills.as_view(), name="skills"),
     path("skills/<str:uid>", skills.OneSkill.as_view(), name="skill"),

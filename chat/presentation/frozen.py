@@ -14,7 +14,6 @@ from django.utils.translation import gettext as _
 
 from conversations.branches import branches_of
 from conversations.models import Event, Link
-from harness.redaction import redacted, redacted_text
 from harness.branches import ANYWHERE_TYPES
 from harness.content import text_of
 from harness.events import (
@@ -28,6 +27,7 @@ from harness.events import (
     UserMessage,
 )
 from harness.events import Event as EventValue
+from harness.redaction import redacted, redacted_text
 from rendering.markdown import to_html
 
 from .content import visible

@@ -24,8 +24,8 @@ from chat.presentation.frozen import frozen
 from conversations.actions.links import DAYS, find_link, make_link, require_reader, revoke_link
 from conversations.actions.own import require_own
 from conversations.models import Link
-from harness.redaction import redacted_text
 from harness.errors import Forbidden, Invalid, LimitReached, NotFound
+from harness.redaction import redacted_text
 
 from .lookup import find_conversation
 

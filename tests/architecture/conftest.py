@@ -29,6 +29,8 @@ from harness.events import AgentToolUse, UserMessage
 from harness.history import Entry
 from mcpservers.actions.servers import add_server
 from mcpservers.models import McpServer
+from memory.actions.memories import create_memory
+from memory.actions.stores import create_store
 from skills_app.actions.skills import create_skill
 from spending.actions.budgets import set_budget
 from spending.models import Budget
@@ -91,7 +93,14 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
         ),
     )
     session = {"uid": conversation.uid}
+    store = create_store(actor=alice, organisation=acme, name="Alice's notes")
+    memory = create_memory(actor=alice, store=store, path="/secret.md", content="My secret.")
     return {
+        "v1/memory_stores/": {
+            "uid": store.uid,
+            "memory": memory.uid,
+            "version": memory.version_uid,
+        },
         "attachments/": {"file_uid": file.uid},
         "v1/vaults/": {"uid": vault.uid, "credential": credential.uid},
         "settings/vaults/<id:uid>/": {"uid": vault.uid, "credential_uid": credential.uid},

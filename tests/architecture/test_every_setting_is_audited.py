@@ -50,6 +50,11 @@ NEED_NOT = {
         spending/budgets.may_change
         vaults/vaults.lock_vault
     """,
+    "The versions of the memory say it, with who did it.": """
+        memory/memories.change_memory
+        memory/memories.create_memory
+        memory/memories.delete_memory
+    """,
     "The log of the conversation says it, with who did it.": """
         conversations/answers.answer_custom_tool
         conversations/answers.answer_questions

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from agentsite import pages
-from harness.redaction import redacted_text
 from harness.commandwords import LONGEST, all_words, read, simple_command
 from harness.content import Base64Source, Image
 from harness.errors import Busy
 from harness.foreignjson import Unreadable, read_json
+from harness.redaction import redacted_text
 from net import lookups
 from net.lookups import UnknownHost, judged_in_time
 from rendering.code import highlighted

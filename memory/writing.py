@@ -1,0 +1,153 @@
+"""Writes memories: a row as it is now and, with it, the version that stays.
+
+The callers hold the store (`access.held_store`) and have decided that it may be; here stand the rules that
+hold for every content, whoever brings it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from harness.errors import Conflict, Invalid, LimitReached, TooLarge
+from harness.linear import whole_characters
+from harness.redaction import redacted_text
+
+from .access import Author
+from .models import Memory, MemoryStore, MemoryVersion
+from .paths import check_path
+from .retrieval.words import indexed
+
+CONTENT_LIMIT = 102_400
+"""Bytes of one memory."""
+Operation = MemoryVersion.Operation
+
+
+class HoldsSecret(Invalid):
+    """What is to be remembered looks like a secret; a vault is the place for those."""
+
+    code = "holds_secret"
+
+
+def sha_of(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def check_content(content: str) -> str:
+    """Raises TooLarge, Invalid for what no database holds, HoldsSecret."""
+    if len(content.encode("utf-8", "replace")) > CONTENT_LIMIT:
+        raise TooLarge(
+            _("A memory has %(most)d bytes at most.") % {"most": CONTENT_LIMIT},
+            field="content",
+            hint=_("Write less, or several."),
+        )
+    if "\0" in content or whole_characters(content) != content:
+        raise Invalid(
+            _("It holds characters that are none."), field="content", hint=_("Send plain text.")
+        )
+    if redacted_text(content) != content:
+        raise HoldsSecret(
+            _("It looks as if it held a password, a key or a token."),
+            field="content",
+            hint=_("Leave the secret out; it belongs into a vault."),
+        )
+    return content
+
+
+def write_new(
+    *, store: MemoryStore, path: str, content: str, author: Author, account: User, **fields: Any
+) -> Memory:
+    """A memory and its first version. `fields`: further columns. Raises Invalid, TooLarge, Conflict for
+    a path that is taken, LimitReached."""
+    check_path(path)
+    check_content(content)
+    _require_free(store, path)
+    if store.memories.count() >= settings.AGENTSITE_MEMORIES:
+        raise LimitReached(
+            _("There are %(most)d memories in this store already.")
+            % {"most": settings.AGENTSITE_MEMORIES},
+            hint=_("Delete what is not needed any more."),
+        )
+    memory = Memory(store=store, path=path, **fields)
+    version = _version(memory, Operation.CREATED, content, author, account)
+    _take(memory, content, version)
+    memory.save(force_insert=True)
+    return memory
+
+
+def write_change(
+    memory: Memory, *, author: Author, account: User, path: str | None = None, content: str | None
+) -> Memory:
+    """None: as it was. What changes nothing adds no version. Raises as `write_new`."""
+    path = memory.path if path is None else check_path(path)
+    content = memory.content if content is None else check_content(content)
+    if (path, content) == (memory.path, memory.content):
+        return memory
+    if path != memory.path:
+        _require_free(memory.store, path)
+    memory.path = path
+    version = _version(memory, Operation.MODIFIED, content, author, account)
+    _take(memory, content, version)
+    memory.updated_at = version.created_at
+    memory.save()
+    return memory
+
+
+def write_end(memory: Memory, *, author: Author, account: User) -> None:
+    """Take the memory away; its versions stay, and one says that."""
+    _version(memory, Operation.DELETED, None, author, account)
+    memory.delete()
+
+
+def take_out(version: MemoryVersion, author: Author) -> None:
+    """Blank what a version says, for good. Who wrote it when stays."""
+    version.path = version.content = version.sha256 = version.size = None
+    version.redacted_at = timezone.now()
+    version.redacted_kind, version.redacted_uid = author.kind, author.uid
+    version.save()
+
+
+def _require_free(store: MemoryStore, path: str) -> None:
+    """A path is one memory's, and no folder of others: on disk it could not be both."""
+    parts = path.split("/")
+    above = ["/".join(parts[:end]) for end in range(2, len(parts))]
+    there = Memory.objects.filter(store=store)
+    taken = there.filter(path__in=[path, *above]).values_list("path", flat=True).first()
+    taken = (
+        taken or there.filter(path__startswith=f"{path}/").values_list("path", flat=True).first()
+    )
+    if taken:
+        raise Conflict(
+            _("There is a memory at %(path)s already.") % {"path": taken},
+            hint=_("Change that one, or choose another path."),
+        )
+
+
+def _version(
+    memory: Memory, operation: str, content: str | None, author: Author, account: User
+) -> MemoryVersion:
+    return MemoryVersion.objects.create(
+        store=memory.store,
+        memory_uid=memory.uid,
+        operation=operation,
+        path=memory.path,
+        content=content,
+        sha256=None if content is None else sha_of(content),
+        size=None if content is None else len(content.encode()),
+        author_kind=author.kind,
+        author_uid=author.uid,
+        author=account,
+    )
+
+
+def _take(memory: Memory, content: str, version: MemoryVersion) -> None:
+    memory.content = content
+    memory.sha256 = version.sha256 or ""
+    memory.size = version.size or 0
+    memory.version_uid = version.uid
+    memory.terms = indexed(memory.store_id, f"{memory.path} {content}")
