@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
+from harness.normalizing import normalized
 
 from .models.memory import PATH_LIMIT
 
 SEGMENTS = 20
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that nobody sees, and halves of characters."""
-_OTHER = re.compile(r"[^\w.-]+")
 
 
 def check_path(path: str, *, field: str = "path") -> str:
     """The path as it stands. Raises Invalid, which says what a path is."""
     segments = path.split("/")
     fault = ""
-    if not path.startswith("/") or len(segments) > SEGMENTS + 1:
+    if len(path.encode("utf-8", "replace")) > PATH_LIMIT:
+        fault = _("A path has %(most)d bytes at most.") % {"most": PATH_LIMIT}
+    elif not path.startswith("/") or len(segments) > SEGMENTS + 1:
         fault = _("A path begins with / and has 1 to %(most)d parts.") % {"most": SEGMENTS}
     elif any(part in {"", ".", ".."} for part in segments[1:]):
         fault = _("No part of a path is empty, “.” or “..”.")
     elif any(unicodedata.category(sign) in _UNSEEN for sign in path):
         fault = _("A path has no control or format characters.")
-    elif unicodedata.normalize("NFC", path) != path:
+    elif not _is_normal(path):
         fault = _("A path is in Unicode's normal form C.")
-    elif len(path.encode()) > PATH_LIMIT:
-        fault = _("A path has %(most)d bytes at most.") % {"most": PATH_LIMIT}
     if fault:
         raise Invalid(fault, field=field, hint=_("Write it like /projects/notes.md."))
     return path
+
+
+def _is_normal(path: str) -> bool:
+    try:
+        return normalized("NFC", path) == path
+    except ValueError:
+        return False
 
 
 def check_prefix(prefix: str) -> str:
@@ -48,9 +54,3 @@ def check_prefix(prefix: str) -> str:
         )
     check_path(prefix[:-1], field="path_prefix")
     return prefix
-
-
-def as_part(text: str, most: int = 60) -> str:
-    """Words as one part of a path: lower case, hyphens between them."""
-    plain = unicodedata.normalize("NFC", _OTHER.sub("-", text.casefold())).strip("-._")
-    return plain[:most].strip("-._") or "memory"

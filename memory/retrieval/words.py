@@ -13,6 +13,8 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from harness.normalizing import normalized
+
 _SCOPE = "\ue000"
 """A private character: part of a word to FTS5, and of none to `_WORD`."""
 TERM_LIMIT = 40
@@ -27,21 +29,11 @@ _STEMMER = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()
 """A stemmer keeps the word that it is at."""
 
-_HOLDING = """
-a an and any are as at be been being but by can could did do does doing for from had has have having he her
-hers him his how i if in into is it its just let me my of on or our ours out please she should so some such
-than that the their them then there these they this those to too up us was we were what when where which who
-whom whose why will with would you your yours am about also not no s t d ll m re ve tell know remember many
-much ever
-"""
-FUNCTION_WORDS = frozenset(_HOLDING.split())
-"""Of a question: what only holds it together."""
-
 
 def terms_of(text: str) -> list[str]:
     """The terms of `text`, in order; a word that is an identifier gives itself and its parts."""
     found: list[str] = []
-    for word in _WORD.findall(unicodedata.normalize("NFC", text)):
+    for word in _WORD.findall(_composed(text)):
         if _UNSPACED.search(word):
             found += _pairs(plain(word))
             continue
@@ -62,18 +54,23 @@ def indexed(store_id: int, text: str) -> str:
     return " ".join((scope_term(store_id), *terms_of(text)))
 
 
-def asked_terms(query: str) -> list[str]:
-    """Those of a question that say what it is about, each once; all of them where none does."""
-    words = [word for word in _WORD.findall(query) if plain(word) not in FUNCTION_WORDS]
-    return list(dict.fromkeys(terms_of(" ".join(words) if words else query)))
-
-
 def plain(word: str) -> str:
     """Without case and accents."""
     if word.isascii():
         return word.lower()
-    bare = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(sign for sign in bare if not unicodedata.combining(sign))
+    folded = word.casefold()
+    try:
+        folded = normalized("NFKD", folded)
+    except ValueError:  # no language's word
+        pass
+    return "".join(sign for sign in folded if not unicodedata.combining(sign))
+
+
+def _composed(text: str) -> str:
+    try:
+        return normalized("NFC", text)
+    except ValueError:
+        return text
 
 
 @lru_cache(maxsize=50_000)

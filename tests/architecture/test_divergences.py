@@ -34,7 +34,6 @@ NOT_SERVED = {
     "deployments": "Deployments",
     "deployment_runs": "Deployments",
     "dreams": "dreams",
-    "memory_stores": "memory stores",
     "tunnels": "tunnels",
     "user_profiles": "user profiles",
 }

@@ -36,7 +36,7 @@ def store(alice, acme) -> MemoryStore:
 
 @pytest.fixture
 def memory(alice, store) -> Memory:
-    return create_memory(actor=alice, store=store, path="/work/tea.md", content="Green, no sugar.")
+    return create_memory(actor=alice, store=store, path="/job/tea.md", content="Green, no sugar.")
 
 
 def seen(user) -> set[str]:
@@ -123,7 +123,7 @@ def test_to_mallory_nothing_of_alices_is_there(mallory, elsewhere, store, memory
 
 def test_every_change_is_a_version_that_stays_when_the_memory_goes(alice, store, memory):
     change_memory(actor=alice, memory=memory, content="Black.")
-    change_memory(actor=alice, memory=memory, path="/work/drinks/tea.md")
+    change_memory(actor=alice, memory=memory, path="/job/drinks/tea.md")
     delete_memory(actor=alice, memory=memory)
     assert history(store) == [
         ("created", "Green, no sugar."),
@@ -201,12 +201,12 @@ def test_a_path_at_the_limit_is_taken(alice, store, path):
 
 
 def test_a_path_is_one_memorys_and_no_folder_of_others(alice, store, memory):
-    for path in ("/work/tea.md", "/work", "/work/tea.md/pot"):
+    for path in ("/job/tea.md", "/job", "/job/tea.md/pot"):
         with pytest.raises(Conflict):
             create_memory(actor=alice, store=store, path=path, content="1")
-    other = create_memory(actor=alice, store=store, path="/work/tea", content="1")
+    other = create_memory(actor=alice, store=store, path="/job/tea", content="1")
     with pytest.raises(Conflict):
-        change_memory(actor=alice, memory=other, path="/work/tea.md")
+        change_memory(actor=alice, memory=other, path="/job/tea.md")
 
 
 def test_a_memory_has_a_size_to_the_byte(alice, store):
