@@ -104,6 +104,13 @@ PROMPT_DESCRIPTIONS: dict[str, str] = {
     "compaction_request": "The instructions of the model that summarises older messages.",
     "compaction_preamble": "Introduces that summary to the agent.",
     "compaction_fallback": "Stands for messages that could not be summarised. {messages} is filled in.",
+    "compaction_focus": (
+        "Added to the summariser's instructions where somebody said what matters. {focus} is filled in."
+    ),
+    "reread": "Says how what was left out is read again. {tool} is filled in.",
+    "kept": "Introduces what stays word for word behind a summary: todos, plan, skills, pinned messages.",
+    "not_kept": "Names what found no room there. {names} is filled in.",
+    "clipped_result": "Stands in the middle of results that are too long for the window. {size} is filled in.",
     "shortened_result": "Stands for an old, long tool result. {tool} and {size} are filled in.",
     "restarted": "Stands behind the words of a turn that is done again from its start.",
     "background_finished": (

@@ -69,6 +69,7 @@ def result_of(use: ToolUse, call_id: str, outcome: Outcome, kind: ResultOutcome)
         display=outcome.display,
         untrusted=outcome.untrusted,
         untrusted_by=outcome.untrusted_by,
+        keeps=outcome.keeps,
     )
 
 

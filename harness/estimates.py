@@ -8,12 +8,21 @@ cost, is booked by such a number, and marked as estimated.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from harness.content import Document, Image, Text
-from harness.messages import Message, ModelRequest, Part, Thinking, ToolAnswer, ToolCall
+from harness.messages import (
+    Message,
+    ModelRequest,
+    Part,
+    Thinking,
+    ToolAnswer,
+    ToolCall,
+    ToolSpec,
+)
 
 BYTES_PER_TOKEN = 2
 """Text of any language has at least about two bytes of UTF-8 a token, most has three to four."""
@@ -32,18 +41,53 @@ def likely_prompt_tokens(at_most: int) -> int:
 
 
 def prompt_tokens_at_most(request: ModelRequest) -> int:
-    total = _size(request.system)
-    for tool in request.tools:
-        total += _size(tool.name) + _size(tool.description) + _json_size(tool.input_schema)
-        total += MESSAGE_TOKENS
-    return total + sum(_message(message) for message in request.messages)
+    return sum(sizes_at_most(request).values())
 
 
-def _message(message: Message) -> int:
-    known: int | None = message.notes.get(_NOTE)
+def sizes_at_most(request: ModelRequest) -> dict[str, int]:
+    """The upper estimate by part: `system`, `tools`, and of the dialogue the `question` (what was last
+    said to the agent), the `results` of its calls, and `history`, which is the rest."""
+    tools = sum(map(_tool, request.tools))
+    whole = answered = question = 0
+    for message in request.messages:
+        sizes: _Sizes | None = message.notes.get(_NOTE)
+        if sizes is None:
+            sizes = message.notes[_NOTE] = _message(message)
+        whole += sizes.whole
+        answered += sizes.results
+        question = sizes.said or question
+    history = whole - answered - question
+    return {
+        "system": _size(request.system),
+        "tools": tools,
+        "history": history,
+        "results": answered,
+        "question": question,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Of one message."""
+
+    whole: int
+    results: int
+    said: int
+    """What a user message holds beside results."""
+
+
+def _message(message: Message) -> _Sizes:
+    whole = MESSAGE_TOKENS + sum(map(_part, message.parts))
+    results = sum(_part(part) for part in message.parts if isinstance(part, ToolAnswer))
+    said = whole - results - MESSAGE_TOKENS if message.role == "user" else 0
+    return _Sizes(whole, results, said)
+
+
+def _tool(tool: ToolSpec) -> int:
+    known: int | None = tool.notes.get(_NOTE)
     if known is None:
-        known = MESSAGE_TOKENS + sum(_part(part) for part in message.parts)
-        message.notes[_NOTE] = known
+        known = _size(tool.name) + _size(tool.description) + _json_size(tool.input_schema)
+        known = tool.notes[_NOTE] = known + MESSAGE_TOKENS
     return known
 
 

@@ -15,6 +15,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 
 from harness.content import Block, Frozen, Text, UploadedFile
+from harness.contextplan import ContextPlan
 from harness.frontends import FrontEnd
 from harness.rules import AskTerms, Condition
 
@@ -268,6 +269,15 @@ Display = Annotated[DiffDisplay | TableDisplay | CommandDisplay, Field(discrimin
 ResultOutcome = Literal["ok", "error", "denied", "stopped", "unknown"]
 
 
+class Keepsake(Frozen):
+    """A result that stays in the prompt, word for word, where the part that it stands in is summarised."""
+
+    name: str
+    """Of those of one name the newest stays."""
+    text: str = ""
+    """In place of the result's own words; empty: these."""
+
+
 class AgentToolResult(BaseEvent):
     plain: ClassVar[bool] = True
     answers: ClassVar[str] = "tool_use_id"
@@ -284,6 +294,7 @@ class AgentToolResult(BaseEvent):
     """It brings what others wrote (a web page, an uploaded document) into the prompt."""
     untrusted_by: str = ""
     """What of it others wrote, in words; empty: the tool's name says it."""
+    keeps: Keepsake | None = None
 
 
 class AgentMcpToolResult(BaseEvent):
@@ -297,6 +308,13 @@ class AgentMcpToolResult(BaseEvent):
     outcome: ResultOutcome = "ok"
 
 
+class ModelUsage(Frozen):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
 class AgentThreadContextCompacted(BaseEvent):
     """From here on the prompt holds `summary` in place of everything up to and including `through`."""
 
@@ -308,6 +326,14 @@ class AgentThreadContextCompacted(BaseEvent):
     """How many messages the summary stands for."""
     fallback: bool = False
     """The summariser failed, so `summary` only says that messages were dropped."""
+    focus: str = ""
+    """What somebody asked the summary to dwell on."""
+    tokens_before: int = 0
+    """About how large the prompt was; 0: nobody knew."""
+    model_request_id: str = ""
+    """The request that wrote the summary, for what it cost; empty: none did, or it was not kept."""
+    usage: ModelUsage | None = None
+    """What that used."""
 
 
 # --- the conversation -----------------------------------------------------------------------------
@@ -424,13 +450,6 @@ class SessionThreadCreated(BaseEvent):
 # --- spans ----------------------------------------------------------------------------------------
 
 
-class ModelUsage(Frozen):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    cache_read_input_tokens: int = 0
-
-
 class SpanModelRequestStart(BaseEvent):
     """Its event id is the `model_request_id` of everything the reply brings."""
 
@@ -447,6 +466,8 @@ class SpanModelRequestStart(BaseEvent):
     output_tokens_at_most: int = 0
     server_keys: bool = False
     """Whether it is sent with a key of the deployment, which persons may have budgets for."""
+    plan: ContextPlan | None = None
+    """How its window was shared out; None: stored before that was kept, or by no agent's request."""
 
 
 class SpanModelRequestEnd(BaseEvent):

@@ -15,6 +15,7 @@ from typing import Any
 from harness.agentconfig import Features
 from harness.branches import on_path
 from harness.content import foreign_kind
+from harness.estimates import BYTES_PER_TOKEN, CHARACTERS_PER_TOKEN
 from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -66,6 +67,10 @@ from harness.rules import AskTerms
 BACKGROUND_TURNS = 10
 """Turns that ended background commands may begin before a person speaks again; further ends wait for
 the next turn, so that an agent whose commands wake it cannot go on for ever."""
+FIRST_RATE = BYTES_PER_TOKEN / CHARACTERS_PER_TOKEN
+"""`History.rate` before any service has counted: ordinary text."""
+LOWEST_RATE = FIRST_RATE / 2
+"""A service that counts less is not believed: it may have counted something else."""
 MAX_CONTINUATIONS = 3
 """How often a reply that hit its output limit is continued."""
 
@@ -191,6 +196,8 @@ class History:
         """Of every model request so far, whatever its purpose."""
         self.context_tokens = 0
         """Prompt and reply of the last main request: roughly the next prompt's size."""
+        self.rate = FIRST_RATE
+        """How much of the upper estimate of a prompt its service counted, the last time it was asked."""
         self.open_request: Entry | None = None
         """A model request that was begun and not ended: under way, or lost with its process."""
         self.interrupt: Entry | None = None
@@ -229,6 +236,8 @@ class History:
         self._context_at_input = 0
         self._calls: dict[str, OpenCall] = {}
         self._purposes: dict[str, str] = {}
+        self._estimated = 0
+        """The upper estimate of the last main request's prompt."""
 
     # --- questions --------------------------------------------------------------------------------
 
@@ -420,6 +429,7 @@ class History:
                 self.open_request = entry
                 self._purposes[entry.uid] = event.purpose
                 if event.purpose == "main":
+                    self._estimated = event.prompt_tokens_at_most
                     self.turn.steps += 1
                     self._being_read = self._being_read or self._unread
                     self._unread = ""
@@ -591,6 +601,8 @@ class History:
         if event.end == "interrupted":
             return
         self.context_tokens = usage.total_tokens
+        if self._estimated and usage.prompt_tokens:
+            self.rate = min(1.0, max(LOWEST_RATE, usage.prompt_tokens / self._estimated))
         self.turn.failures = 0
         truncated = event.end == "max_tokens" and not self._calls
         self.turn.truncations = self.turn.truncations + 1 if truncated else 0

@@ -54,6 +54,10 @@ class Kit:
     """What hosts come to, for rules about them."""
     system: str = ""
     """Instructions and what else belongs at the head of every prompt."""
+    head: Mapping[str, int] = field(default_factory=dict)
+    """How many characters of it each source brought; of what is not named the system itself did."""
+    cut: Sequence[str] = ()
+    """What of the sources found no room in it, in words."""
     texts: Texts = field(default_factory=Texts)
     live: Live = field(default_factory=Silent)
     tracer: Tracer | None = None
@@ -171,6 +175,11 @@ class Kit:
             objection=partial(self._objection, call.use.name, history),
             extras=self.extras,
         )
+
+    def offers(self, name: str, history: History) -> bool:
+        """Whether the model is told of the tool of this name."""
+        tool = self.tools_in(history).get(name)
+        return tool is not None and self.policy_in(history).offers(tool, history.features)
 
     def system_prompt(self, history: History) -> str:
         parts = [self.system]

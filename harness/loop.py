@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Literal
 
 from harness.calls import Calls
-from harness.compaction import compacted, dropped, find_cut, summary_request
+from harness.compaction import Cut, compacted, dropped, find_cut, summary_request
 from harness.content import Text
+from harness.contextplan import SUMMARY_SHARE, TAIL_SHARE, reserve_of, share_out
 from harness.errors import AgentError, ContextTooLong, LimitReached, ProviderError
-from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens
+from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, sizes_at_most
 from harness.events import (
     WAITS_FOR_WORKER,
     AgentMessage,
@@ -46,7 +47,7 @@ from harness.kit import Kit, Signal
 from harness.messages import Message, ModelRequest
 from harness.ports import Journal, LiveBlock
 from harness.refused import CONTENT_REFUSED, KEY_REFUSED, suspects
-from harness.reply import Append, Replied, Reply
+from harness.reply import Replied, Reply
 from harness.transcript import Dialogue, Window
 
 logger = logging.getLogger(__name__)
@@ -55,12 +56,16 @@ HINT_STEPS = 3
 """While this many steps or fewer remain, the model is told to wrap up."""
 SUMMARY_TOKENS = 4_096
 """Output tokens of a compaction summary, unless the agent's own limit is lower."""
-COMPACTIONS = 3
-"""At most this many in one turn, so that a context that cannot shrink ends the turn instead."""
+REREAD = "read_events"
+"""The tool that reads again what a prompt left out, where the agent has it."""
 
 MAX_BACKOFF = 60.0
 MAX_RETRY_AFTER = 600.0
 """A service that wants longer is tried earlier and may say so again."""
+
+_SPANS = (SpanModelRequestStart, SpanModelRequestEnd)
+_WHOLE = ("end_turn", "stop_sequence", "max_tokens")
+"""Ends of a request that leave a summary behind: one that ran into its limit is better than none."""
 
 PUBLIC_ERRORS = {
     "rate_limited": "model_rate_limited_error",
@@ -201,10 +206,14 @@ class Loop:
         more is to be done first, `opening` is stored by itself at most, and the next step sees to it.
         """
         ahead = self.history.followed_by(opening, at=self.kit.clock())
-        if self.kit.tracer or self._limit_reached(ahead) or self._is_full(ahead):
+        if self.kit.tracer or self._limit_reached(ahead):
             await self._append_if_unchanged(*opening)
             return
         request = self._request(ahead)
+        if self._is_full(ahead, request):
+            self._dialogue = self._new_dialogue()
+            await self._append_if_unchanged(*opening)
+            return
         reply = Reply(self.kit, self.history, self._append, self.signal)
         start = reply.start(request, ahead)
         try:
@@ -225,11 +234,14 @@ class Loop:
             reason, details = limit
             await self._rest(reason, details=details)
             return
-        if self._is_full(self.history) and not await self._compact():
-            return
+        request = self._request(self.history)
+        if self._is_full(self.history, request):
+            if not await self._compact():
+                return
+            request = self._request(self.history)
         reply = Reply(self.kit, self.history, self._append, self.signal)
         continues = _continued(self.history)
-        await self._after(await reply.run(self._request(self.history), continues=continues))
+        await self._after(await reply.run(request, continues=continues))
 
     def _limit_reached(self, history: History) -> tuple[StopReason, StopDetails] | None:
         """How the turn is to rest instead of asking the model."""
@@ -242,12 +254,16 @@ class Loop:
             return BudgetReached(), self._wall_clock()
         return None
 
-    def _is_full(self, history: History) -> bool:
+    def _is_full(self, history: History, request: ModelRequest) -> bool:
+        """By what the service counted the last time, or by what has come since then."""
         limits = self.kit.config.limits
-        return history.context_tokens > limits.context_window * limits.compact_at
+        counted, plan = history.context_tokens, request.plan
+        return max(counted, plan.total if plan else 0) > limits.context_window * limits.compact_at
 
     async def _after(self, replied: Replied) -> None:
         """Rest where the way the reply ended says so; otherwise the log tells what comes next."""
+        if replied.error is None:
+            self._compacted_for_error = False
         if isinstance(replied.error, ContextTooLong) and not self._compacted_for_error:
             self._compacted_for_error = True
             before = self.history.turn.compactions
@@ -281,7 +297,11 @@ class Loop:
         return turn.token_budget or self.kit.config.limits.token_budget
 
     def _new_dialogue(self) -> Dialogue:
-        return Dialogue(self.kit.texts, Window(self.kit.config.limits.context_window))
+        return Dialogue(self.kit.texts, self._window())
+
+    def _window(self) -> Window:
+        reread = REREAD if self.kit.offers(REREAD, self.history) else ""
+        return Window(self.kit.config.limits.context_window, reread)
 
     def _request(self, history: History) -> ModelRequest:
         kit = self.kit
@@ -292,15 +312,26 @@ class Loop:
             messages = with_note(messages, kit.texts.final_summary)
         elif left <= HINT_STEPS and limits.steps > HINT_STEPS:
             messages = with_note(messages, kit.texts.wrap_up_hint.format(steps_left=left))
-        return ModelRequest(
+        reserve = reserve_of(limits.context_window, limits.output_tokens)
+        request = ModelRequest(
             model=self._model_of(history.turn),
             system=kit.system_prompt(history),
             messages=messages,
             tools=kit.offered(history),
             tool_choice="none" if left <= 0 else "auto",
-            max_output_tokens=limits.output_tokens,
+            max_output_tokens=reserve,
             settings=kit.config.settings(),
         )
+        sizes = sizes_at_most(request)
+        plan = share_out(
+            window=limits.context_window,
+            reserve=reserve,
+            head=kit.head,
+            at_most=sizes,
+            rate=history.rate,
+            cut=kit.cut,
+        )
+        return replace(request, plan=plan, prompt_at_most=sum(sizes.values()))
 
     async def _compact(self) -> bool:
         """Put a summary in the place of the older part, where there is anything to cut.
@@ -308,9 +339,9 @@ class Loop:
         False when the turn does not go on now: the summariser was put off, or a limit was reached.
         When it fails for good, the older part is dropped with a note.
         """
-        texts = self.kit.texts
-        cut = find_cut(self.history.entries, texts)
-        if cut is None or self.history.turn.compactions >= COMPACTIONS:
+        texts, window = self.kit.texts, self._window()
+        cut = find_cut(self.history.entries, texts, window=window, fits=self._fits)
+        if cut is None:
             return True
         role = self.kit.config.for_role("compaction")
         own = self._model_of(self.history.turn)
@@ -319,11 +350,15 @@ class Loop:
             cut,
             texts=texts,
             model=model,
-            output_tokens=min(SUMMARY_TOKENS, role.limits.output_tokens),
+            output_tokens=min(
+                SUMMARY_TOKENS,
+                role.limits.output_tokens,
+                int(window.tokens * SUMMARY_SHARE),
+            ),
             room_tokens=role.limits.context_window // 2,
         )
         request = replace(request, settings=role.settings())
-        replied, summary = await self._summarise(request)
+        replied, told = await self._summarise(request, cut)
         if self.history.interrupt or replied.end == "interrupted":
             return False
         if isinstance(replied.error, LimitReached):
@@ -332,17 +367,48 @@ class Loop:
         if replied.error is not None and self._may_try_again(replied):
             await self._put_off(replied.error)
             return False
-        await self._append(Entry.of(compacted(cut, summary) if summary else dropped(cut, texts)))
+        if not told:
+            reread = texts.reread.format(tool=window.reread) if window.reread else ""
+            note = dropped(cut, texts, tokens=self.history.context_tokens, reread=reread)
+            await self._append(Entry.of(note))
         return True
 
-    async def _summarise(self, request: ModelRequest) -> tuple[Replied, str]:
-        """How the request ended, and the summary if it could be had; no part of the dialogue."""
+    def _fits(self, messages: Sequence[Message]) -> bool:
+        """Whether a dialogue leaves as much of the window as a summary is to make."""
+        sizes = sizes_at_most(ModelRequest("", "", tuple(messages)))
+        limits = self.kit.config.limits
+        return sum(sizes.values()) * self.history.rate <= limits.context_window * TAIL_SHARE
+
+    async def _summarise(self, request: ModelRequest, cut: Cut) -> tuple[Replied, bool]:
+        """How the request ended, and whether a summary stands in the log because of it.
+
+        The summary is stored in one commit with the end of the request that wrote it: what was paid for is
+        not asked for again. Nothing else of the request is, for it is no part of the dialogue.
+        """
         collected: list[str] = []
+        told = False
+
+        async def append(*entries: Entry) -> None:
+            nonlocal told
+            kept = [each for each in entries if isinstance(each.event, _SPANS)]
+            end = kept[-1].event if kept else None
+            summary = "".join(collected).strip()
+            if isinstance(end, SpanModelRequestEnd) and end.end in _WHOLE and summary:
+                told = True
+                event = compacted(
+                    cut,
+                    summary,
+                    tokens=self.history.context_tokens,
+                    request=end.model_request_start_id,
+                    usage=end.model_usage,
+                )
+                kept.append(Entry.of(event))
+            if kept:
+                await self._append(*kept)
+
         kit = replace(self.kit, live=_Collecting(collected))
-        reply = Reply(kit, self.history, _spans_only(self._append), self.signal)
-        replied = await reply.run(request)
-        whole = replied.error is None and replied.end == "end_turn"
-        return replied, "".join(collected).strip() if whole else ""
+        replied = await Reply(kit, self.history, append, self.signal).run(request)
+        return replied, told
 
     # --- rests ------------------------------------------------------------------------------------
 
@@ -555,16 +621,3 @@ class _Collecting:
         pass
 
 
-def _spans_only(append: Append) -> Append:
-    """Stores a request's span and drops its content, which is no part of the dialogue."""
-
-    async def append_spans(*entries: Entry) -> None:
-        kept = [
-            entry
-            for entry in entries
-            if isinstance(entry.event, SpanModelRequestStart | SpanModelRequestEnd)
-        ]
-        if kept:
-            await append(*kept)
-
-    return append_spans

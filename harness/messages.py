@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.content import Block, Document, Image, Text
+from harness.contextplan import ContextPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class ToolSpec:
     name: str
     description: str
     input_schema: Mapping[str, Any]
+    notes: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was worked out about it once, as of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,10 @@ class ModelRequest:
     max_output_tokens: int = 16_384
     settings: ModelSettings = field(default_factory=ModelSettings)
     purpose: str = "main"
+    plan: ContextPlan | None = None
+    """How its window is shared out; None: nobody has said."""
+    prompt_at_most: int = 0
+    """Its upper estimate in tokens, where that was worked out already."""
 
 
 @dataclass(frozen=True, slots=True)

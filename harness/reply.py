@@ -109,7 +109,7 @@ class Reply:
     def start(self, request: ModelRequest, history: History) -> Entry:
         """What is to be stored before `request` leaves; `history` is the log in front of it."""
         self._began = self.kit.clock()
-        self._prompt_at_most = prompt_tokens_at_most(request)
+        self._prompt_at_most = request.prompt_at_most or prompt_tokens_at_most(request)
         start = SpanModelRequestStart(
             purpose=request.purpose,
             provider=self.kit.provider.name,
@@ -119,6 +119,7 @@ class Reply:
             prompt_tokens_at_most=self._prompt_at_most,
             output_tokens_at_most=request.max_output_tokens,
             server_keys=self.kit.server_keys,
+            plan=request.plan,
         )
         return Entry(self.uid, start)
 

@@ -49,10 +49,25 @@ class Texts:
     )
     """Used when the summariser fails. `{messages}` is filled in."""
 
+    compaction_focus: str = "Dwell on this above all, and keep its details: {focus}"
+    """Added for the summariser where somebody said what matters. `{focus}` is filled in."""
+
+    reread: str = "{tool} shows them."
+    """Says how what was left out is read again. `{tool}` is filled in."""
+
+    kept: str = "What follows was kept word for word from the part that is summarised:"
+    """Introduces todos, plan, skills and pinned messages behind a summary."""
+
+    not_kept: str = "No room was left for: {names}. Read it again before you rely on it."
+    """Names what could not be kept. `{names}` is filled in."""
+
     shortened_result: str = (
         "[Result of {tool} shortened: {size} characters. Call it again if needed.]"
     )
     """Stands for an old, long tool result. `{tool}` and `{size}` are filled in."""
+
+    clipped_result: str = "[… {size} characters left out, to leave room in the context window …]"
+    """Stands in the middle of results that are too long for the window. `{size}` is filled in."""
 
     restarted: str = (
         "(You have worked on this before and failed; that attempt is not shown. Files it changed and "

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.content import Block, as_blocks
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
-from harness.events import Display, Event, Todo
+from harness.events import Display, Event, Keepsake, Todo
 from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
 from harness.schemas import Unsound
@@ -48,6 +48,8 @@ class ToolOutput:
     """What of it others wrote, in words, for the question that is asked because of it."""
     stopped: bool = False
     """A person stopped it; what it had brought until then is here."""
+    keeps: Keepsake | None = None
+    """What of it stays in the prompt when older messages are summarised; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ class Outcome:
     untrusted: bool = False
     untrusted_by: str = ""
     stopped: bool = False
+    keeps: Keepsake | None = None
 
 
 def check_input(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -261,4 +264,5 @@ def _outcome(given: object) -> Outcome:
         output.untrusted,
         output.untrusted_by,
         output.stopped,
+        output.keeps,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.branches import on_path
 from harness.content import Block, Text, UploadedFile, as_blocks, text_of
+from harness.contextplan import CHARACTERS, KEPT_SHARE, RESULTS_SHARE, allotted
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -38,6 +39,7 @@ from harness.events import (
 )
 from harness.frontends import documents_of
 from harness.history import Entry
+from harness.keepsakes import kept
 from harness.messages import Message, Part, Role, Thinking, ToolAnswer, ToolCall
 from harness.texts import Texts
 
@@ -58,6 +60,18 @@ class Window:
     """What shortening depends on."""
 
     tokens: int = 200_000
+    reread: str = ""
+    """The tool that reads what was left out, where the agent has one."""
+
+    @property
+    def results(self) -> int:
+        """Characters that the results of one step may have together."""
+        return int(self.tokens * RESULTS_SHARE * CHARACTERS)
+
+    @property
+    def kept(self) -> int:
+        """Characters that may be kept word for word beside a summary."""
+        return int(self.tokens * KEPT_SHARE * CHARACTERS)
 
 
 @dataclass(slots=True)
@@ -85,7 +99,7 @@ class _Builder:
             self.complete.append(Message(self.role, tuple(self.parts)))
             self.parts = []
 
-    def end(self, answers: Mapping[str, ToolAnswer], texts: Texts) -> tuple[Message, ...]:
+    def end(self, answers: _Answers, texts: Texts) -> tuple[Message, ...]:
         """The messages so far, made into a prompt; what comes next is added as if they had not been."""
         end = _Builder([], self.role, list(self.parts), list(self.calls))
         _answer_calls(end, answers)
@@ -126,7 +140,7 @@ class Dialogue:
             self._begin_anew(remembered(entries))
         self._read = len(entries)
         self._last = entries[-1] if entries else None
-        return self._builder.end(self._answers.known, self._texts)
+        return self._builder.end(self._answers, self._texts)
 
     def _knows_the_beginning(self, entries: Sequence[Entry]) -> bool:
         if self._last is None:
@@ -147,15 +161,15 @@ class Dialogue:
     def _begin_anew(self, entries: Sequence[Entry]) -> None:
         self._forget()
         self._learn(entries)
-        self._answers.shorten(self._texts)
-        start, opening = _opening(entries, self._texts)
+        self._answers.shorten()
+        start, opening = _opening(entries, self._texts, self._window)
         for block in opening:
             self._builder.add("user", block)
         self._add(entries[start:])
 
     def _forget(self) -> None:
         self._builder = _Builder()
-        self._answers = _Answers(self._window)
+        self._answers = _Answers(self._window, self._texts)
         self._posted: dict[str, tuple[Block, ...]] = {}
         self._files: dict[str, tuple[Block, ...]] = {}
         self._sources: dict[str, SpanModelRequestStart] = {}
@@ -194,7 +208,7 @@ class Dialogue:
             self._answers.add(entry)
 
     def _add(self, entries: Sequence[Entry]) -> None:
-        builder, answers, texts = self._builder, self._answers.known, self._texts
+        builder, answers, texts = self._builder, self._answers, self._texts
         for entry in entries:
             event = entry.event
             match event:
@@ -315,7 +329,7 @@ def _speak(
     builder: _Builder,
     request_id: str,
     part: Part,
-    answers: Mapping[str, ToolAnswer],
+    answers: _Answers,
     texts: Texts,
 ) -> None:
     """Add a part of a reply; a new reply directly behind another one needs a user's word between."""
@@ -329,15 +343,16 @@ def _speak(
     builder.request_id = request_id
 
 
-def _answer_calls(builder: _Builder, answers: Mapping[str, ToolAnswer]) -> None:
+def _answer_calls(builder: _Builder, answers: _Answers) -> None:
     builder.used.update(builder.calls)
-    for call_id in builder.calls:
-        answer = answers.get(call_id) or ToolAnswer(call_id, as_blocks(_NO_RESULT), is_error=True)
+    for answer in answers.of_step(builder.calls):
         builder.add("user", answer)
     builder.calls.clear()
 
 
-def _opening(entries: Sequence[Entry], texts: Texts) -> tuple[int, tuple[Block, ...]]:
+def _opening(
+    entries: Sequence[Entry], texts: Texts, window: Window
+) -> tuple[int, tuple[Block, ...]]:
     """Where the verbatim dialogue starts, and what stands for everything before it."""
     for index in range(len(entries) - 1, -1, -1):
         event = entries[index].event
@@ -348,9 +363,13 @@ def _opening(entries: Sequence[Entry], texts: Texts) -> tuple[int, tuple[Block, 
     before = enumerate(entries[:index])
     cut = next((place for place, entry in before if entry.uid == event.through), index)
     blocks: list[Block] = [Text(text=f"{texts.compaction_preamble}\n\n{event.summary}")]
+    before, since = entries[: cut + 1], entries[cut + 1 : index]
+    said = _inputs(before, texts, {})
+    if words := kept(before, since, said, texts=texts, room=window.kept):
+        blocks.append(Text(text=words))
     # A turn that was cut in the middle keeps the words it was asked with.
-    if not any(isinstance(entry.event, InputTaken) for entry in entries[cut + 1 : index]):
-        blocks.extend(_words_of_last_input(entries[: cut + 1], texts))
+    if not any(isinstance(entry.event, InputTaken) for entry in since):
+        blocks.extend(_words_of_last_input(before, said))
     return cut + 1, tuple(blocks)
 
 
@@ -396,23 +415,25 @@ def _note_of_end(end: BackgroundFinished, texts: Texts) -> str:
     return "\n".join(part for part in (note, end.detail, end.tail) if part)
 
 
-def _words_of_last_input(entries: Sequence[Entry], texts: Texts) -> list[Block]:
+def _words_of_last_input(
+    entries: Sequence[Entry], said: Mapping[str, tuple[Block, ...]]
+) -> list[Block]:
     taken = next(
         (e.event for e in reversed(entries) if isinstance(e.event, InputTaken)),
         InputTaken(event_ids=()),
     )
-    said = _inputs(entries, texts, {})
     return [block for uid in taken.event_ids for block in said.get(uid, ())]
 
 
 class _Answers:
-    """The first result of each call, old and long ones shortened."""
+    """The first result of each call, old and long ones shortened, and those of one step within their share."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, texts: Texts) -> None:
         self.known: dict[str, ToolAnswer] = {}
         self.shortened = 0
         """How many of the oldest are, as far as they are long."""
         self._window = window
+        self._texts = texts
         self._names: dict[str, str] = {}
         self._order: list[str] = []
 
@@ -440,11 +461,44 @@ class _Answers:
             whole_batches = (len(self._order) - KEEP_RESULTS) // SHORTEN_BATCH
             self.shortened = max(self.shortened, whole_batches * SHORTEN_BATCH)
 
-    def shorten(self, texts: Texts) -> None:
+    def shorten(self) -> None:
         for call_id in self._order[: self.shortened]:
             answer = self.known[call_id]
-            size = sum(len(block.text) for block in answer.content if isinstance(block, Text))
+            size = _characters(answer)
             if size > SHORTEN_OVER:
                 tool = self._names.get(call_id, "a tool")
-                note = texts.shortened_result.format(tool=tool, size=size)
+                note = self._texts.shortened_result.format(tool=tool, size=size)
+                note += self._where(call_id)
                 self.known[call_id] = ToolAnswer(call_id, as_blocks(note), answer.is_error)
+
+    def of_step(self, calls: Sequence[str]) -> list[ToolAnswer]:
+        """The answers of one step's calls, in order; what is too long for the window by far loses its
+        middle. It depends on these alone, so it stays as it is from prompt to prompt."""
+        found = [
+            self.known.get(call_id) or ToolAnswer(call_id, as_blocks(_NO_RESULT), is_error=True)
+            for call_id in calls
+        ]
+        room = self._window.results
+        sizes = [_characters(answer) for answer in found]
+        if sum(sizes) <= room:
+            return found
+        return [
+            answer if size <= most else self._clipped(answer, size, most)
+            for answer, size, most in zip(found, sizes, allotted(sizes, room), strict=True)
+        ]
+
+    def _clipped(self, answer: ToolAnswer, size: int, most: int) -> ToolAnswer:
+        whole = "\n".join(block.text for block in answer.content if isinstance(block, Text))
+        others = [block for block in answer.content if not isinstance(block, Text)]
+        note = self._texts.clipped_result.format(size=size - most) + self._where(answer.call_id)
+        head = most * 2 // 3
+        text = f"{whole[:head]}\n{note}\n{whole[len(whole) - (most - head) :]}"
+        return replace(answer, content=(Text(text=text), *others))
+
+    def _where(self, call_id: str) -> str:
+        tool = self._window.reread
+        return f" [{tool} with call {call_id} shows it whole.]" if tool else ""
+
+
+def _characters(answer: ToolAnswer) -> int:
+    return sum(len(block.text) for block in answer.content if isinstance(block, Text))

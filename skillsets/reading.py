@@ -13,7 +13,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Declined, ToolError
-from harness.tools import Effect, Tool, ToolContext
+from harness.events import Keepsake
+from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from skills_app.files import file_of, folder_of
 from skills_app.models import SkillVersion
 from skills_app.names import SKILL
@@ -75,13 +76,13 @@ def why_not(used: UsedSkill) -> str:
     return ""
 
 
-def read_skill(context: ToolContext, arguments: dict[str, Any]) -> str:
+def read_skill(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
     used = _used(context, arguments["name"])
     path = arguments.get("path") or ""
     try:
         if path and path != SKILL:
             return _text_of(file_of(used.version, path), path)
-        return _whole(used)
+        return ToolOutput(_whole(used), keeps=Keepsake(name=f"skill {used.skill.name}"))
     except Declined as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
 

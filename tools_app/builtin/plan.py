@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.events import SessionUpdated
+from harness.events import Keepsake, SessionUpdated
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
 
-def present_plan(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
+def present_plan(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     if not context.plan_mode:
         return ToolOutput("Plan mode is already off. Go on with the work.")
     return ToolOutput(
         "The plan was approved and plan mode is off. Carry the plan out now.",
         events=(SessionUpdated(features={"plan_mode": False}),),
+        keeps=Keepsake(name="plan", text=arguments["plan"]),
     )
 
 
