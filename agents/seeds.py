@@ -110,7 +110,7 @@ PROMPT_DESCRIPTIONS: dict[str, str] = {
     "reread": "Says how what was left out is read again. {tool} is filled in.",
     "kept": "Introduces what stays word for word behind a summary: todos, plan, skills, pinned messages.",
     "not_kept": "Names what found no room there. {names} is filled in.",
-    "clipped_result": "Stands in the middle of results that are too long for the window. {size} is filled in.",
+    "clipped_result": "Stands in results that are too long for the window. {size} is filled in.",
     "shortened_result": "Stands for an old, long tool result. {tool} and {size} are filled in.",
     "restarted": "Stands behind the words of a turn that is done again from its start.",
     "background_finished": (

@@ -31,6 +31,7 @@ WORDS: dict[str, _StrPromise] = {
     "todo_add": _("Add to the todo list"),
     "todo_complete": _("Tick off todos"),
     "todo_list": _("Read the todo list"),
+    "read_events": _("Read earlier parts of the conversation again"),
     "present_plan": _("Present a plan"),
     "continue_later": _("Go on later by itself"),
     "ask_user": _("Ask you questions"),

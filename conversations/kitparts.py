@@ -30,11 +30,13 @@ class Section:
     text: str
     most: int = 8_000
     """Characters; what is longer is cut there, and says so."""
-
-    def within(self) -> str:
-        if len(self.text) <= self.most:
-            return self.text
-        return f"{self.text[: self.most]}\n[{len(self.text) - self.most:,} characters are left out here.]"
+    source: str = "system"
+    """Of what it is, for the plan of a request: `system`, `steering`, `skills`, `recall`, `documents` or a
+    name of the app's own (`harness.contextplan`)."""
+    share: float | None = None
+    """The most of the context window that its source may take in all; None: what the plan has for it."""
+    reread: str = ""
+    """How the whole can be read where it was cut: "read_file shows AGENTS.md"."""
 
 
 @dataclass(frozen=True, slots=True)

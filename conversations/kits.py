@@ -22,6 +22,7 @@ from accounts.provider_connections import JudgedConnections, way_of
 from accounts.provider_keys import ResolvedKey, resolve
 from agents.models import Environment, Prompt
 from harness.agentconfig import AgentConfig
+from harness.contextplan import Head, Portion, fit
 from harness.errors import AgentError, NotConfigured
 from harness.kit import Kit
 from harness.messages import ModelRequest, Piece
@@ -232,7 +233,8 @@ class Plan:
 
     config: AgentConfig
     choice: Choice
-    system: str
+    head: Head
+    """The system prompt, and what it is of."""
     texts: Texts
     workspace: Path
     tracing: bool
@@ -244,6 +246,10 @@ class Plan:
     """What commands run in."""
     rules: tuple[LevelledRule, ...] = ()
     """Those of every level but the agent's own."""
+
+    @property
+    def system(self) -> str:
+        return self.head.text
 
 
 def preload_services() -> None:
@@ -269,7 +275,7 @@ def plan_kit(conversation: Conversation) -> Plan:
     return Plan(
         config=config,
         choice=choice,
-        system=_system_prompt(config, conversation, part.sections),
+        head=_head(config, conversation, part.sections),
         texts=current_texts(),
         workspace=workspace,
         tracing=conversation.features.tracing,
@@ -313,6 +319,8 @@ def build_kit(
         workspace=plan.workspace,
         meant_by=meant_by,
         system=plan.system,
+        head=plan.head.characters,
+        cut=plan.head.cut,
         texts=plan.texts,
         live=live,
         tracer=tracer,
@@ -388,9 +396,7 @@ def _texts_of(rows: tuple[tuple[str, str], ...]) -> Texts:
     )
 
 
-def _system_prompt(
-    config: AgentConfig, conversation: Conversation, sections: Sequence[Section]
-) -> str:
+def _head(config: AgentConfig, conversation: Conversation, sections: Sequence[Section]) -> Head:
     """Instructions and the facts that stay the same for the whole conversation, so that the cached
     beginning of every prompt stays the same as well."""
     owner = conversation.owner.get_full_name() or conversation.owner.username
@@ -401,5 +407,8 @@ def _system_prompt(
     ]
     own = Section(OWN_PLACE, "\n".join(facts))
     placed = sorted((own, *sections), key=lambda section: section.place)
-    parts = (config.instructions, *(section.within() for section in placed))
-    return "\n\n".join(part for part in parts if part)
+    portions = (
+        Portion("system", config.instructions, most=len(config.instructions)),
+        *(Portion(each.source, each.text, each.most, each.share, each.reread) for each in placed),
+    )
+    return fit(portions, config.limits.context_window)

@@ -133,7 +133,9 @@ def compacted(
     )
 
 
-def dropped(cut: Cut, texts: Texts, *, tokens: int = 0, reread: str = "") -> AgentThreadContextCompacted:
+def dropped(
+    cut: Cut, texts: Texts, *, tokens: int = 0, reread: str = ""
+) -> AgentThreadContextCompacted:
     """What stands for the cut part when it could not be summarised."""
     count = len(cut.messages)
     note = texts.compaction_fallback.format(messages=count)

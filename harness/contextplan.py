@@ -61,7 +61,7 @@ class ContextPlan(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Portion:
     """A section of the system prompt, and who brings it."""
 
     source: str
@@ -89,26 +89,26 @@ def reserve_of(window: int, output_tokens: int) -> int:
     return min(output_tokens, max(1, int(window * SHARES["reserve"])))
 
 
-def fit(pieces: Iterable[Piece], window: int) -> Head:
-    """The pieces in order, each source cut to its share of `window` tokens; a text keeps its beginning."""
+def fit(portions: Iterable[Portion], window: int) -> Head:
+    """The portions in order, each source cut to its share of `window` tokens; a text keeps its beginning."""
     left: dict[str, int] = {}
     texts: list[str] = []
     sizes: dict[str, int] = {}
     cut: list[str] = []
-    for piece in pieces:
-        if not piece.text:
+    for portion in portions:
+        if not portion.text:
             continue
-        share = SHARES.get(piece.source, OTHER_SHARE) if piece.share is None else piece.share
-        room = left.setdefault(piece.source, int(window * share * CHARACTERS))
-        text = piece.text
-        most = min(piece.most, room)
+        share = SHARES.get(portion.source, OTHER_SHARE) if portion.share is None else portion.share
+        room = left.setdefault(portion.source, int(window * share * CHARACTERS))
+        text = portion.text
+        most = min(portion.most, room)
         if len(text) > most:
             missing = len(text) - most
-            where = f"; {piece.reread}" if piece.reread else ""
-            cut.append(f"{piece.source}: {missing:,} characters{where}")
+            where = f"; {portion.reread}" if portion.reread else ""
+            cut.append(f"{portion.source}: {missing:,} characters{where}")
             text = f"{text[:most]}\n[{missing:,} characters are left out here{where}.]"
-        left[piece.source] = max(0, room - len(text))
-        sizes[piece.source] = sizes.get(piece.source, 0) + len(text)
+        left[portion.source] = max(0, room - len(text))
+        sizes[portion.source] = sizes.get(portion.source, 0) + len(text)
         texts.append(text)
     return Head("\n\n".join(texts), sizes, tuple(cut))
 

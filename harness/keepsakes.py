@@ -6,10 +6,10 @@ kept is said on the result (`Keepsake`); calls that wait for somebody stand behi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from harness.content import Block, Text, text_of
-from harness.events import AgentMessage, AgentToolResult, TodosUpdated
+from harness.content import Block, text_of
+from harness.events import AgentToolResult, TodosUpdated
 from harness.history import Entry
 from harness.texts import Texts
 
@@ -55,7 +55,9 @@ def _found(
     for entry in before:
         match entry.event:
             case TodosUpdated(todos=todos):
-                state["todos"] = "\n".join(f"{_MARKS[each.status]} {each.content}" for each in todos)
+                state["todos"] = "\n".join(
+                    f"{_MARKS[each.status]} {each.content}" for each in todos
+                )
             case AgentToolResult(keeps=keeps, is_error=False) as result if keeps is not None:
                 results.pop(keeps.name, None)
                 results[keeps.name] = keeps.text or text_of(result.content)

@@ -619,5 +619,3 @@ class _Collecting:
 
     async def stride(self) -> None:
         pass
-
-

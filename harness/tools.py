@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from harness.content import Block, as_blocks
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
 from harness.events import Display, Event, Keepsake, Todo
+from harness.history import Entry
 from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
 from harness.schemas import Unsound
@@ -79,6 +80,8 @@ class ToolContext:
     workspace: Path
     """The conversation's own directory; it exists. Tools stay inside it."""
     todos: tuple[Todo, ...] = ()
+    entries: Sequence[Entry] = ()
+    """What counts of the conversation's log, as it grows."""
     plan_mode: bool = False
     wakes_in_row: int = 0
     """Turns begun by the agent's own wakes since a person last spoke."""
@@ -86,6 +89,8 @@ class ToolContext:
     """Wakes this turn has asked for already."""
     tainted_by: str = ""
     """What brought untrusted content into the run since a person last spoke; empty: nothing did."""
+    ever_tainted_by: str = ""
+    """The same since the conversation began."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
     """Runs a plain function in a thread where the database may be used."""
     stopped: Callable[[], Awaitable[None]] = _never

@@ -48,9 +48,10 @@ KEEP_RESULTS = 3
 SHORTEN_OVER = 100
 """Characters; shorter results stay as they are."""
 SHORTEN_BATCH = 10
-"""Results are shortened this many at a time: each time costs the cached prefix once."""
-SHORTEN_FROM = 0.35
-"""Share of the context window below which nothing is shortened."""
+"""Results are shortened at least this many at a time: each time costs the cached prefix once."""
+SHORTEN_FROM = 0.45
+"""Share of the context window below which nothing is shortened. Past it all old results are, so that the
+prompt has as far as possible to grow until the next time."""
 
 _NO_RESULT = "No result of this call was recorded; it may or may not have run."
 
@@ -360,8 +361,8 @@ def _opening(
             break
     else:
         return 0, ()
-    before = enumerate(entries[:index])
-    cut = next((place for place, entry in before if entry.uid == event.through), index)
+    places = enumerate(entries[:index])
+    cut = next((place for place, entry in places if entry.uid == event.through), index)
     blocks: list[Block] = [Text(text=f"{texts.compaction_preamble}\n\n{event.summary}")]
     before, since = entries[: cut + 1], entries[cut + 1 : index]
     said = _inputs(before, texts, {})
@@ -426,7 +427,7 @@ def _words_of_last_input(
 
 
 class _Answers:
-    """The first result of each call, old and long ones shortened, and those of one step within their share."""
+    """The first result of each call; old and long ones are shortened, those of one step have their share."""
 
     def __init__(self, window: Window, texts: Texts) -> None:
         self.known: dict[str, ToolAnswer] = {}
@@ -453,13 +454,14 @@ class _Answers:
                 self._order.append(call_id)
 
     def _follow_size(self, usage: ModelUsage) -> None:
-        """Of a prompt that was sent: when it is a large one, whole batches are to be shortened."""
+        """Of a prompt that was sent: when it is a large one, all that is old by then is to be shortened."""
         prompt = (
             usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         )
         if prompt > self._window.tokens * SHORTEN_FROM:
-            whole_batches = (len(self._order) - KEEP_RESULTS) // SHORTEN_BATCH
-            self.shortened = max(self.shortened, whole_batches * SHORTEN_BATCH)
+            old = len(self._order) - KEEP_RESULTS
+            if old - self.shortened >= SHORTEN_BATCH:
+                self.shortened = old
 
     def shorten(self) -> None:
         for call_id in self._order[: self.shortened]:

@@ -47,7 +47,13 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     return Part(
         tools={tool.name: tool for tool in (READ, SEARCH)},
         extras={EXTRA: conversation.pk},
-        sections=(Section(PLACE, text, most=len(text)),) if text else (),
+        sections=(_section(text),) if text else (),
+    )
+
+
+def _section(text: str) -> Section:
+    return Section(
+        PLACE, text, most=len(text), source="skills", reread="search_skills finds the others"
     )
 
 

@@ -24,6 +24,7 @@ _STAYS_HERE = frozenset(
         "calculator",
         "continue_later",
         "present_plan",
+        "read_events",
         "think",
         "todo_add",
         "todo_complete",
