@@ -44,7 +44,9 @@ def test_each_source_is_cut_to_its_share_keeps_its_beginning_and_says_how_to_rea
         ],
         window,
     )
-    assert head.text.startswith("Be kind.\n\n" + "s" * most + "\n[4 characters are left out here; search")
+    assert head.text.startswith(
+        "Be kind.\n\n" + "s" * most + "\n[4 characters are left out here; search"
+    )
     assert "And one" not in head.text, "all of a source share its room"
     assert set(head.characters) == {"system", "skills"}
     assert head.cut[0] == "skills: 4 characters; search_skills finds the others"
@@ -91,7 +93,9 @@ async def test_the_plan_is_stored_with_its_request_and_follows_what_the_service_
 async def test_results_of_one_step_that_no_window_would_hold_lose_their_middle_and_only_there():
     long = make_tool("long", lambda _context, given: given["text"] * 20_000)
     bench = Bench(
-        scripted(reply(call("long", text="a"), call("long", text="b"), call("look", text="c")), "Done."),
+        scripted(
+            reply(call("long", text="a"), call("long", text="b"), call("look", text="c")), "Done."
+        ),
         [long, make_tool("look"), *REREADING],
         limits=Limits(context_window=16_000),
     )
@@ -152,16 +156,18 @@ def _cached_share(requests) -> float:
     """The share of what was sent from step 3 on that the request before had sent in the same place."""
     cached = whole = 0
     for before, request in itertools.pairwise([_sent(each) for each in requests][1:]):
-        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, request, strict=False))
+        same = itertools.takewhile(
+            lambda pair: pair[0] == pair[1], zip(before, request, strict=False)
+        )
         cached += sum(len(piece) for piece, _ in same)
         whole += sum(map(len, request))
     return cached / whole
 
 
-@pytest.mark.parametrize(
-    ("size", "window"), [(3_000, 200_000), (12_000, 200_000), (2_000, 32_000)]
-)
-async def test_over_fifty_steps_nine_tenths_of_the_input_are_cached_from_the_third_step_on(size, window):
+@pytest.mark.parametrize(("size", "window"), [(3_000, 200_000), (12_000, 200_000), (2_000, 32_000)])
+async def test_over_fifty_steps_nine_tenths_of_the_input_are_cached_from_the_third_step_on(
+    size, window
+):
     bench = _at_work(50, size=size, window=window)
     await bench.run(said("Look at everything."))
     requests = [each for each in bench.requests if each.purpose == "main"]
