@@ -13,7 +13,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from agents.faultwords import words_of
-from harness.agentconfig import AgentConfig, Features, Limits, Role, RoleOverride
+from harness.agentconfig import (
+    AgentConfig,
+    Features,
+    Limits,
+    Role,
+    RoleOverride,
+    SkillUse,
+)
 
 ROLES: tuple[Role, ...] = get_args(Role)
 PLAIN = (
@@ -28,6 +35,9 @@ PLAIN = (
 )
 TEXTS = ("instructions", "sandbox")
 OVERRIDES = tuple(RoleOverride.model_fields)
+
+DIGEST = "sha256:"
+"""Begins the digest that a locked skill must have."""
 
 INHERIT = "inherit"
 """What a choice says that the role does not override; "" is a value of `effort`."""
@@ -64,10 +74,7 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
         server.name if server.tools is None else f"{server.name}: {', '.join(server.tools)}"
         for server in config.mcp_servers
     )
-    fields["skills"] = "\n".join(
-        skill.name if skill.version == "stable" else f"{skill.name} {skill.version}"
-        for skill in config.skills
-    )
+    fields["skills"] = "\n".join(map(_skill_line, config.skills))
     fields |= {f"limits_{name}": value for name, value in config.limits.model_dump().items()}
     for role in ROLES:
         override = config.roles.get(role, RoleOverride()).model_dump()
@@ -128,13 +135,21 @@ def _servers(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def _skill_line(skill: SkillUse) -> str:
+    if skill.digest:
+        return f"{skill.name} {skill.version} {DIGEST}{skill.digest}"
+    return skill.name if skill.version == "stable" else f"{skill.name} {skill.version}"
+
+
 def _skills(text: str) -> list[dict[str, Any]]:
-    """One a line: a name, and behind a space the version or channel."""
+    """One a line: a name, and behind a space the version or channel; behind that the digest of a lock."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():
         name, _space, version = line.strip().partition(" ")
+        version, _sign, digest = version.partition(DIGEST)
         if name:
-            found.append({"name": name, "version": version.strip() or "stable"})
+            given = {"name": name, "version": version.strip() or "stable"}
+            found.append({**given, "digest": digest.strip()} if digest else given)
     return found
 
 

@@ -149,6 +149,8 @@ class SkillUse(_Strict):
     name: str = Field(max_length=64)
     version: str = Field(default="stable", min_length=1, max_length=50)
     """One version, or a channel (`stable`, `canary`, `latest`) that points to one."""
+    digest: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """SHA-256 that the version must have (a lock); empty: whatever the version holds."""
 
     @field_validator("name")
     @classmethod

@@ -5,8 +5,9 @@ Rows only; `resolving` decides which go together. Who uses what came of it is no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.utils.translation import gettext as _
 from packaging.specifiers import SpecifierSet
@@ -84,7 +85,9 @@ def choose(uses: Sequence[SkillUse], organisation: Organisation, owner: User | N
     problems: list[str] = []
     for use in uses:
         try:
-            named[use.name] = version_for(find_skill(use.name, organisation, owner), use.version)
+            found = version_for(find_skill(use.name, organisation, owner), use.version)
+            _require_digest(found, use.digest)
+            named[use.name] = found
         except AgentError as problem:
             problems.append(f"{problem.message} {problem.hint}".strip())
     try:
@@ -101,16 +104,32 @@ def choose(uses: Sequence[SkillUse], organisation: Organisation, owner: User | N
     return Chosen(tuple(each for each in alone if first[each.skill_id] is each), tuple(problems))
 
 
+def _require_digest(version: SkillVersion, wanted: str) -> None:
+    if wanted and wanted != version.digest:
+        raise Conflict(
+            _("Version %(version)s of the skill “%(name)s” is not the one that was locked.")
+            % {"version": version.label, "name": version.skill.name},
+            hint=_("Lock the agent’s skills anew."),
+        )
+
+
 def require_fitting(version: SkillVersion, owner: User | None) -> None:
     """Raises Conflict where what it requires cannot be had, or not together."""
-    organisation = version.skill.organisation
+    released = candidates_of(version.skill.organisation, owner)
     name = version.skill.name
     own = _candidate(version)
 
     def versions_of(wanted: str) -> list[Candidate]:
-        return [own] if wanted == name else _released(wanted, organisation, owner)
+        return [own] if wanted == name else released(wanted)
 
     resolve([Wanted(name, SpecifierSet(), exactly=version.pk)], versions_of)
+
+
+def candidates_of(
+    organisation: Organisation | None, owner: User | None
+) -> Callable[[str], list[Candidate]]:
+    """By a skill's name, the versions that could be had there now."""
+    return partial(_released, organisation=organisation, owner=owner)
 
 
 def _with_required(
@@ -120,16 +139,20 @@ def _with_required(
         return tuple(named.values())
     wanted = [Wanted(name, SpecifierSet(), exactly=each.pk) for name, each in named.items()]
 
+    released = candidates_of(organisation, owner)
+
     def versions_of(name: str) -> list[Candidate]:
         fixed = named.get(name)
-        return [_candidate(fixed)] if fixed else _released(name, organisation, owner)
+        return [_candidate(fixed)] if fixed else released(name)
 
     found = resolve(wanted, versions_of)
     rows = SkillVersion.objects.select_related("skill").in_bulk([each.key for each in found])
     return tuple(rows[each.key] for each in found)
 
 
-def _released(name: str, organisation: Organisation | None, owner: User | None) -> list[Candidate]:
+def _released(
+    name: str, *, organisation: Organisation | None, owner: User | None
+) -> list[Candidate]:
     if organisation is None:
         skill = Skill.objects.filter(organisation=None, name=name).first()
     else:

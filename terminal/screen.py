@@ -74,7 +74,7 @@ class Screen:
     def note(self, words: str) -> None:
         """A line for the person, not part of any answer."""
         self._end_line()
-        words = _printable(words)
+        words = printable(words)
         print(f"{_DIM}{words}{_PLAIN}" if self._coloured else words, file=self._notes, flush=True)
 
     def summaries(self, found: Iterable[Summary]) -> None:
@@ -93,7 +93,7 @@ class Screen:
 
     def _say(self, text: str) -> None:
         if text:
-            self._out.write(_printable(text))
+            self._out.write(printable(text))
             self._out.flush()
             self._in_line = not text.endswith("\n")
 
@@ -120,7 +120,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without control characters: what an agent read somewhere must not steer a person's terminal."""
     return "".join(
         char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}"

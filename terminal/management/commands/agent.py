@@ -19,6 +19,7 @@ from django.db import DatabaseError
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
+from terminal import skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -100,6 +101,7 @@ class Command(BaseCommand):
             made.add_argument(
                 "--leave-files", action="store_true", help="leave the files as they are now"
             )
+        skills.add_commands(command("skills", "look after the library of skills"), common)
         command("mcp", "serve MCP clients on standard input and output, on this machine")
         made = command("fork", "begin a conversation with a copy of the dialogue up to a place")
         made.add_argument("conversation")
@@ -120,8 +122,10 @@ class Command(BaseCommand):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         door: Door | None = None
         try:
-            door = _door(options)
-            if options["what"] == "mcp":
+            door = _door(options) if options["what"] != "skills" else None
+            if door is None:
+                ending = skills.carry_out(options)
+            elif options["what"] == "mcp":
                 _serve_mcp(options)
                 ending = Ending.DONE
             else:
