@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from accounts.models import ReviewersSee, User
 from accounts.staff import has_staff_permission
-from chat.presentation.content import visible
 from conversations.models import Conversation, Event
 from harness.content import text_of
 from harness.errors import NotFound
@@ -23,6 +22,7 @@ from harness.events import (
     MessageEdited,
     UserMessage,
 )
+from harness.unseen import visible
 from tools_app.catalogue import find
 
 from .models import Approval

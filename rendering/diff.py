@@ -12,6 +12,8 @@ from typing import Literal
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from harness.unseen import visible
+
 MOST_LINES = 2_000
 """Rows shown; the rest is counted in a last one."""
 LONGEST_LINE = 2_000
@@ -77,7 +79,7 @@ def diff_table(diff: str, *, caption: str) -> SafeString:
 
 
 def _row(line: Line) -> str:
-    text = line.text
+    text = visible(line.text)
     if len(text) > LONGEST_LINE:
         text = f"{text[:LONGEST_LINE]}…"
     if line.kind in {"hunk", "note"}:

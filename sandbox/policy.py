@@ -28,6 +28,7 @@ from pydantic import (
 
 from harness.errors import Invalid
 from harness.faults import MOST_FAULTS
+from harness.foreignyaml import Loader, read_yaml
 from harness.hostnames import ascii_name
 from harness.modelfaults import faults_of
 
@@ -298,19 +299,15 @@ def read_policy(text: str) -> Policy:
         )
     try:
         data = json.loads(text, object_pairs_hook=_once) if text.lstrip().startswith("{") else None
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         data = None
     if data is None:
         try:
-            data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
-        except RecursionError:
-            raise Invalid(
-                "The sandbox policy is not valid: it is nested too deep.", hint="Correct it."
-            ) from None
+            data = read_yaml(text, _Loader)
         except yaml.YAMLError as problem:
             place = getattr(problem, "problem_mark", None)
             where = f" in line {place.line + 1}" if place else ""
-            what = getattr(problem, "problem", None) or "it cannot be read"
+            what = getattr(problem, "problem", None) or str(problem) or "it cannot be read"
             raise Invalid(
                 f"The sandbox policy is not valid YAML{where}: {what}.", hint="Correct it."
             ) from problem
@@ -330,16 +327,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class _Loader(yaml.SafeLoader):
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        # Aliases could multiply a small file without end, and no policy needs them.
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.MarkedYAMLError(
-                problem="aliases (“*name”) are not allowed",
-                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
-            )
-        return super().compose_node(parent, index)
-
+class _Loader(Loader):
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         known: set[str] = set()
         for key, _value in node.value:

@@ -18,7 +18,7 @@ from harness.agentconfig import SkillUse
 from harness.errors import AgentError, Conflict, NotFound
 
 from .models import Channel, Skill, SkillVersion
-from .resolving import Candidate, Wanted, resolve
+from .resolving import Candidate, Effort, Wanted, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,15 @@ def choose(uses: Sequence[SkillUse], organisation: Organisation, owner: User | N
             named[use.name] = found
         except AgentError as problem:
             problems.append(f"{problem.message} {problem.hint}".strip())
+    effort = Effort()
     try:
-        return Chosen(_with_required(named, organisation, owner), tuple(problems))
+        return Chosen(_with_required(named, organisation, owner, effort), tuple(problems))
     except AgentError as problem:
         problems.append(problem.message)
     alone: list[SkillVersion] = []
     for name, version in named.items():
         try:
-            alone += _with_required({name: version}, organisation, owner)
+            alone += _with_required({name: version}, organisation, owner, effort)
         except AgentError:
             continue
     first = {each.skill_id: each for each in reversed(alone)}
@@ -133,7 +134,7 @@ def candidates_of(
 
 
 def _with_required(
-    named: dict[str, SkillVersion], organisation: Organisation, owner: User | None
+    named: dict[str, SkillVersion], organisation: Organisation, owner: User | None, effort: Effort
 ) -> tuple[SkillVersion, ...]:
     if not any(each.requires for each in named.values()):
         return tuple(named.values())
@@ -145,7 +146,7 @@ def _with_required(
         fixed = named.get(name)
         return [_candidate(fixed)] if fixed else released(name)
 
-    found = resolve(wanted, versions_of)
+    found = resolve(wanted, versions_of, effort)
     rows = SkillVersion.objects.select_related("skill").in_bulk([each.key for each in found])
     return tuple(rows[each.key] for each in found)
 

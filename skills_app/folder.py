@@ -16,6 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
+from harness.unseen import first_hidden
 
 from . import frontmatter
 from .manifest import MANIFEST, Manifest, read_manifest
@@ -89,6 +90,7 @@ def read_folder(files: Mapping[str, bytes], *, called: str = "") -> SkillFolder:
             hint=_("Say in its head what the skill does and when to use it."),
         )
     _warn_of_lengths(front, description, body, warnings)
+    _warn_of_hidden(placed, warnings)
     data = placed.get(MANIFEST)
     manifest = read_manifest(data) if data is not None else Manifest()
     return SkillFolder(
@@ -190,6 +192,22 @@ def _warn_of_lengths(
             _("The field compatibility is longer than %(most)d characters.")
             % {"most": COMPATIBILITY_LIMIT}
         )
+
+
+def _warn_of_hidden(files: Mapping[str, bytes], warnings: list[str]) -> None:
+    """Whoever reviews a skill sees what agents read."""
+    for path, data in files.items():
+        if b"\0" in data:
+            continue
+        try:
+            found = first_hidden(data.decode().replace("\r\n", "\n"))
+        except UnicodeDecodeError:
+            continue
+        if found:
+            warnings.append(
+                _("The file %(path)s holds a sign that nobody sees: %(sign)s.")
+                % {"path": path[:200], "sign": found}
+            )
 
 
 def _text(value: Any) -> str:

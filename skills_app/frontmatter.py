@@ -10,6 +10,7 @@ import yaml
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
+from harness.foreignyaml import read_yaml
 
 LIMIT = 20_000
 """Characters of a head."""
@@ -52,12 +53,7 @@ def fields_of(head: str) -> dict[str, Any]:
     """The fields of a YAML text. Raises `YAMLError`, also for what would take too long."""
     if head.count("{") + head.count("[") > MOST_BRACKETS:
         raise yaml.YAMLError(_("It opens more than %(most)d brackets.") % {"most": MOST_BRACKETS})
-    try:
-        found = yaml.load(head, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
-    except RecursionError as problem:
-        raise yaml.YAMLError("it is nested too deeply") from problem
-    except ValueError as problem:  # a date that is none, a number without end
-        raise yaml.YAMLError(str(problem)) from problem
+    found = read_yaml(head)
     if not isinstance(found, dict):
         raise yaml.YAMLError("it is no list of fields")
     return {str(key): value for key, value in found.items()}
@@ -92,14 +88,3 @@ def _unreadable(why: str) -> Invalid:
         field="SKILL.md",
         hint=_("Write each field as “name: value”, and put values with signs in quotes."),
     )
-
-
-class _Loader(yaml.SafeLoader):
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        # Aliases could multiply a small text without end.
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.MarkedYAMLError(
-                problem="aliases (“*name”) are not allowed",
-                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
-            )
-        return super().compose_node(parent, index)

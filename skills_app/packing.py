@@ -24,6 +24,8 @@ RATIO = 200
 """How much larger a file may be than what it is packed to; more is a bomb."""
 SMALL = 100_000
 """Bytes below which no ratio is asked."""
+_PACKED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+"""What `zipfile` unpacks piece by piece; of anything else it unpacks whatever there is at once."""
 
 
 def pack(name: str, files: Mapping[str, bytes]) -> bytes:
@@ -73,6 +75,8 @@ def _require_sound(entries: list[zipfile.ZipInfo]) -> None:
             raise _refused(_("It holds a link or a device."))
         if entry.flag_bits & 0x1:
             raise _refused(_("It holds an encrypted file."))
+        if entry.compress_type not in _PACKED:
+            raise _refused(_("It is packed in another way than “deflate”."))
         if entry.filename in names:
             raise _refused(_("It holds a file twice."))
         names.add(entry.filename)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -22,6 +23,10 @@ from .manifest import requirement_of
 
 ROUNDS = 2_000
 """Steps of the search; a graph that needs more is refused."""
+LOOKS = 200_000
+"""Versions that are held against conditions in one search, and names that are asked for, each a hundred:
+about a second."""
+NAME_LOOKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +54,25 @@ class Wanted:
         return self.allowed.contains(candidate.version, prereleases=True)
 
 
+@lru_cache(4_096)
 def wanted_of(requirement: str) -> Wanted:
     found = requirement_of(requirement)
     return Wanted(found.name, found.specifier)
 
 
 def resolve(
-    wanted: Sequence[Wanted], versions_of: Callable[[str], Sequence[Candidate]]
+    wanted: Sequence[Wanted],
+    versions_of: Callable[[str], Sequence[Candidate]],
+    effort: Effort | None = None,
 ) -> list[Candidate]:
-    """One version of each skill that is needed, those first that others require.
+    """One version of each skill that is needed, those first that others require. `effort` bounds several
+    searches together.
 
-    Raises Conflict, with the way, where no versions go together, one is missing, or skills require each
-    other in a circle.
+    Raises Conflict, with the way, where no versions go together, one is missing, skills require each
+    other in a circle, or it would take too long to find out.
     """
     resolver: resolvelib.Resolver[Wanted, Candidate, str] = resolvelib.Resolver(
-        _Provider(versions_of), resolvelib.BaseReporter()
+        _Provider(versions_of, effort or Effort()), resolvelib.BaseReporter()
     )
     try:
         found = resolver.resolve(wanted, max_rounds=ROUNDS).mapping
@@ -72,13 +81,28 @@ def resolve(
     except RecursionError:  # on the way back to where it began
         raise _conflict(_("Some of them require each other in a circle.")) from None
     except resolvelib.ResolutionTooDeep:
-        raise _conflict(_("They depend on each other in too many ways.")) from None
+        raise _too_many_ways() from None
     return _ordered(found)
 
 
+class Effort:
+    """What searches may cost together."""
+
+    def __init__(self, looks: int = LOOKS) -> None:
+        self.left = looks
+
+    def spend(self, looks: int) -> None:
+        """Raises Conflict where all of it was spent."""
+        self.left -= looks
+        if self.left < 0:
+            raise _too_many_ways()
+
+
 class _Provider(resolvelib.AbstractProvider[Wanted, Candidate, str]):
-    def __init__(self, versions_of: Callable[[str], Sequence[Candidate]]) -> None:
+    def __init__(self, versions_of: Callable[[str], Sequence[Candidate]], effort: Effort) -> None:
         self._versions_of = versions_of
+        self._effort = effort
+        self._newest_first: dict[str, list[Candidate]] = {}
 
     def identify(self, requirement_or_candidate: Wanted | Candidate) -> str:
         return requirement_or_candidate.name
@@ -101,17 +125,26 @@ class _Provider(resolvelib.AbstractProvider[Wanted, Candidate, str]):
     ) -> Iterable[Candidate]:
         conditions = list(requirements[identifier])
         excluded = {each.version for each in incompatibilities[identifier]}
-        fitting = [
+        known = self._known(identifier)
+        self._effort.spend(len(known) * len(conditions))
+        return [
             each
-            for each in self._versions_of(identifier)
+            for each in known
             if each.version not in excluded and all(one.takes(each) for one in conditions)
         ]
-        return sorted(fitting, key=lambda each: each.version, reverse=True)
+
+    def _known(self, name: str) -> list[Candidate]:
+        if name not in self._newest_first:
+            self._effort.spend(NAME_LOOKS)
+            found = sorted(self._versions_of(name), key=lambda each: each.version, reverse=True)
+            self._newest_first[name] = found
+        return self._newest_first[name]
 
     def is_satisfied_by(self, requirement: Wanted, candidate: Candidate) -> bool:
         return requirement.takes(candidate)
 
     def get_dependencies(self, candidate: Candidate) -> Iterable[Wanted]:
+        self._effort.spend(len(candidate.requires))
         return [wanted_of(each) for each in candidate.requires]
 
 
@@ -152,6 +185,10 @@ def _ordered(found: Mapping[str, Candidate]) -> list[Candidate]:
 
 def _required(candidate: Candidate) -> Iterator[str]:
     return iter(sorted(requirement_of(each).name for each in candidate.requires))
+
+
+def _too_many_ways() -> Conflict:
+    return _conflict(_("They depend on each other in too many ways."))
 
 
 def _conflict(why: str) -> Conflict:

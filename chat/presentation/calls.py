@@ -37,6 +37,7 @@ from harness.events import (
 from harness.frontends import documents_of
 from harness.patterns import input_hash
 from harness.tools import Effect
+from harness.unseen import visible
 from rendering.markdown import to_html
 from tools_app.catalogue import find
 from tools_app.questions import OWN_WORDS, Question, questions_of
@@ -51,7 +52,6 @@ from .content import (
     capped,
     duration,
     pieces_of,
-    visible,
 )
 from .dangers import danger_words
 from .network import Network, network_of

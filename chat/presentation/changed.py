@@ -14,9 +14,10 @@ from conversations.branches import counting
 from conversations.models import Conversation, Event
 from harness.errors import AgentError
 from harness.events import AgentToolResult, DiffDisplay
+from harness.unseen import visible
 from tools_app.workspace import Workspace
 
-from .content import Moment, visible
+from .content import Moment
 from .proposals import Diff, diff_from
 
 CHANGES_READ = 1_000

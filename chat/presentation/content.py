@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from harness.content import (
     Text,
     UrlSource,
 )
+from harness.unseen import visible
 from rendering.links import host_of
 
 SHOWN_LINES = 20
@@ -87,20 +87,6 @@ def capped(text: str, *, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARA
         len(every),
     ) % {"lines": len(every), "characters": len(text)}
     return Capped(whole, f"{head}…", note)
-
-
-def visible(text: str) -> str:
-    """`text` with characters that cannot be seen, or that turn text around, written as escapes.
-
-    Whoever allows a call must see what it says.
-    """
-    return "".join(
-        f"\\u{ord(character):04x}"
-        if unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-        and character not in "\n\t"
-        else character
-        for character in text
-    )
 
 
 @dataclass(frozen=True, slots=True)

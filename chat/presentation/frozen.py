@@ -28,9 +28,8 @@ from harness.events import (
 )
 from harness.events import Event as EventValue
 from harness.redaction import redacted, redacted_text
+from harness.unseen import visible
 from rendering.markdown import to_html
-
-from .content import visible
 
 MOST_EVENTS = 20_000
 """Of a log that are shown, the first ones; a page has an end."""

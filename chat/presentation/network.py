@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from harness.events import NetworkDecision, NetworkRecord
-
-from .content import visible
+from harness.unseen import visible
 
 NAMED = 3
 """Hosts in the one line."""

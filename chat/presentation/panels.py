@@ -22,9 +22,10 @@ from harness.events import (
     SessionUpdated,
     TodosUpdated,
 )
+from harness.unseen import visible
 from jobs.prepared import Prepared
 
-from .content import Moment, visible
+from .content import Moment
 
 Panel = Literal[
     "status", "todos", "background", "meter", "waiting", "title", "features", "model", "queue"

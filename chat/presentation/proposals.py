@@ -12,10 +12,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from harness.events import DiffDisplay
+from harness.unseen import visible
 from rendering.diff import LONGEST_LINE, MOST_LINES, diff_table
 from tools_app.diffs import SHOWN_CHARACTERS, diff_of
-
-from .content import visible
 
 MATCHED = 60
 """Lines on either side up to which single lines are told apart; of longer texts one block is taken away

@@ -50,10 +50,11 @@ from harness.events import (
     WakeRequested,
 )
 from harness.frontends import documents_of
+from harness.unseen import visible
 from rendering.markdown import to_html
 
 from .calls import Card, card_of
-from .content import Moment, duration, pieces_of, visible
+from .content import Moment, duration, pieces_of
 from .network import network_of
 
 

@@ -19,13 +19,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.addresses import neighbourhood
 from accounts.requests import SignedInRequest
-from chat.presentation.content import visible
 from chat.presentation.frozen import frozen
 from conversations.actions.links import DAYS, find_link, make_link, require_reader, revoke_link
 from conversations.actions.own import require_own
 from conversations.models import Link
 from harness.errors import Forbidden, Invalid, LimitReached, NotFound
 from harness.redaction import redacted_text
+from harness.unseen import visible
 
 from .lookup import find_conversation
 

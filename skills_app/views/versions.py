@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.forms import add_error
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Conflict, NotFound
+from harness.unseen import visible
 from rendering.markdown import to_html
 from skills_app.access import manages, may_write, why_not_decide
 from skills_app.actions.releases import (
@@ -238,6 +239,7 @@ def _version_page(
         "skill": skill,
         "version": version,
         "html": to_html(folder.body, first_heading=3),
+        "source": _text_of(folder.files[SKILL]),
         "files": [_shown(path, data) for path, data in list(folder.files.items())[:SHOWN_FILES]],
         "more": max(0, len(folder.files) - SHOWN_FILES),
         "against": against,
@@ -259,5 +261,11 @@ def _shown(path: str, data: bytes) -> dict[str, Any]:
     text = ""
     if path != SKILL and len(data) <= SHOWN_BYTES and b"\0" not in data:
         with suppress(UnicodeDecodeError):
-            text = data.decode()
+            data.decode()
+            text = _text_of(data)
     return {"path": path, "size": len(data), "text": text}
+
+
+def _text_of(data: bytes) -> str:
+    """What agents read of it, with nothing that cannot be seen."""
+    return visible(data.decode(errors="replace").replace("\r\n", "\n"))

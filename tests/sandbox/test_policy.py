@@ -308,3 +308,18 @@ def test_each_guarantee_has_words_and_a_refusal_that_reads_well(guarantee: Guara
     assert MEANING[guarantee] in refusal.sentence()
     assert refusal.remedy
     assert missing(policy, Capabilities("good", True, frozenset({guarantee}))) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'version: !!int ""',
+        "version: !!bool neither",
+        f"version: 0x{'f' * 9_000}",
+        f'{{"version": {"1" * 5_000}}}',
+        "- " * 9_000,
+    ],
+)
+def test_whatever_the_text_is_it_is_read_or_refused(text):
+    with pytest.raises(Invalid):
+        read_policy(text)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from harness.errors import Conflict
-from skills_app.resolving import Candidate, resolve, wanted_of
+from skills_app.resolving import Candidate, Effort, resolve, wanted_of
 
 NAMES = "abcd"
 
@@ -122,3 +122,29 @@ def tried(wanted: set[str], candidates: list[Candidate]) -> tuple[dict[str, int]
     except Conflict as refusal:
         return {}, refusal.message
     return {each.name: int(str(each.version)) for each in found}, ""
+
+
+def test_versions_that_depend_on_each_other_in_too_many_ways_are_refused_after_bounded_work():
+    middles = [
+        Candidate(f"s{number}", Version(str(version)), (f"t=={version + number * 100}",))
+        for number in range(20)
+        for version in range(1, 101)
+    ]
+    last = [Candidate("t", Version(str(version)), ()) for version in range(1, 101)]
+    top = Candidate("top", Version("1"), tuple(f"s{number}" for number in range(20)))
+    held: dict[str, list[Candidate]] = {}
+    effort = Effort(50_000)
+    for each in (top, *middles, *last):
+        held.setdefault(each.name, []).append(each)
+    asked: list[str] = []
+
+    def versions_of(name: str) -> list[Candidate]:
+        asked.append(name)
+        return held[name]
+
+    with pytest.raises(Conflict, match="too many ways"):
+        resolve([wanted_of("top")], versions_of, effort)
+    assert effort.left < 0
+    assert len(asked) == len(set(asked)), "each is looked up once"
+    with pytest.raises(Conflict, match="too many ways"):
+        resolve([wanted_of("top")], versions_of, effort)
