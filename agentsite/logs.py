@@ -75,6 +75,8 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},
             "django.channels.server": {"level": "WARNING"},
             "mcp": {"level": "WARNING"},
+            # It logs what a server sent that it could not read; runs tell of it.
+            "mcp.client": {"level": "CRITICAL"},
             "daphne": {"level": "WARNING"},
             "uvicorn": {"handlers": [], "level": "INFO", "propagate": True},
             "uvicorn.access": {"level": "WARNING"},

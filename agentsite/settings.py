@@ -154,6 +154,8 @@ AGENTSITE_MCP_TOOLS_PER_SERVER = env.int("AGENTSITE_MCP_TOOLS_PER_SERVER", defau
 """Tools of one MCP server; what it has beyond is not looked at."""
 AGENTSITE_MCP_ANSWER_BYTES = env.int("AGENTSITE_MCP_ANSWER_BYTES", default=5 * 1024 * 1024)
 """Bytes of one answer of an MCP server; a longer one is broken off."""
+AGENTSITE_MCP_ANSWER_PARTS = env.int("AGENTSITE_MCP_ANSWER_PARTS", default=40_000)
+"""Values, fields and lines of such an answer: what it costs to read, for which all runs wait."""
 AGENTSITE_MCP_IDLE_SECONDS = env.int("AGENTSITE_MCP_IDLE_SECONDS", default=300)
 """Seconds after which a session with an MCP server is closed that nobody used."""
 AGENTSITE_MCP_RELIST_SECONDS = env.int("AGENTSITE_MCP_RELIST_SECONDS", default=300)

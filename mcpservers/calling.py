@@ -17,6 +17,7 @@ from tools_app.web.credentials import EXTRA as CREDENTIALS
 
 from .listing import Described, note_failure, take_listing
 from .models import McpServer, McpTool
+from .places import is_covered
 from .results import blocks_of, fault_in
 from .secrets import headers_of
 from .sessions import Listing, Unreachable, Where, sessions
@@ -62,8 +63,9 @@ async def call(
         raise ToolError(f"“{plan.server}” wants to ask something first, which it cannot do here.")
     if fault := await context.offload(fault_in, result, plan.pinned.output_schema):
         raise ToolError(f"The answer of “{plan.server}” was not taken. {fault}")
+    blocks = await context.offload(blocks_of, result)
     return ToolOutput(
-        blocks_of(result), is_error=bool(result.is_error), untrusted=True, untrusted_by=plan.server
+        blocks, is_error=bool(result.is_error), untrusted=True, untrusted_by=plan.server
     )
 
 
@@ -95,6 +97,11 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
     )
     if row is None:
         raise ToolError("The MCP server of this tool was taken away or switched off.")
+    if is_covered(row.server, serving):
+        raise ToolError(
+            "There is a server of the organisation, or of everybody, at the address of this one.",
+            hint="Use the tools of that one.",
+        )
     if row.state != McpTool.State.RELEASED or row.digest != digest:
         raise ToolError(
             f"{row.name} is held: its server describes it otherwise than when it was released, or no "

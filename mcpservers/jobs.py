@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jobs.engine import engine
 from jobs.registry import job
 
-from .actions.servers import LOOK, look_by_id
+from .actions.servers import LOOK
+from .looking import look_soon
 
 
 @job(LOOK)
 async def look_at_mcp_server(server_id: int) -> None:
-    await engine.in_tool_thread(look_by_id, server_id)
+    await look_soon(server_id)

@@ -21,6 +21,7 @@ from jobs.garbage import keeping_what_is_imported
 from .addresses import host_of
 from .listing import CONNECT_SECONDS, Described, held
 from .models import McpServer, McpTool
+from .places import is_covered
 
 PLACE = 60
 KEPT = 4_000
@@ -58,13 +59,14 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
 def servers_for(
     organisation_id: int, owner_id: int, config: AgentConfig
 ) -> list[tuple[McpServer, tuple[str, ...] | None]]:
-    """With the tools that each is confined to. Of one name the broadest counts, also where it is switched
-    off: nobody's server takes another's place."""
+    """With the tools that each is confined to. Of one name and of one address the broadest counts, also where
+    it is switched off: nobody's server takes another's place."""
     named = {server.name: server.tools for server in config.mcp_servers}
     found: dict[str, McpServer] = {}
     rows = McpServer.objects.serving(organisation_id, owner_id).prefetch_related("tools")
     for server in rows:
-        found.setdefault(server.name, server)
+        if not is_covered(server, rows):
+            found.setdefault(server.name, server)
     return [
         (server, named.get(server.name))
         for server in found.values()

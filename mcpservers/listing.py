@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.foreignjson import Unreadable, kept_json
 from harness.schemas import Unsound, require_sound
+from harness.unseen import first_unseen
 
 from .models import McpServer, McpTool
 
@@ -33,7 +33,6 @@ LONGEST_DESCRIPTION = 10_000
 LONGEST_NAME = 64
 """Of a tool, as model services take it."""
 _REMOTE = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 
 
 class Described(BaseModel):
@@ -91,7 +90,7 @@ def fault_of(tool: Described) -> str:
             "most": LONGEST_DESCRIPTION
         }
     for text in (tool.title, tool.description):
-        if any(unicodedata.category(sign) in _UNSEEN and sign not in "\n\r\t" for sign in text):
+        if first_unseen(text.replace("\r", "")):
             return _("Its description holds characters that cannot be seen.")
     try:
         require_sound(tool.input_schema)
@@ -100,6 +99,8 @@ def fault_of(tool: Described) -> str:
         if tool.output_schema is not None:
             require_sound(tool.output_schema)
         schemas = [tool.input_schema, tool.output_schema]
+        if first_unseen(json.dumps(schemas, ensure_ascii=False)):
+            return _("Its schemas hold characters that cannot be seen.")
         if kept_json(schemas) != schemas:
             return _("Its schemas hold characters that cannot be kept.")
     except (Unsound, Unreadable) as problem:

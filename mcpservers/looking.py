@@ -4,29 +4,79 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from harness.errors import AgentError
+from jobs.engine import engine
 from jobs.garbage import keeping_what_is_imported
 
 from .listing import note_failure, take_listing
 from .models import McpServer
 from .secrets import headers_of
 
+if TYPE_CHECKING:
+    from .sessions import Listing, Where
+
 
 def look_now(server: McpServer) -> str:
     """Why it could not be looked at; empty: it was. It connects, so outside of any transaction, and waits
     for the server for some seconds."""
-    with keeping_what_is_imported():
-        from .sessions import Unreachable, Where, look_at  # noqa: PLC0415 - heavy
+    _prepare()
+    from .sessions import look_at  # noqa: PLC0415 - heavy
 
     try:
-        where = Where(server.pk, "", server.url, headers_of(server))
+        where = _where(server)
         # A loop of its own, in a thread of its own: the caller's thread may have one already.
         with ThreadPoolExecutor(1, thread_name_prefix="agentsite-mcp-look") as pool:
             found = pool.submit(lambda: asyncio.run(look_at(where))).result()
-    except (Unreachable, AgentError) as problem:
-        words = problem.message if isinstance(problem, AgentError) else str(problem)
-        note_failure(server.pk, words)
-        return words
-    take_listing(server.pk, found.tools, protocol=found.protocol, software=found.software)
+    except Exception as problem:
+        return _failed(server.pk, problem)
+    _took(server.pk, found)
     return ""
+
+
+async def look_soon(server_id: int) -> None:
+    """The same for a job, on the loop of the runs: no thread waits for the server. Nothing for one that is
+    gone."""
+    server = await engine.in_tool_thread(_found, server_id)
+    if server is None:
+        return
+    from .sessions import look_at  # noqa: PLC0415 - heavy, imported in the thread
+
+    try:
+        found = await look_at(_where(server))
+    except Exception as problem:
+        await engine.in_tool_thread(_failed, server_id, problem)
+        return
+    await engine.in_tool_thread(_took, server_id, found)
+
+
+def _found(server_id: int) -> McpServer | None:
+    _prepare()
+    return McpServer.objects.filter(pk=server_id).first()
+
+
+def _where(server: McpServer) -> Where:
+    from .sessions import Where  # noqa: PLC0415 - heavy
+
+    return Where(server.pk, "", server.url, headers_of(server))
+
+
+def _took(server_id: int, found: Listing) -> None:
+    take_listing(server_id, found.tools, protocol=found.protocol, software=found.software)
+
+
+def _failed(server_id: int, problem: Exception) -> str:
+    """In words. Raises what is no failure of the server's."""
+    from .sessions import Unreachable  # noqa: PLC0415 - heavy
+
+    if not isinstance(problem, Unreachable | AgentError):
+        raise problem
+    words = problem.message if isinstance(problem, AgentError) else str(problem)
+    note_failure(server_id, words)
+    return words
+
+
+def _prepare() -> None:
+    with keeping_what_is_imported():
+        from . import sessions  # noqa: F401, PLC0415 - heavy

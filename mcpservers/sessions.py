@@ -31,10 +31,9 @@ from pydantic import TypeAdapter
 
 from harness.errors import AddressRefused, AgentError
 from jobs.engine import engine
-from net.guarded import guarded_client
 
-from .addresses import judge
 from .listing import CONNECT_SECONDS, Described, described
+from .transport import GiveUp, client_for
 
 MOST_PAGES = 20
 BACKOFF = (2.0, 5.0, 15.0, 60.0)
@@ -77,8 +76,11 @@ OnListing = Callable[[Listing], Awaitable[None]]
 
 
 @asynccontextmanager
-async def connected(where: Where, on_change: Callable[[], None]) -> AsyncIterator[Client]:
-    """A session for as long as the block lasts. Raises whatever went wrong, often in groups."""
+async def connected(
+    where: Where, on_change: Callable[[], None], give_up: GiveUp
+) -> AsyncIterator[Client]:
+    """A session for as long as the block lasts. `give_up` is told why it is not worth going on.
+    Raises whatever went wrong, often in groups."""
 
     async def hear(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
@@ -86,7 +88,12 @@ async def connected(where: Where, on_change: Callable[[], None]) -> AsyncIterato
 
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=600.0)
     most: int = settings.AGENTSITE_MCP_ANSWER_BYTES
-    async with guarded_client(judge, timeout=timeout, most_bytes=most) as http:
+    async with client_for(
+        timeout=timeout,
+        most_bytes=most,
+        most_parts=settings.AGENTSITE_MCP_ANSWER_PARTS,
+        give_up=give_up,
+    ) as http:
         http.headers.update(where.headers)
         client = Client(
             streamable_http_client(where.url, http_client=http, max_sse_event_size=most),
@@ -115,12 +122,13 @@ async def listing_of(client: Client) -> Listing:
 
 async def look_at(where: Where) -> Listing:
     """What a server says now, over a session of its own. Raises Unreachable."""
+    told: list[str] = []
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            async with connected(where, lambda: None) as client:
+            async with connected(where, lambda: None, told.append) as client:
                 return await listing_of(client)
     except Exception as problem:
-        raise Unreachable(words_of(problem)) from None
+        raise Unreachable(told[0] if told else words_of(problem)) from None
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +142,12 @@ class Session:
     stale: bool = False
     """It said that its tools changed."""
     listing: Listing | None = None
+    fault: str = ""
+    """Why it was given up."""
+
+    def give_up(self, words: str) -> None:
+        self.fault = self.fault or words
+        self.stop.set()
 
 
 class Sessions:
@@ -167,7 +181,7 @@ class Sessions:
             raise
         except Exception as problem:
             session.stop.set()
-            raise Unreachable(words_of(problem)) from None
+            raise Unreachable(session.fault or words_of(problem)) from None
         finally:
             session.in_use -= 1
             session.used = time.monotonic()
@@ -215,7 +229,7 @@ class Sessions:
             session.stale = True
 
         try:
-            async with connected(where, changed) as client:
+            async with connected(where, changed, session.give_up) as client:
                 session.listing = await listing_of(client)
                 session.listed = time.monotonic()
                 if not session.ready.done():
@@ -223,7 +237,7 @@ class Sessions:
                 await self._until_idle(session)
         except Exception as problem:
             if not session.ready.done():
-                session.ready.set_exception(Unreachable(words_of(problem)))
+                session.ready.set_exception(Unreachable(session.fault or words_of(problem)))
                 session.ready.exception()  # somebody may have given up
         finally:
             session.stop.set()

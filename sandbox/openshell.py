@@ -437,11 +437,11 @@ def unpacked(data: bytes, sent: bytes, folder: Path, most: Resources) -> None:
     """Make the folder what came back: nothing outside it, no links, no special files. Files that
     were sent and did not come back are removed. Raises `SandboxFailed`, and leaves the folder as it
     was, for more than it may hold and for what is no archive."""
-    with tarfile.open(fileobj=io.BytesIO(sent)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(sent), mode="r:") as archive:
         before = {entry.name for entry in archive if entry.isreg()}
     root = folder.resolve()
     try:
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             plain = [entry for entry in archive if entry.isreg() or entry.isdir()]
             size = sum(entry.size for entry in plain)
             if size > most.workspace_mb * 1024**2 or len(plain) > most.workspace_files:

@@ -20,19 +20,23 @@ from accounts.permissions import require_manager, require_member
 from accounts.staff import require_staff
 from audit.record import Action
 from harness.agentconfig import SERVER_NAME
-from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
+from harness.errors import Busy, Conflict, Forbidden, Invalid, LimitReached, NotFound
 from jobs.dispatch import dispatch
+from jobs.turnstile import Turnstile
 from mcpservers.addresses import check_url
 from mcpservers.auditing import about_server
 from mcpservers.listing import Described
 from mcpservers.looking import look_now
 from mcpservers.mcpjson import read_servers
 from mcpservers.models import CHANGE, McpServer, McpTool
+from mcpservers.places import covering
 from mcpservers.secrets import checked_headers, sealed_headers
 
 LOOK = "mcpservers.look"
 Scope = McpServer.Scope
 LEAST_SECONDS, MOST_SECONDS = 1, 600
+_looking = Turnstile(4)
+"""Who waits in a request for a server, in this process; each person once."""
 
 
 @sensitive_variables("headers")
@@ -48,7 +52,7 @@ def add_server(
     look: bool = True,
 ) -> McpServer:
     """What it has at its first look is taken as it is; afterwards changes are held. `look`: that is
-    now, while the actor waits; else it is soon.
+    now, while the actor waits, unless too many wait already; else it is soon.
 
     Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where headers
     cannot be sealed, and Invalid naming the field.
@@ -74,11 +78,7 @@ def add_server(
         broader = Q(organisation=None)
         if scope is Scope.PERSON:
             broader |= Q(organisation=organisation, owner=None)
-        if scope is Scope.PERSON and (McpServer.objects.filter(broader, url=given["url"]).exists()):
-            raise Conflict(
-                _("There is a server at this address already."),
-                hint=_("Use that one: rules about it would not know yours."),
-            )
+            _require_uncovered(given["url"], organisation.pk, actor)
         if (beside | McpServer.objects.filter(broader)).filter(name=given["name"]).exists():
             raise Conflict(
                 _("There is a server “%(name)s” already.") % {"name": given["name"]},
@@ -89,7 +89,11 @@ def add_server(
         if not look:
             dispatch(LOOK, server_id=server.pk)
     if look:
-        look_now(server)
+        try:
+            with _looking.place(actor.pk):
+                look_now(server)
+        except Busy:
+            dispatch(LOOK, server_id=server.pk)
         server.refresh_from_db()
     return server
 
@@ -144,12 +148,15 @@ def change_server(
         moved = given["url"] != held.url
         held.url, held.timeout_seconds = given["url"], given["timeout_seconds"]
         if moved:
+            if held.owner is not None and held.organisation_id is not None:
+                _require_uncovered(given["url"], held.organisation_id, held.owner)
             # What was stored for one place is not sent to another.
             held.sealed = ""
             held.protocol = held.software = ""
-            released = held.tools.filter(state=McpTool.State.RELEASED)
-            for tool in released:
-                tool.state, tool.seen = McpTool.State.CHANGED, tool.pinned
+            # Of those that are gone or refused at the moment as well: no pin means anything elsewhere.
+            for tool in held.tools.exclude(pinned=None):
+                if tool.state == McpTool.State.RELEASED:
+                    tool.state, tool.seen = McpTool.State.CHANGED, tool.pinned
                 tool.digest = ""
                 tool.save(update_fields=["state", "seen", "digest"])
         if headers is not None:
@@ -177,17 +184,12 @@ def remove_server(*, actor: User, server: McpServer) -> None:
 
 
 def look_again(*, actor: User, server: McpServer) -> str:
-    """Why it could not be looked at now; empty: it was. Raises NotFound, Forbidden."""
+    """Why it could not be looked at now; empty: it was. Raises NotFound, Forbidden, and Busy where the actor
+    or too many wait for one already."""
     with transaction.atomic():
         held = _lock(actor, server)
-    return look_now(held)
-
-
-def look_by_id(server_id: int) -> None:
-    """For the job; nothing for one that is gone."""
-    server = McpServer.objects.filter(pk=server_id).first()
-    if server is not None:
-        look_now(server)
+    with _looking.place(actor.pk):
+        return look_now(held)
 
 
 def release_tool(*, actor: User, server: McpServer, tool: str, digest: str) -> McpTool:
@@ -245,6 +247,14 @@ def _checked(name: str, url: str, timeout_seconds: int) -> dict[str, Any]:
             hint=_("Type such a number."),
         )
     return {"name": name, "url": check_url(url), "timeout_seconds": timeout_seconds}
+
+
+def _require_uncovered(url: str, organisation_id: int, person: User) -> None:
+    if covering(url, McpServer.objects.serving(organisation_id, person.pk)):
+        raise Conflict(
+            _("There is a server at this address already."),
+            hint=_("Use that one: rules about it would not know yours."),
+        )
 
 
 def _lock(actor: User, server: McpServer) -> McpServer:

@@ -20,6 +20,7 @@ PUT_TOGETHER = {
     "conversations/search.py:_pattern": "escaped words with `|` between them",
     "harness/providers/demo.py:_RULES": "a table of constants, in a stand-in for a model service",
     "harness/schemas.py:compiled": "RE2, and one search of each text",
+    "harness/unseen.py:_unseen": "one set of signs, once and in a row",
 }
 """Expressions that are not constants, and why no text makes them run away."""
 
@@ -52,10 +53,15 @@ DEAR_LIBRARIES = {
     "bs4": {"tools_app/web/pages.py": "its reading of encodings alone"},
     "re2": {"harness/linear.py": ""},
     "yaml": {
-        "sandbox/policy.py": "texts of bounded length, few brackets, no aliases",
-        "skills_app/frontmatter.py": "texts of bounded length, few brackets, no aliases",
+        "harness/foreignyaml.py": "who reads bounds the text and its brackets",
+        "sandbox/policy.py": "texts of bounded length, few brackets",
+        "skills_app/frontmatter.py": "texts of bounded length, few brackets",
         "skills_app/manifest.py": "its errors alone",
     },
+    "zipfile": {"skills_app/packing.py": "only what it unpacks piece by piece"},
+    "lzma": {},
+    "bz2": {},
+    "tarfile": {"sandbox/openshell.py": "plain archives, no compression"},
     "PIL": {},
     "markdownify": {},
     "pypdf": {},

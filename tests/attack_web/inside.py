@@ -18,18 +18,24 @@ class Inside:
     def __init__(self) -> None:
         self.visits: list[str] = []
         self.answer: Callable[[str], tuple[int, dict[str, str], bytes]] | None = None
+        self.speak: Callable[..., tuple[int, dict[str, str], bytes]] | None = None
+        """As `answer`, of a method, the headers and the body."""
         inside = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(length).decode(errors="replace")
+                sent = self.rfile.read(length)
+                body = sent.decode(errors="replace")
                 inside.visits.append(
                     f"{self.command} {self.path} {json.dumps(dict(self.headers))} {body}"
                 )
-                status, headers, said = (
-                    inside.answer(self.path) if inside.answer else (200, {}, INNER.encode())
-                )
+                if inside.speak is not None:
+                    status, headers, said = inside.speak(self.command, self.headers, sent)
+                elif inside.answer is not None:
+                    status, headers, said = inside.answer(self.path)
+                else:
+                    status, headers, said = 200, {}, INNER.encode()
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.contract import KilledBy, Mount, Mounts, Unavailable
+from sandbox.contract import KilledBy, Mount, Mounts, SandboxFailed, Unavailable
 from sandbox.guarantees import Guarantee
-from sandbox.openshell import OpenShellBackend
-from sandbox.policy import Policy, parse_policy
+from sandbox.openshell import OpenShellBackend, packed, unpacked
+from sandbox.policy import Policy, Resources, parse_policy
 
 ROOT = Path(__file__).parents[2]
 
@@ -242,3 +244,15 @@ async def test_what_depends_on_the_gateways_driver_is_not_promised(openshell: Op
     capabilities = await openshell.probe()
     assert Guarantee.MEMORY_TOTAL not in capabilities.guarantees
     assert "compute driver" in capabilities.reasons[Guarantee.MEMORY_TOTAL]
+
+
+@pytest.mark.parametrize("kind", ["xz", "bz2", "gz"])
+def test_an_archive_that_was_compressed_behind_our_back_is_not_unpacked(tmp_path, kind):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=f"w:{kind}") as archive:  # type: ignore[call-overload]
+        entry = tarfile.TarInfo("zeros")
+        entry.size = 5_000_000
+        archive.addfile(entry, io.BytesIO(bytes(5_000_000)))
+    with pytest.raises(SandboxFailed, match="carried back"):
+        unpacked(data.getvalue(), packed(tmp_path), tmp_path, Resources())
+    assert list(tmp_path.iterdir()) == []

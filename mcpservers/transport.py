@@ -1,0 +1,131 @@
+"""The connections of one MCP session: only where `net` lets them, and only as much as one session needs.
+
+A server decides how much its client has to read, to answer and to ask again. What it sends is parsed where
+all runs wait, so it is bounded by what parsing costs, not by its length alone; and a stream that ends at
+once, or a question that wants an answer, leads to a request each, so these are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+
+from net.guarded import GuardedTransport
+
+from .addresses import judge
+
+BURST = 100
+"""Requests that a session may make at once."""
+A_SECOND = 10.0
+"""Those that it may make after that."""
+LISTENING_SECONDS = 5.0
+"""Between two of the streams on which a server says what nobody asked for."""
+_ESCAPE = re.compile(rb"\\[^\r\n]")
+_LINE_END = re.compile(rb"[\r\n]")
+_STRUCTURE = (b",", b":", b"[", b"{")
+
+
+def client_for(
+    *, timeout: httpx2.Timeout, most_bytes: int, most_parts: int, give_up: GiveUp
+) -> httpx2.AsyncClient:
+    """`most_parts` of one answer. `give_up` is told why the session is not worth going on with."""
+    limits = httpx2.Limits(max_connections=20, max_keepalive_connections=5)
+    inner = GuardedTransport(judge, limits=limits, most_bytes=most_bytes)
+    return httpx2.AsyncClient(
+        transport=_Counted(inner, most_parts, give_up), timeout=timeout, follow_redirects=False
+    )
+
+
+GiveUp = Callable[[str], None]
+
+
+class Parts:
+    """How many values, lines and messages a stream of JSON texts holds, whatever stands in its strings.
+
+    No string of JSON goes past the end of a line, so a quotation mark misleads on its own line alone.
+    """
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._in_text = False
+        self._escaped = False
+
+    def take(self, piece: bytes) -> None:
+        if self._escaped and piece[:1] not in (b"\r", b"\n"):
+            piece = piece[1:]
+        slashes = len(piece) - len(piece.rstrip(b"\\"))
+        self._escaped = slashes % 2 == 1
+        if self._escaped:
+            piece = piece[:-1]
+        first, *others = _LINE_END.split(_ESCAPE.sub(b"", piece))
+        self._take_line(first)
+        self.seen += len(others)
+        for line in others:
+            self._in_text = False
+            self._take_line(line)
+
+    def _take_line(self, line: bytes) -> None:
+        texts = line.split(b'"')
+        outside = b"".join(texts[1 if self._in_text else 0 :: 2])
+        self.seen += sum(map(outside.count, _STRUCTURE))
+        self._in_text ^= len(texts) % 2 == 0
+
+
+class _Counted(httpx2.AsyncBaseTransport):
+    def __init__(self, inner: GuardedTransport, most_parts: int, give_up: GiveUp) -> None:
+        self._inner = inner
+        self._most_parts = most_parts
+        self._give_up = give_up
+        self._left = float(BURST)
+        self._filled = time.monotonic()
+        self._listened = float("-inf")
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            now = time.monotonic()
+            turn = max(now, self._listened + LISTENING_SECONDS)
+            self._listened = turn
+            await asyncio.sleep(turn - now)
+        self._spend()
+        answer = await self._inner.handle_async_request(request)
+        assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of the inner one
+        answer.stream = _Counting(answer.stream, self._most_parts, self._give_up)
+        return answer
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def _spend(self) -> None:
+        now = time.monotonic()
+        self._left = min(BURST, self._left + (now - self._filled) * A_SECOND)
+        self._filled = now
+        if self._left < 1:
+            raise _refusal(self._give_up, "It wants too much to be asked and answered.")
+        self._left -= 1
+
+
+class _Counting(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, most_parts: int, give_up: GiveUp) -> None:
+        self._stream = stream
+        self._most = most_parts
+        self._give_up = give_up
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        parts = Parts()
+        async for piece in self._stream:
+            parts.take(piece)
+            if parts.seen > self._most:
+                raise _refusal(self._give_up, f"Its answer has more than {self._most:,} parts.")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _refusal(give_up: GiveUp, words: str) -> httpx2.RemoteProtocolError:
+    give_up(words)
+    return httpx2.RemoteProtocolError(words)

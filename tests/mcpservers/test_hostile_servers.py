@@ -1,0 +1,291 @@
+"""What a server that keeps to no rule can do to those who use it: nothing that others notice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from accounts.models import Organisation, User
+from harness.agentconfig import AgentConfig
+from harness.errors import Busy, Conflict
+from jobs.engine import engine
+from mcpservers.actions import servers as actions
+from mcpservers.actions.servers import add_server, change_server, look_again
+from mcpservers.addresses import check_url
+from mcpservers.kitpart import servers_for
+from mcpservers.listing import Described, fault_of, take_listing
+from mcpservers.looking import look_soon
+from mcpservers.models import McpServer, McpTool
+from mcpservers.places import place_of
+from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
+from mcpservers.transport import Parts
+from tests.attack_web.inside import Inside
+
+from .raw import EVENTS, PING, RawServer, result, tool
+
+Scope = McpServer.Scope
+OTHER = "https://mcp.example.org/"
+
+
+@pytest.fixture
+def raw(settings: Any) -> Iterator[RawServer]:
+    held = RawServer()
+    with Inside() as inside:
+        inside.speak = held.speak
+        settings.AGENTSITE_MCP_PRIVATE_HOSTS = [f"127.0.0.1:{inside.port}"]
+        held.url = f"http://127.0.0.1:{inside.port}/mcp"
+        yield held
+
+
+async def _keep(_listing: Listing) -> None:
+    pass
+
+
+def called(raw: RawServer, *, seconds: float = 20.0, then: float = 0.0) -> Any:
+    """What a call of the tool brings, with all that the session does for some time after it."""
+
+    async def call() -> Any:
+        sessions = Sessions()
+        where = Where(1, "sesn_1", raw.url, {"Authorization": "Bearer held-here"})
+        try:
+            return await sessions.call(where, "echo", {}, seconds=seconds, on_listing=_keep)
+        finally:
+            await asyncio.sleep(then)
+            await sessions.close()
+
+    return asyncio.run(call())
+
+
+# --- what it sends --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [b"retry: 0\n\n: \n\n", b"id: 1\nretry: 0\ndata: {}\n\n"])
+def test_a_stream_that_ends_at_once_is_not_opened_again_at_once(raw: RawServer, stream: bytes):
+    raw.on["GET"] = lambda _message: (200, EVENTS, stream)
+    called(raw, then=1.0)
+    assert 1 <= raw.count("GET") <= 2
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        b'{"content":[],"structuredContent":{"a":[' + b"0," * 100_000 + b"0]}}",
+        b'{"content":[' + b'{"type":"text","text":"a"},' * 30_000 + b'{"type":"text","text":"a"}]}',
+    ],
+)
+def test_an_answer_of_too_many_parts_is_not_read(raw: RawServer, held: bytes):
+    raw.on["tools/call"] = lambda message: result(message, held)
+    with pytest.raises(Unreachable, match="more than 40,000 parts"):
+        called(raw)
+    raw.on["tools/list"] = lambda message: result(message, held)
+    with pytest.raises(Unreachable, match="more than 40,000 parts"):
+        asyncio.run(look_at(Where(1, "", raw.url)))
+
+
+def test_a_long_text_is_one_part_whatever_stands_in_it(raw: RawServer):
+    text = json.dumps('a,"b":[{\\ \n' * 100_000).encode()
+    raw.on["tools/call"] = lambda message: result(
+        message, b'{"content":[{"type":"text","text":' + text + b"}]}"
+    )
+    assert len(called(raw).content[0].text) == 1_100_000
+
+
+def test_questions_without_end_are_not_all_answered(raw: RawServer):
+    def asking(message: dict[str, Any]) -> Any:
+        last = result(message, {"content": []})[2]
+        return 200, EVENTS, PING * 3_000 + b"data: " + last + b"\n\n"
+
+    raw.on["tools/call"] = asking
+    with suppress(Unreachable):  # the answer may be quicker
+        called(raw, then=1.0)
+    assert 0 < raw.count("answer") < 1_500
+
+
+def test_a_redirect_takes_no_credential_to_another_place(raw: RawServer):
+    with Inside() as other:
+        away = f"http://127.0.0.1:{other.port}/mcp"
+        raw.on["initialize"] = lambda _message: (307, {"Location": away}, b"")
+        with pytest.raises(Unreachable):
+            called(raw)
+        assert other.visits == []
+
+
+@pytest.mark.parametrize(
+    ("pieces", "seen"),
+    [
+        ([b'{"a": [1, 2]}'], 4),
+        ([b'{"a,[{:": "b,\\",:"}'], 2),
+        ([b'{"a":"', b",,,", b'\\"', b",,", b'","b":1}'], 4),
+        ([b'{"a":"\\', b'",,,","b":1}'], 4),
+        ([b'{"a":"\\\\', b'","b":[]}'], 5),
+        ([b': "\n', b"data: [1,1]\n\n"], 7),
+        ([b': "\\', b"\ndata: [1,1]\n\n"], 7),
+        ([b': "\r', b"data: [1,1]\r\r"], 7),
+        ([b'"' * 999 + b"\n[[["], 4),
+    ],
+)
+def test_parts_are_counted_outside_of_texts_wherever_the_pieces_end(pieces, seen):
+    parts = Parts()
+    for piece in pieces:
+        parts.take(piece)
+    assert parts.seen == seen
+    whole = Parts()
+    whole.take(b"".join(pieces))
+    assert whole.seen == seen
+
+
+def test_counting_takes_the_time_of_the_length():
+    parts = Parts()
+    piece = b'"\\' * 500_000 + b"\n" * 100_000
+    began = time.process_time()
+    parts.take(piece)
+    once = time.process_time() - began
+    began = time.process_time()
+    for _again in range(4):
+        parts.take(piece)
+    assert time.process_time() - began < 20 * max(once, 0.01)
+
+
+# --- what it is held to ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\U000e0041", "\u3164", "\ufe00"])
+@pytest.mark.parametrize("place", ["description", "schema", "name", "output"])
+def test_a_sign_that_nobody_sees_is_taken_nowhere(sign: str, place: str):
+    schema: dict[str, Any] = {"type": "object"}
+    inner = {**schema, "properties": {"a": {"type": "string", "description": f"A{sign} text."}}}
+    named = {**schema, "properties": {f"a{sign}": {"type": "string"}}}
+    said = Described(
+        name="echo",
+        description=f"Says{sign} it." if place == "description" else "Says it.",
+        input_schema={"schema": inner, "name": named}.get(place, schema),
+        output_schema=inner if place == "output" else None,
+    )
+    assert "cannot be seen" in fault_of(said)
+    assert (
+        fault_of(Described(name="echo", description="Grüße,\r\n\tÑandú", input_schema=schema)) == ""
+    )
+
+
+@pytest.fixture
+def quiet(alice: User, acme: Organisation) -> McpServer:
+    server = add_server(
+        actor=alice, organisation=acme, scope=Scope.ORGANISATION, name="t", url=OTHER, look=False
+    )
+    take_listing(server.pk, [Described(**_said(each)) for each in ("echo", "drop")])
+    return server
+
+
+def _said(name: str) -> dict[str, Any]:
+    return {"name": name, "description": "Does it.", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("before", ["gone", "refused", "changed", "released"])
+def test_at_another_address_no_tool_is_taken_for_one_that_was_released_elsewhere(
+    alice: User, quiet: McpServer, before: str
+):
+    """Whatever it was at the moment of the move."""
+    echo, drop = (Described(**_said(each)) for each in ("echo", "drop"))
+    now = {
+        "gone": [drop],
+        "refused": [echo.model_copy(update={"description": "a\u200b"}), drop],
+        "changed": [echo.model_copy(update={"description": "Another."}), drop],
+        "released": [echo, drop],
+    }[before]
+    take_listing(quiet.pk, now)
+    assert McpTool.objects.get(remote_name="echo").state == before
+    change_server(actor=alice, server=quiet, url="https://elsewhere.example/mcp")
+    take_listing(quiet.pk, [echo, drop])
+    states = set(McpTool.objects.values_list("state", flat=True))
+    assert states == {"changed"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "https://mcp.example.org/api/",
+        "https://MCP.example.org./api",
+        "https://mcp.example.org:443/%61pi",
+        "https://mcp.example.org/x/../api",
+        "https://mcp.example.org//api?key=mine",
+        "https://mcp.example.org/API",
+    ],
+)
+def test_nobody_escapes_rules_by_a_second_name_of_a_server(
+    alice: User, bob: User, acme: Organisation, spelling: str
+):
+    address = "https://mcp.example.org/api"
+    given: dict[str, Any] = {
+        "actor": bob,
+        "organisation": acme,
+        "scope": Scope.PERSON,
+        "look": False,
+    }
+    mine = add_server(name="mine", url=OTHER, **given)
+    add_server(
+        actor=alice, organisation=acme, scope=Scope.ORGANISATION, name="t", url=address, look=False
+    )
+    with pytest.raises(Conflict, match="at this address"):
+        add_server(name="other", url=spelling, **given)
+    with pytest.raises(Conflict, match="at this address"):
+        change_server(actor=bob, server=mine, url=spelling)
+    # One that was there before the organisation's is used no more.
+    config = AgentConfig(provider="demo", model="demo")
+    assert [each for each, _only in servers_for(acme.pk, bob.pk, config)] == [mine]
+    McpServer.objects.filter(pk=mine.pk).update(url=check_url(spelling))
+    assert servers_for(acme.pk, bob.pk, config) == []
+
+
+def test_other_places_are_other_servers():
+    places = {
+        place_of(f"https://{each}")
+        for each in ("a.example/x", "a.example/y", "b.example/x", "a.example:8443/x", "a.example/")
+    }
+    assert len(places) == 5
+
+
+# --- whom it keeps waiting ------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_for_a_server_waits_for_one_and_few_at_once(
+    alice: User, acme: Organisation, quiet: McpServer, raw: RawServer
+):
+    with actions._looking.place(alice.pk), pytest.raises(Busy):
+        look_again(actor=alice, server=quiet)
+    with actions._looking.place(alice.pk):
+        added = add_server(
+            actor=alice,
+            organisation=acme,
+            scope=Scope.ORGANISATION,
+            name="later",
+            url=raw.url,
+        )
+    assert added.last_error == ""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_server_that_does_not_answer_keeps_no_thread_of_the_runs(
+    quiet: McpServer, raw: RawServer
+):
+    """Looks that jobs do wait on the loop."""
+    McpServer.objects.filter(pk=quiet.pk).update(url=raw.url)
+    threads: set[str] = set()
+
+    def hanging(message: dict[str, Any]) -> Any:
+        threads.update(each.name for each in threading.enumerate())
+        return result(message, {"tools": [tool("new")]})
+
+    raw.on["tools/list"] = hanging
+    engine.submit(lambda: look_soon(quiet.pk)).result(30)
+    assert McpTool.objects.filter(server=quiet, remote_name="new").exists()
+    assert not any("agentsite-mcp-look" in each for each in threads)
