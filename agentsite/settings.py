@@ -439,6 +439,11 @@ AGENTSITE_SKILLS_BYTES = env.int("AGENTSITE_SKILLS_BYTES", default=1024 * 1024 *
 AGENTSITE_SKILLS_PROMPT = env.int("AGENTSITE_SKILLS_PROMPT", default=8_000)
 """Characters of every prompt in which an agent's skills are named."""
 
+# --- tasks and teams ------------------------------------------------------------------------------
+
+AGENTSITE_BOARD_TASKS = env.int("AGENTSITE_BOARD_TASKS", default=1_000)
+"""Tasks of one board."""
+
 # --- programs in the pages of other sites ---------------------------------------------------------
 
 AGENTSITE_CORS_ORIGINS: list[str] = env.list("AGENTSITE_CORS_ORIGINS", default=[])

@@ -1,0 +1,92 @@
+"""What happens on a task board, as the conversations that it concerns are told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from django.utils.translation import gettext as _
+
+from harness.content import Frozen
+from harness.events import AppEvent
+
+TYPES = ("x.task_created", "x.task_updated", "x.task_deleted")
+
+
+class TaskFacts(Frozen):
+    """A task as it was then."""
+
+    id: str
+    number: int
+    subject: str
+    status: str = "pending"
+    active_form: str = ""
+    owner: str = ""
+    """What its owner is called; empty: it is nobody's."""
+    blocked_by: tuple[int, ...] = ()
+    """Numbers of those it waits for."""
+
+
+class TaskEvent(AppEvent):
+    """Base: what all of them tell."""
+
+    board_id: str
+    task: TaskFacts
+    quiet: bool = False
+    """The agent of this conversation did it by a call, whose card says so."""
+
+
+class TaskCreated(TaskEvent):
+    type: str = "x.task_created"
+
+    def remark(self) -> str:
+        if self.quiet:
+            return ""
+        return _("Task #%(number)d was made: %(subject)s") % _words(self.task)
+
+
+class TaskUpdated(TaskEvent):
+    type: str = "x.task_updated"
+    change: Literal["edited", "claimed", "released", "handed", "moved", "freed"] = "edited"
+    """`freed`: nothing that it waited for is open any more."""
+
+    def remark(self) -> str:
+        if self.quiet:
+            return ""
+        words = _words(self.task)
+        match self.change:
+            case "claimed":
+                return _("Task #%(number)d was taken by %(owner)s: %(subject)s") % words
+            case "handed":
+                return _("Task #%(number)d is now for %(owner)s: %(subject)s") % words
+            case "released":
+                return _("Task #%(number)d is nobody’s again: %(subject)s") % words
+            case "freed":
+                return _("Task #%(number)d waits for nothing any more: %(subject)s") % words
+            case "moved":
+                return self._moved(words)
+            case _:
+                return _("Task #%(number)d was changed: %(subject)s") % words
+
+    def _moved(self, words: dict[str, object]) -> str:
+        match self.task.status:
+            case "completed":
+                return _("Task #%(number)d is done: %(subject)s") % words
+            case "cancelled":
+                return _("Task #%(number)d was cancelled: %(subject)s") % words
+            case "in_progress":
+                return _("Task #%(number)d is in progress: %(subject)s") % words
+            case _:
+                return _("Task #%(number)d is to be done: %(subject)s") % words
+
+
+class TaskDeleted(TaskEvent):
+    type: str = "x.task_deleted"
+
+    def remark(self) -> str:
+        if self.quiet:
+            return ""
+        return _("Task #%(number)d was deleted: %(subject)s") % _words(self.task)
+
+
+def _words(task: TaskFacts) -> dict[str, object]:
+    return {"number": task.number, "subject": task.subject, "owner": task.owner}
