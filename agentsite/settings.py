@@ -411,6 +411,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "skills_app",
     "skillsets",
     "spending",
+    "teams_app",
     "vaults",
     "webhooks",
     "workers",

@@ -30,6 +30,8 @@ from harness.events import (
 )
 from harness.redaction import redacted
 from jobs.prepared import Prepared
+from teams_app.boards import Standing, board_of, standings
+from teams_app.events import TYPES as TASK_EVENTS
 from tools_app.workspace import Workspace, workspace_for
 
 from .incoming import Frame
@@ -66,6 +68,22 @@ _TRACE = Prepared(
         conversation=given.conversation, model_request_id=given.request
     )
 )
+
+
+def _task(standing: Standing) -> Frame:
+    task = standing.task
+    return {
+        "id": task.number,
+        "task_id": task.uid,
+        "subject": task.subject,
+        "description": task.description,
+        "status": task.status,
+        "activeForm": task.active_form,
+        "owner": task.owner_name or None,
+        "blockedBy": list(standing.blocked_by),
+        "blocks": list(standing.blocks),
+        "metadata": task.metadata,
+    }
 
 
 def effort_of(conversation: Conversation) -> str:
@@ -147,6 +165,15 @@ class TableFacts:
                 "files_complete": listing.complete,
             }
         return self._files
+
+    def tasks(self, row: LoggedEvent) -> Sequence[Frame] | None:
+        later = Event.objects.filter(conversation=self._conversation, type__in=TASK_EVENTS)
+        if later.filter(seq__gt=row.seq).exists():
+            return None
+        board = board_of(self._conversation)
+        return (
+            [_task(each) for each in standings(board.tasks.order_by("number"))] if board.pk else []
+        )
 
     def redirected(self, rest: LoggedEvent) -> bool:
         interrupt = (

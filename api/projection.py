@@ -46,6 +46,7 @@ from harness.events import (
     UserToolConfirmation,
     answered_call,
 )
+from teams_app.events import TaskEvent
 
 from .incoming import Frame
 from .stream import Whole
@@ -106,6 +107,9 @@ class Facts(Protocol):
 
     def files(self) -> Frame:
         """The workspace now."""
+
+    def tasks(self, row: LoggedEvent) -> Sequence[Frame] | None:
+        """The board as it is now; None where the log tells of a later change of it, which brings it."""
 
     def redirected(self, rest: LoggedEvent) -> bool:
         """Whether the turn was interrupted by a message that goes next."""
@@ -199,6 +203,9 @@ def _frames(row: LoggedEvent, facts: Facts) -> Sequence[Framed]:
                 for todo in event.todos
             ]
             return [{"type": "todo_update", "todos": todos}]
+        case TaskEvent():
+            board = facts.tasks(row)
+            return [] if board is None else [{"type": "task_update", "tasks": list(board)}]
         case UserToolConfirmation():
             return _decision(event, facts)
         case BackgroundStarted():

@@ -19,6 +19,7 @@ from . import (
     missing,
     shares,
     skills,
+    tasks,
     webhooks,
     who,
 )
@@ -29,6 +30,7 @@ ONE_WEBHOOK = "api/webhooks/<id:uid>"
 ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
 ONE_SKILL = "api/skills/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
+ONE_TASK = "api/tasks/<id:task_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
 
 urlpatterns = [
@@ -84,6 +86,11 @@ urlpatterns = [
         skills.ConversationSkillsView.as_view(),
         name="conversation-skills",
     ),
+    path("api/tasks", tasks.TasksView.as_view(), name="tasks"),
+    path(ONE_TASK, tasks.OneTaskView.as_view(), name="task"),
+    path(f"{ONE_TASK}/claim", tasks.TaskClaimView.as_view(), name="task-claim"),
+    path(f"{ONE_TASK}/links", tasks.TaskLinksView.as_view(), name="task-links"),
+    path(f"{ONE_TASK}/links/<int:link>", tasks.OneTaskLinkView.as_view(), name="task-link"),
     path("api/presets", catalogue.PresetsView.as_view(), name="presets"),
     path("api/agents", agents.AgentsView.as_view(), name="agents"),
     path(ONE_AGENT, agents.OneAgentView.as_view(), name="agent"),

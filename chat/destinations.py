@@ -33,6 +33,7 @@ def pages_of(user: User, text: str = "") -> list[Destination]:
         (_("All conversations"), "conversations:list"),
         (_("Folders"), "folders:folders"),
         (_("Approvals"), "approvals:approvals"),
+        (_("Tasks"), "tasks:tasks"),
         (_("Agents"), "agents:agents"),
         (_("Usage and budgets"), "spending:usage"),
         (_("Settings"), "conversations:settings"),

@@ -56,7 +56,7 @@ def require_fit(board: Board, owner: Owner) -> None:
     """Invalid for somebody who cannot see the board, and for an agent that does not work at it."""
     user, conversation = owner.user, owner.conversation
     if user is not None:
-        sees = Board.objects.visible_to(user).filter(pk=board.pk).exists()
+        sees = _sees(user, board)
         if not (user.is_active and sees):
             raise _nobody(user.username)
     if conversation is not None and not works_at(board, conversation):
@@ -65,6 +65,14 @@ def require_fit(board: Board, owner: Owner) -> None:
             field="owner",
             hint=_("Name one of its conversation or its team, or leave the task to nobody."),
         )
+
+
+def _sees(user: User, board: Board) -> bool:
+    if board.pk is not None:
+        return Board.objects.visible_to(user).filter(pk=board.pk).exists()
+    if board.conversation_id is None:
+        return user.memberships.filter(organisation=board.organisation_id).exists()
+    return Conversation.objects.visible_to(user).filter(pk=board.conversation_id).exists()
 
 
 def works_at(board: Board, conversation: Conversation) -> bool:

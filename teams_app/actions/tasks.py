@@ -284,7 +284,9 @@ def _visible_place(actor: User, board: Board) -> Board:
         there = Conversation.objects.writable_by(actor).filter(pk=board.conversation_id)
         member = actor.memberships.filter(organisation=board.organisation_id)
         if not (there if board.conversation_id else member).exists():
-            _refuse(Conversation.objects.visible_to(actor).filter(pk=board.conversation_id).exists())
+            _refuse(
+                Conversation.objects.visible_to(actor).filter(pk=board.conversation_id).exists()
+            )
     return board
 
 
@@ -320,9 +322,7 @@ def _held_task(board: Board, task: Task) -> Task:
     return found
 
 
-def _require_its_business(
-    board: Board, task: Task, by: Conversation, changes: Changes
-) -> None:
+def _require_its_business(board: Board, task: Task, by: Conversation, changes: Changes) -> None:
     """An agent changes what is its own, nobody's, or of its own making, and as the lead what other agents
     do; that a person's work is done she says herself."""
     moved = changes.status in {Task.Status.IN_PROGRESS, Task.Status.COMPLETED}
@@ -425,9 +425,7 @@ def _require_free(task: Task) -> None:
         )
 
 
-def _depend(
-    board: Board, task: Task, blocked_by: Sequence[int], blocks: Sequence[int]
-) -> None:
+def _depend(board: Board, task: Task, blocked_by: Sequence[int], blocks: Sequence[int]) -> None:
     """Raises NotFound for a number that there is not, Invalid for the task itself, Conflict for a circle."""
     new = [(task, numbered(board, number)) for number in blocked_by]
     new += [(numbered(board, number), task) for number in blocks]
@@ -532,7 +530,9 @@ def _subject(text: str) -> str:
     subject = _line(text, "subject")
     if not subject:
         raise Invalid(
-            _("A task needs a subject."), field="subject", hint=_("Say in a line what is to be done.")
+            _("A task needs a subject."),
+            field="subject",
+            hint=_("Say in a line what is to be done."),
         )
     return subject
 

@@ -102,17 +102,13 @@ class Task(models.Model):
         CANCELLED = "cancelled", _("cancelled")
 
     uid = models.CharField(max_length=40, unique=True, default=new_task_id, editable=False)
-    board = models.ForeignKey(
-        Board, on_delete=models.CASCADE, related_name="tasks", db_index=False
-    )
+    board = models.ForeignKey(Board, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     number = models.PositiveIntegerField()
     subject = models.CharField(_("subject"), max_length=SUBJECT_LIMIT)
     description = models.TextField(_("description"), blank=True)
     active_form = models.CharField(_("while it is done"), max_length=SUBJECT_LIMIT, blank=True)
     """How to say it while it is being done: “Writing the tests”."""
-    status = models.CharField(
-        _("status"), max_length=20, choices=Status, default=Status.PENDING
-    )
+    status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.PENDING)
     owner_user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,

@@ -9,7 +9,7 @@ from typing import Any
 from conversations.models import Conversation
 from harness.errors import Declined, LimitReached, ToolError
 from harness.tools import ToolContext
-from teams_app.boards import board_of, stored
+from teams_app.boards import board_of
 from teams_app.models import Board
 from teams_app.owners import NOBODY, Owner, person_named
 
@@ -41,7 +41,7 @@ def owner_named(here: Conversation, name: str) -> Owner:
         case "" | "nobody":
             return NOBODY
     if wanted.startswith("@"):
-        return Owner(user=person_named(stored(board_here(here)), wanted))
+        return Owner(user=person_named(board_here(here), wanted))
     raise ToolError(
         f"There is no agent “{wanted[:100]}” at this board.",
         hint="Say “me”, “nobody”, or a person's user name behind an @.",

@@ -34,6 +34,8 @@ from memory.actions.stores import create_store
 from skills_app.actions.skills import create_skill
 from spending.actions.budgets import set_budget
 from spending.models import Budget
+from teams_app.actions.tasks import create_task, link_task
+from teams_app.boards import board_of
 from tools_app.workspace import workspace_for
 from vaults.actions.credentials import create_credential
 from vaults.actions.vaults import create_vault
@@ -184,6 +186,10 @@ def alices_objects(
     ).link
     review = ask_for_review(actor=alice, agent=own)
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
+    task = create_task(actor=alice, board=board_of(conversation), subject="My secret task")
+    link_of_task = link_task(
+        actor=alice, task=task, kind="file", conversation=conversation, target=FILE
+    )
     return {
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
@@ -229,6 +235,8 @@ def alices_objects(
         "api/folders/": {"uid": folder.uid},
         "api/mcp-servers/": {"uid": mcp.uid},
         "settings/mcp-servers/": {"uid": mcp.uid},
+        "tasks/": {"task_uid": task.uid},
+        "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
         "shared/": {"token": "nobody-was-given-this-token"},
         "settings/links/<id:uid>/": {"uid": link.uid},

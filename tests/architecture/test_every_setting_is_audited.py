@@ -89,6 +89,12 @@ NEED_NOT = {
         conversations/queue.release_queue
         conversations/setaside.set_aside
         conversations/wakes.cancel_wake
+        teams_app/tasks.change_task
+        teams_app/tasks.claim_task
+        teams_app/tasks.create_task
+        teams_app/tasks.delete_task
+        teams_app/tasks.link_task
+        teams_app/tasks.unlink_task
         deadletters/letters.replay
         deadletters/letters.replay_many
     """,

@@ -26,6 +26,8 @@ MODULES = [
     "tests/approvals/test_approvals.py::test_of_answers_at_the_same_moment_exactly_one_counts",
     "tests/v1/test_v1_threads.py",
     "tests/jobs/test_prepared.py",
+    "tests/teams_app/test_tasks.py",
+    "tests/teams_app/test_races.py",
 ]
 
 

@@ -242,7 +242,11 @@ def test_who_was_handed_a_task_finishes_it_where_she_may_only_look(
 
 
 def test_a_link_is_to_what_the_actor_sees(
-    board: Board, alice: User, bob: User, acme: Organisation, environment: Environment,
+    board: Board,
+    alice: User,
+    bob: User,
+    acme: Organisation,
+    environment: Environment,
     make_agent: MakeAgent,
 ) -> None:
     task = make(board)

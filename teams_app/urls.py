@@ -1,0 +1,22 @@
+"""The addresses of boards and tasks."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from wire import converters  # noqa: F401 - registers `id`
+
+from .views import boards, tasks
+
+app_name = "tasks"
+
+urlpatterns = [
+    path("tasks/", boards.show_of_organisation, name="tasks"),
+    path("tasks/live/", boards.live_of_organisation, name="live"),
+    path("tasks/mine/", boards.show_mine, name="mine"),
+    path("tasks/<id:task_uid>/", tasks.show, name="task"),
+    path("tasks/<id:task_uid>/move/", tasks.move, name="move"),
+    path("tasks/<id:task_uid>/delete/", tasks.delete, name="delete"),
+    path("c/<id:uid>/tasks/", boards.show_of_conversation, name="of-conversation"),
+    path("c/<id:uid>/tasks/live/", boards.live_of_conversation, name="live-of-conversation"),
+]
