@@ -172,7 +172,9 @@ class TableFacts:
             return None
         board = board_of(self._conversation)
         return (
-            [_task(each) for each in standings(board.tasks.order_by("number"))] if board.pk else []
+            [_task(each) for each in standings(board.tasks.order_by("number"))]
+            if board.is_stored
+            else []
         )
 
     def redirected(self, rest: LoggedEvent) -> bool:

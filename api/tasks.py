@@ -233,7 +233,7 @@ class TasksView(TaskView):
         found = self.tasks().filter(board__organisation=self.organisation)
         if wanted := request.query_params.get("conversation_id", ""):
             board = self.board(wanted)
-            found = found.filter(board=board) if board.pk else found.none()
+            found = found.filter(board=board) if board.is_stored else found.none()
         if status := request.query_params.get("status", ""):
             if status not in Task.Status.values:
                 raise not_among("status", status, tuple(Task.Status.values))

@@ -27,10 +27,10 @@ def board_of(place: Conversation | Organisation) -> Board:
 
 def stored(board: Board) -> Board:
     """The same, in the table. Two who need it first get one."""
-    if board.pk is not None:
+    if board.is_stored:
         return board
     return Board.objects.get_or_create(
-        organisation_id=board.organisation_id, conversation_id=board.conversation_id
+        organisation=board.organisation, conversation=board.conversation
     )[0]
 
 

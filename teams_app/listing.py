@@ -93,7 +93,7 @@ def number_waiting(user: User) -> str:
 
 
 def _filtered(board: Board, user: User, filters: Mapping[str, str]) -> TaskQuerySet:
-    if board.pk is None:
+    if not board.is_stored:
         return Task.objects.none()
     found = Task.objects.filter(board=board)
     words = filters.get("q", "").replace("\0", "").split()[:10]

@@ -68,7 +68,7 @@ def require_fit(board: Board, owner: Owner) -> None:
 
 
 def _sees(user: User, board: Board) -> bool:
-    if board.pk is not None:
+    if board.is_stored:
         return Board.objects.visible_to(user).filter(pk=board.pk).exists()
     if board.conversation_id is None:
         return user.memberships.filter(organisation=board.organisation_id).exists()

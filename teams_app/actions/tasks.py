@@ -246,7 +246,7 @@ def unlink_task(*, actor: User, task: Task, link: int) -> None:
 
 def numbered(board: Board, number: int) -> Task:
     """NotFound for none."""
-    there = board.pk is not None and 0 < number < 2**31
+    there = board.is_stored and 0 < number < 2**31
     found = board.tasks.filter(number=number).first() if there else None
     if found is None:
         raise NotFound(
@@ -279,14 +279,14 @@ def _changing(
 
 
 def _visible_place(actor: User, board: Board) -> Board:
-    """Before a board is stored for the first time: its conversation is the actor's to see."""
-    if board.pk is None:
-        there = Conversation.objects.writable_by(actor).filter(pk=board.conversation_id)
-        member = actor.memberships.filter(organisation=board.organisation_id)
-        if not (there if board.conversation_id else member).exists():
-            _refuse(
-                Conversation.objects.visible_to(actor).filter(pk=board.conversation_id).exists()
-            )
+    """Before a board is stored for the first time: its conversation is the actor's to write in."""
+    if board.is_stored:
+        return board
+    place = board.conversation
+    if place is None and not actor.memberships.filter(organisation=board.organisation).exists():
+        _refuse(may_look=False)
+    if place is not None and not Conversation.objects.writable_by(actor).contains(place):
+        _refuse(Conversation.objects.visible_to(actor).contains(place))
     return board
 
 

@@ -75,6 +75,11 @@ class Board(models.Model):
     def __str__(self) -> str:
         return self.uid
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has a row: one that nobody has put a task on has none."""
+        return bool(self.pk)
+
 
 class TaskQuerySet(models.QuerySet["Task"]):
     def visible_to(self, user: User) -> Self:

@@ -58,7 +58,7 @@ def task_create(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
 def task_list(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     here = conversation_of(context)
     board = board_here(here)
-    tasks = board.tasks.all() if board.pk else Task.objects.none()
+    tasks = board.tasks.all() if board.is_stored else Task.objects.none()
     wanted = arguments.get("status")
     if wanted:
         tasks = tasks.filter(status=wanted)

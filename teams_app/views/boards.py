@@ -76,7 +76,7 @@ def address_of(board: Board) -> str:
 
 
 def may_change(user: User, board: Board) -> bool:
-    if board.pk is not None:
+    if board.is_stored:
         return Board.objects.changeable_by(user).filter(pk=board.pk).exists()
     if board.conversation_id is None:
         return True
@@ -124,8 +124,8 @@ def _live(request: SignedInRequest, board: Board) -> HttpResponse:
 def _of_conversation(user: User, uid: str) -> Board:
     """NotFound for a conversation that she does not see, and where its board is another's."""
     board = board_of(find_conversation(user, uid))
-    root = Conversation.objects.visible_to(user).filter(pk=board.conversation_id)
-    if not root.exists():
+    root = board.conversation
+    if root is None or not Conversation.objects.visible_to(user).contains(root):
         raise NotFound(_("There is no such board."))
     return board
 
@@ -135,6 +135,7 @@ def _shown(request: SignedInRequest, board: Board) -> dict[str, Any]:
     kept = {name: value for name, value in chosen.items() if value}
     live = "tasks:live" if board.conversation is None else "tasks:live-of-conversation"
     place = [] if board.conversation is None else [board.conversation.uid]
+    asked: dict[str, str] = {**kept, "known": str(board.version)}
     return {
         "board": board,
         "conversation_of_board": board.conversation,
@@ -143,7 +144,7 @@ def _shown(request: SignedInRequest, board: Board) -> dict[str, Any]:
         "address": address_of(board),
         "chosen": chosen,
         "kept": urlencode(kept),
-        "live": f"{reverse(live, args=place)}?{urlencode({**kept, 'known': board.version})}",
+        "live": f"{reverse(live, args=place)}?{urlencode(asked)}",
         "whose": [
             ("", _("everybody’s")),
             (ME, _("mine")),

@@ -39,6 +39,8 @@ UNSEEN: Mapping[str, str] = {
     "skills:edit": "the same journey writes another",
     "skillsets:add": "the same journey gives it to a conversation",
     "mcpservers:server": "a journey of its own adds a server and looks at it",
+    "tasks:task": "a journey of its own makes tasks, moves them and looks at one",
+    "tasks:delete": "the same journey deletes it",
     "vaults:vault": "a journey of its own makes a vault and looks at it",
     "webhooks:webhook-delivery": "the same journey looks at a delivery",
     "api-docs": "a library's page; a journey of its own looks at it, folded and unfolded",

@@ -22,6 +22,12 @@ def conversation(
     return begin(alice, acme, make_agent("Lead", provider="demo"), environment, title="The move")
 
 
+def home(board: Board) -> Conversation:
+    """The conversation whose board it is."""
+    assert board.conversation is not None
+    return board.conversation
+
+
 @pytest.fixture
 def board(conversation: Conversation) -> Board:
     return stored(board_of(conversation))

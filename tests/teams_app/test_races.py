@@ -15,6 +15,8 @@ from agentsite.environment import BASE_DIR
 from conversations.models import Share
 from teams_app.models import Board
 
+from .conftest import home
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -40,7 +42,7 @@ def rush(processes: list[subprocess.Popen[str]], what: str, times: int) -> list[
 def test_a_hundred_creations_give_a_hundred_numbers_and_of_fifty_claimants_one_has_it(
     board: Board, alice: User, bob: User
 ) -> None:
-    Share.objects.create(conversation=board.conversation, user=bob, role="writer")
+    Share.objects.create(conversation=home(board), user=bob, role="writer")
     processes = [begin(board, alice), begin(board, bob)]
     try:
         assert [process.stdout.readline() for process in processes] == ["ready\n"] * 2
@@ -62,5 +64,5 @@ def test_a_hundred_creations_give_a_hundred_numbers_and_of_fifty_claimants_one_h
     assert set(loser) == {0}
     # Whoever has it may say so again; nobody else was ever told that she had it.
     assert set(winner) == {1}
-    told = board.conversation.events.filter(type="x.task_updated")
+    told = home(board).events.filter(type="x.task_updated")
     assert [row.value.change for row in told] == ["claimed"]

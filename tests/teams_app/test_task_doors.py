@@ -18,13 +18,15 @@ from teams_app.models import Board, Task
 from teams_app.owners import Owner
 from tests.cast import ClientOf, shown
 
+from .conftest import home
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HTMX = {"HX-Request": "true"}
 
 
 def make(board: Board, subject: str = "Pack", **more: Any) -> Task:
-    return create_task(actor=board.conversation.owner, board=board, subject=subject, **more)
+    return create_task(actor=home(board).owner, board=board, subject=subject, **more)
 
 
 def text_of(response: Any) -> str:
@@ -81,7 +83,7 @@ def test_a_card_is_moved_with_and_without_a_script_and_a_blocked_one_is_not(
     assert columns.status_code == 200
     assert 'id="board"' in text_of(columns)
     plain = client.post(f"/tasks/{second.uid}/move/", {"status": "in_progress"})
-    assert plain["Location"] == f"/c/{board.conversation.uid}/tasks/"
+    assert plain["Location"] == f"/c/{home(board).uid}/tasks/"
     assert [task.status for task in board.tasks.all()] == ["completed", "in_progress"]
     nonsense = client.post(f"/tasks/{second.uid}/move/", {"status": "gone"}, headers=HTMX)
     assert nonsense.status_code == 400
@@ -90,7 +92,7 @@ def test_a_card_is_moved_with_and_without_a_script_and_a_blocked_one_is_not(
 def test_a_page_that_is_up_to_date_is_sent_nothing(
     client_of: ClientOf, alice: User, board: Board
 ) -> None:
-    client, address = client_of(alice), f"/c/{board.conversation.uid}/tasks/live/"
+    client, address = client_of(alice), f"/c/{home(board).uid}/tasks/live/"
     make(board)
     board.refresh_from_db()
     assert client.get(address, {"known": board.version}).status_code == 204
@@ -102,9 +104,9 @@ def test_a_page_that_is_up_to_date_is_sent_nothing(
 def test_a_board_is_filtered_by_words_number_and_owner(
     client_of: ClientOf, alice: User, board: Board
 ) -> None:
-    client, address = client_of(alice), f"/c/{board.conversation.uid}/tasks/"
+    client, address = client_of(alice), f"/c/{home(board).uid}/tasks/"
     make(board, "Pack the boxes", owner=Owner(user=alice))
-    make(board, "Drive", owner=Owner(conversation=board.conversation))
+    make(board, "Drive", owner=Owner(conversation=home(board)))
     make(board, "Unpack the boxes")
 
     def found(**given: str) -> list[str]:
@@ -168,7 +170,7 @@ def test_the_organisations_board_is_its_members_and_takes_no_form_shown_for_anot
 def test_what_was_handed_to_a_person_waits_beside_her_approvals(
     client_of: ClientOf, alice: User, bob: User, board: Board
 ) -> None:
-    Share.objects.create(conversation=board.conversation, user=bob, role="viewer")
+    Share.objects.create(conversation=home(board), user=bob, role="viewer")
     task = make(board, "Choose a logo", owner=Owner(user=bob))
     client = client_of(bob)
     queue = text_of(client.get("/approvals/"))
@@ -264,17 +266,17 @@ def test_mallorys_program_finds_nothing(
         ("post", f"/api/tasks/{task.uid}/claim"),
     ):
         assert send(client, method, address).status_code == 404
-    made = send(client, "post", "/api/tasks", conversation_id=board.conversation.uid, subject="A")
+    made = send(client, "post", "/api/tasks", conversation_id=home(board).uid, subject="A")
     assert made.status_code == 404
-    assert client.get("/api/tasks", {"conversation_id": board.conversation.uid}).status_code == 404
+    assert client.get("/api/tasks", {"conversation_id": home(board).uid}).status_code == 404
 
 
 def test_a_socket_is_told_of_the_board_once_however_much_changed(board: Board, alice: User) -> None:
     make(board, "Pack", active_form="Packing")
     task = make(board, "Drive", blocked_by=[1])
     change_task(actor=alice, task=task, changes=Changes(owner=Owner(user=alice)))
-    rows = board.conversation.events.filter(type__startswith="x.task_").order_by("seq")
-    facts = TableFacts(board.conversation)
+    rows = home(board).events.filter(type__startswith="x.task_").order_by("seq")
+    facts = TableFacts(home(board))
 
     frames = [
         frame
@@ -283,6 +285,7 @@ def test_a_socket_is_told_of_the_board_once_however_much_changed(board: Board, a
     ]
 
     (update,) = frames
+    assert isinstance(update, dict)
     assert (update["type"], update["seq"]) == ("task_update", rows.last().seq)
     assert update["tasks"][0] == {
         "id": 1,

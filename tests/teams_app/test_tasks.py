@@ -10,7 +10,7 @@ from accounts.models import Organisation, User
 from agents.models import Environment
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Share
-from harness.content import text_of
+from harness.content import Text, text_of
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import dump, load
 from harness.providers.scripted import call, reply
@@ -30,15 +30,17 @@ from teams_app.owners import NOBODY, Owner
 from tests.conversations.conftest import Converse, MakeAgent, rested
 from tests.conversations.scenes import begin
 
+from .conftest import home
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def make(board: Board, subject: str = "Pack", **more: Any) -> Task:
-    return create_task(actor=board.conversation.owner, board=board, subject=subject, **more)
+    return create_task(actor=home(board).owner, board=board, subject=subject, **more)
 
 
 def change(task: Task, **changes: Any) -> Task:
-    owner = task.board.conversation.owner
+    owner = home(task.board).owner
     return change_task(actor=owner, task=task, changes=Changes(**changes))
 
 
@@ -66,16 +68,16 @@ def test_whatever_ends_a_blocker_frees_what_waited_whichever_side_said_so(
     assert blockers(second) == (1,)
     assert list(board.tasks.claimable()) == [first]
     with pytest.raises(Conflict, match="waits for #1"):
-        claim_task(actor=first.board.conversation.owner, board=board, number=2, claimant=NOBODY)
+        claim_task(actor=home(first.board).owner, board=board, number=2, claimant=NOBODY)
 
     if end == "deleted":
-        delete_task(actor=board.conversation.owner, task=first)
+        delete_task(actor=home(board).owner, task=first)
     else:
         change(first, status=end)
 
     assert blockers(second) == ()
     assert list(board.tasks.claimable()) == [second]
-    assert told(board.conversation)[-1] == "Task #2 waits for nothing any more: Drive"
+    assert told(home(board))[-1] == "Task #2 waits for nothing any more: Drive"
 
 
 def test_what_waits_for_two_is_free_when_both_are_done(board: Board) -> None:
@@ -86,7 +88,7 @@ def test_what_waits_for_two_is_free_when_both_are_done(board: Board) -> None:
     assert blockers(third) == (2,)
     change(two, status="completed")
     assert blockers(third) == ()
-    freed = [words for words in told(board.conversation) if "waits for nothing" in words]
+    freed = [words for words in told(home(board)) if "waits for nothing" in words]
     assert len(freed) == 1
 
 
@@ -138,7 +140,7 @@ def test_a_task_that_waits_is_neither_begun_nor_done(board: Board) -> None:
 def test_a_taken_task_is_not_taken_again_and_one_given_back_is(
     board: Board, alice: User, bob: User
 ) -> None:
-    Share.objects.create(conversation=board.conversation, user=bob, role="writer")
+    Share.objects.create(conversation=home(board), user=bob, role="writer")
     task = make(board)
     claim_task(actor=bob, board=board, number=1, claimant=Owner(user=bob))
     with pytest.raises(Conflict, match="taken by bob"):
@@ -155,7 +157,7 @@ def test_a_taken_task_is_not_taken_again_and_one_given_back_is(
 def test_the_same_key_makes_one_task(board: Board) -> None:
     first, second = make(board, key="call_1"), make(board, "Another", key="call_1")
     assert first.pk == second.pk
-    assert len(told(board.conversation)) == 1
+    assert len(told(home(board))) == 1
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_mallory_finds_no_board_and_a_reader_may_only_look(
         lambda actor: claim_task(actor=actor, board=board, claimant=Owner(user=actor)),
         lambda actor: delete_task(actor=actor, task=task),
         lambda actor: link_task(
-            actor=actor, task=task, kind="conversation", conversation=board.conversation
+            actor=actor, task=task, kind="conversation", conversation=home(board)
         ),
         lambda actor: unlink_task(actor=actor, task=task, link=1),
     )
@@ -210,7 +212,7 @@ def test_mallory_finds_no_board_and_a_reader_may_only_look(
             act(mallory)
         with pytest.raises(NotFound):
             act(bob)
-    Share.objects.create(conversation=board.conversation, user=bob, role="viewer")
+    Share.objects.create(conversation=home(board), user=bob, role="viewer")
     for act in acts:
         with pytest.raises(Forbidden):
             act(bob)
@@ -231,14 +233,14 @@ def test_who_was_handed_a_task_finishes_it_where_she_may_only_look(
 ) -> None:
     with pytest.raises(Invalid, match="can see the board"):
         make(board, owner=Owner(user=bob))
-    Share.objects.create(conversation=board.conversation, user=bob, role="viewer")
+    Share.objects.create(conversation=home(board), user=bob, role="viewer")
     task = make(board, owner=Owner(user=bob))
     assert list(Task.objects.waiting_for(bob)) == [task]
 
     change_task(actor=bob, task=task, changes=Changes(status="completed"))
 
     assert not Task.objects.waiting_for(bob).exists()
-    assert told(board.conversation)[-1] == "Task #1 is done: Pack"
+    assert told(home(board))[-1] == "Task #1 is done: Pack"
 
 
 def test_a_link_is_to_what_the_actor_sees(
@@ -254,15 +256,11 @@ def test_a_link_is_to_what_the_actor_sees(
     with pytest.raises(NotFound):
         link_task(actor=alice, task=task, kind="conversation", conversation=bobs)
     with pytest.raises(NotFound):
-        link_task(actor=alice, task=task, kind="run", conversation=board.conversation, target="7")
+        link_task(actor=alice, task=task, kind="run", conversation=home(board), target="7")
     with pytest.raises(Invalid):
-        link_task(actor=alice, task=task, kind="file", conversation=board.conversation)
-    link = link_task(
-        actor=alice, task=task, kind="file", conversation=board.conversation, target="a.txt"
-    )
-    again = link_task(
-        actor=alice, task=task, kind="file", conversation=board.conversation, target="a.txt"
-    )
+        link_task(actor=alice, task=task, kind="file", conversation=home(board))
+    link = link_task(actor=alice, task=task, kind="file", conversation=home(board), target="a.txt")
+    again = link_task(actor=alice, task=task, kind="file", conversation=home(board), target="a.txt")
     assert link == again
     unlink_task(actor=alice, task=task, link=link.pk)
     assert not task.links.exists()
@@ -324,8 +322,9 @@ def test_an_agent_hands_a_person_a_task_and_hears_when_it_is_done(
     change_task(actor=alice, task=task, changes=Changes(status="completed"))
     rested(conversation, 2)
 
-    heard = text_of(script.requests[-1].messages[-1].parts)
-    assert heard == "[Task board] alice says that task #1 is done: Choose a logo"
+    heard = script.requests[-1].messages[-1].parts[-1]
+    assert isinstance(heard, Text)
+    assert heard.text == "[Task board] alice says that task #1 is done: Choose a logo"
 
 
 def test_an_agent_gives_work_to_nobody_who_cannot_see_it(converse: Converse, alice: User) -> None:
