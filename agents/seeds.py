@@ -103,6 +103,10 @@ PROMPT_DESCRIPTIONS: dict[str, str] = {
     "stopped_note": "Stands before the next message after a person stopped an answer.",
     "compaction_request": "The instructions of the model that summarises older messages.",
     "compaction_preamble": "Introduces that summary to the agent.",
+    "outcome": "Gives the agent an outcome to reach. {description} and {rubric} are filled in.",
+    "outcome_unmet": "Stands before the verdicts after which the agent goes on.",
+    "outcome_given_up": "Stands before the verdicts of the last evaluation.",
+    "grading_request": "The instructions of the model that judges outcomes.",
     "compaction_fallback": "Stands for messages that could not be summarised. {messages} is filled in.",
     "compaction_focus": (
         "Added to the summariser's instructions where somebody said what matters. {focus} is filled in."

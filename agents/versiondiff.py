@@ -46,6 +46,7 @@ ROLE_LABELS = {
     "subagent": gettext_lazy("As a subagent"),
     "teammate": gettext_lazy("As a teammate"),
     "compaction": gettext_lazy("When summarising"),
+    "grading": gettext_lazy("When judging outcomes"),
 }
 OVERRIDE_LABELS = {
     "model": gettext_lazy("model"),

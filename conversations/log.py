@@ -72,7 +72,7 @@ _SENT_BEFORE = Prepared(
 _WAKING = Prepared(
     lambda given: Event.objects.filter(
         conversation=given.conversation,
-        type__in=("x.background_finished", "x.wake_due"),
+        type__in=("x.background_finished", "x.wake_due", "user.define_outcome"),
         processed_at=None,
     ).values_list("pk")[:1]
 )

@@ -18,7 +18,7 @@ from harness.schemas import require_sound
 
 Effort = Literal["", "low", "medium", "high", "xhigh", "max"]
 Permission = Literal["always_allow", "always_ask", "always_deny"]
-Role = Literal["subagent", "teammate", "compaction"]
+Role = Literal["subagent", "teammate", "compaction", "grading"]
 
 
 STORED: Mapping[str, Any] = {"stored": True}

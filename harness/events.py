@@ -126,13 +126,19 @@ class UserToolResult(BaseEvent):
 
 
 class UserDefineOutcome(BaseEvent):
+    """What the agent is to bring about, and by what it is judged. Like a message it waits until it is taken
+    and begins a turn; that turn ends when the evaluation says so, or a limit, or a person."""
+
     waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
 
     type: Literal["user.define_outcome"] = "user.define_outcome"
     outcome_id: str
     description: str
     rubric: str
+    """Its listed lines are its criteria (`harness.grading.criteria_of`)."""
     max_iterations: int = 3
+    """How often the work is judged at most."""
 
 
 # --- from the agent -------------------------------------------------------------------------------
@@ -483,6 +489,37 @@ class SpanModelRequestEnd(BaseEvent):
     """The service did not say what a reply that was cut short had cost; the usage is our estimate."""
 
 
+EvaluationResult = Literal[
+    "satisfied", "needs_revision", "max_iterations_reached", "failed", "interrupted"
+]
+"""The public vocabulary's; all but `needs_revision` end the outcome."""
+
+
+class CriterionJudged(Frozen):
+    criterion: str
+    met: bool
+    reason: str = ""
+
+
+class SpanOutcomeEvaluationStart(BaseEvent):
+    type: Literal["span.outcome_evaluation_start"] = "span.outcome_evaluation_start"
+    outcome_id: str
+    iteration: int = 0
+    """Counts the evaluations of this outcome from 0."""
+
+
+class SpanOutcomeEvaluationEnd(BaseEvent):
+    type: Literal["span.outcome_evaluation_end"] = "span.outcome_evaluation_end"
+    outcome_evaluation_start_id: str
+    outcome_id: str
+    iteration: int = 0
+    result: EvaluationResult
+    explanation: str = ""
+    criteria: tuple[CriterionJudged, ...] = ()
+    usage: ModelUsage = ModelUsage()
+    """Of all requests to the grader in this evaluation."""
+
+
 class SpanToolStart(BaseEvent):
     """Stored before the call is dispatched. Without an answer after a crash its outcome is unknown."""
 
@@ -780,6 +817,8 @@ Known = (
     | SessionThreadCreated
     | SpanModelRequestStart
     | SpanModelRequestEnd
+    | SpanOutcomeEvaluationStart
+    | SpanOutcomeEvaluationEnd
     | SpanToolStart
     | SpanToolEnd
     | InputTaken
@@ -929,6 +968,8 @@ def subject_of(event_id: str, event: Event) -> str:
             return first
         case SpanModelRequestEnd():
             return event.model_request_start_id
+        case SpanOutcomeEvaluationEnd():
+            return event.outcome_evaluation_start_id
         case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
             return event.event_id
         case FeedbackGiven():

@@ -45,11 +45,14 @@ from harness.events import (
     SessionUpdated,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
     SpanToolStart,
     Todo,
     TodosUpdated,
     ToolUse,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
@@ -71,6 +74,8 @@ FIRST_RATE = BYTES_PER_TOKEN / CHARACTERS_PER_TOKEN
 """`History.rate` before any service has counted: ordinary text."""
 LOWEST_RATE = FIRST_RATE / 2
 """A service that counts less is not believed: it may have counted something else."""
+SAID_TO_THE_AGENT = frozenset({"needs_revision", "max_iterations_reached"})
+"""Results of an evaluation after which the agent has the word once more."""
 MAX_CONTINUATIONS = 3
 """How often a reply that hit its output limit is continued."""
 
@@ -168,6 +173,19 @@ class Turn:
     """Brought by the front end that its words came through, for this turn only."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pursued:
+    """An outcome that the agent works towards."""
+
+    defined: UserDefineOutcome
+    since: int
+    """The place in the log's entries at which the work on it began."""
+    evaluations: int = 0
+    """How many have ended."""
+    evaluating: str = ""
+    """The id of the start of the one that is under way, or was lost with its process."""
+
+
 class History:
     def __init__(self, entries: Iterable[Entry] = (), *, features: Features | None = None) -> None:
         self._log: list[Entry] | None = None
@@ -192,6 +210,8 @@ class History:
         """They do because she stopped the agent."""
         self.features = features
         self.todos: tuple[Todo, ...] = ()
+        self.outcome: Pursued | None = None
+        """Until its last evaluation has ended."""
         self.usage = Usage()
         """Of every model request so far, whatever its purpose."""
         self.context_tokens = 0
@@ -249,9 +269,18 @@ class History:
         """Calls without a result, in the order they were asked."""
         return list(self._calls.values())
 
+    @property
+    def evaluation_owed(self) -> bool:
+        """The agent has said its last word on an outcome that nobody has judged since."""
+        return (
+            self.outcome is not None
+            and self.turn.open
+            and not (self.turn.reply_owed or self._calls)
+        )
+
     def queued(self) -> list[Entry]:
-        """Messages, due wakes and ends of background commands that may begin a turn and were not taken
-        yet, in the order they will be.
+        """Messages, outcomes to reach, due wakes and ends of background commands that may begin a turn
+        and were not taken yet, in the order they will be.
 
         Messages first in, first out, unless a person ordered them otherwise; only one posted right
         behind an interrupt goes first, because that is what its sender interrupted for. Wakes come behind
@@ -360,6 +389,10 @@ class History:
                 self.held = self.held_by_person = False
                 if self._last and isinstance(self._last.event, UserInterrupt):
                     self._jump = entry.uid
+            case UserDefineOutcome():
+                self._pending[entry.uid] = entry
+                self._said[entry.uid] = len(self.entries)
+                self.held = self.held_by_person = False
             case InputTaken():
                 self._fold_input(entry.uid, event)
                 if not event.steered:
@@ -435,6 +468,11 @@ class History:
                     self._unread = ""
             case SpanModelRequestEnd():
                 self._fold_request_end(event)
+            case SpanOutcomeEvaluationStart():
+                if self.outcome is not None:
+                    self.outcome = replace(self.outcome, evaluating=entry.uid)
+            case SpanOutcomeEvaluationEnd():
+                self._fold_evaluation(event)
             case AgentMessage():
                 self.turn.last_text = event.continues or entry.uid
             case AgentThreadContextCompacted():
@@ -485,6 +523,19 @@ class History:
         if all(entry.uid != event.through for entry in own):
             self._taint(f"{self.ever_tainted_by}, by way of a summary")
 
+    def _fold_evaluation(self, event: SpanOutcomeEvaluationEnd) -> None:
+        """What the grader says joins the dialogue, unless there is nothing more to be done."""
+        if self.outcome is None:
+            return
+        going_on = event.result == "needs_revision"
+        more = self.outcome.evaluations + 1
+        self.outcome = replace(self.outcome, evaluations=more, evaluating="") if going_on else None
+        if self.turn.open and event.result in SAID_TO_THE_AGENT:
+            self.turn.reply_owed = True
+            if self.ever_tainted_by:
+                # The grader has read what strangers wrote, and no person what it says of it.
+                self._taint(f"{self.ever_tainted_by}, by way of an evaluation")
+
     def _hear_a_person(self, said_at: int) -> None:
         """Her word is about what the agent had read by then, and about nothing that came later."""
         if self._read[0] <= said_at:
@@ -517,6 +568,9 @@ class History:
             self._hear_a_person(max(said))
         for source in filter(None, map(self._untrusted_in, spoken)):
             self._taint(source)
+        for each in spoken:
+            if isinstance(each.event, UserDefineOutcome):
+                self.outcome = Pursued(each.event, since=len(self.entries))
         brought = [sent for each in spoken if (sent := _sent_along(each)) is not None]
         if event.steered:
             self.turn.reply_owed = True

@@ -30,6 +30,9 @@ from harness.rules import CONDITIONS, LevelledRule, conditions_of
 from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext
 
+Evidence = Callable[[int], Awaitable[str]]
+"""What the files of the work are, with their hashes and as much of their text as so many characters hold."""
+
 BeforeWriting = Callable[[str, int], Awaitable[Sequence[Event]]]
 """Given the turn's id and the number of the log's last event."""
 
@@ -78,6 +81,8 @@ class Kit:
     before_writing: BeforeWriting | None = None
     """Awaited once in a turn, before the first calls that may change files are begun; what it answers is
     stored with their start. None: nothing is to be done then."""
+    evidence: Evidence | None = None
+    """What a grader is shown of the files; None: nothing."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
     random: Callable[[], float] = random.random

@@ -39,12 +39,23 @@ from harness.events import (
     SessionUsage,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationStart,
     StopDetails,
     StopReason,
 )
-from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Turn
+from harness.grading import (
+    TRIES,
+    Verdict,
+    criteria_of,
+    evaluated,
+    grading_request,
+    record_of,
+    verdict_of,
+)
+from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Pursued, Turn
+from harness.ids import new_event_id
 from harness.kit import Kit, Signal
-from harness.messages import Message, ModelRequest
+from harness.messages import Message, ModelRequest, Usage
 from harness.ports import Journal, LiveBlock
 from harness.refused import CONTENT_REFUSED, KEY_REFUSED, suspects
 from harness.reply import Replied, Reply
@@ -58,6 +69,8 @@ SUMMARY_TOKENS = 4_096
 """Output tokens of a compaction summary, unless the agent's own limit is lower."""
 REREAD = "read_events"
 """The tool that reads again what a prompt left out, where the agent has it."""
+GRADING_TOKENS = 8_192
+"""Output tokens of one verdict, unless the agent's own limit is lower."""
 
 MAX_BACKOFF = 60.0
 MAX_RETRY_AFTER = 600.0
@@ -155,6 +168,8 @@ class Loop:
             await self._reply()
         elif history.turn.reply_owed:
             await self._begin_with_request(Entry.of(SessionStatusRunning()))
+        elif history.evaluation_owed:
+            await self._evaluate()
         elif history.turn.open or history.running:
             await self._rest(EndTurn())
         else:
@@ -189,6 +204,8 @@ class Loop:
     async def _stop(self) -> None:
         """A person interrupted: what is open is answered as stopped and the turn ends, exactly once."""
         await self._calls.stop()
+        if self.history.turn.open and self.history.outcome is not None:
+            await self._end_evaluation(Verdict("interrupted", (), ""))
         interrupt = self.history.interrupt
         waits = self.history.held_by_person
         if not self.history.turn.open and interrupt is not None and not waits:
@@ -379,36 +396,118 @@ class Loop:
         limits = self.kit.config.limits
         return sum(sizes.values()) * self.history.rate <= limits.context_window * TAIL_SHARE
 
-    async def _summarise(self, request: ModelRequest, cut: Cut) -> tuple[Replied, bool]:
-        """How the request ended, and whether a summary stands in the log because of it.
+    async def _evaluate(self) -> None:
+        """Have the work on an outcome judged. What the grader cannot be asked now it is asked later; what it
+        cannot be asked at all ends the outcome, and the turn with it."""
+        pursued = self.history.outcome
+        if pursued is None:
+            return
+        if limit := self._limit_reached(self.history):
+            reason, details = limit
+            await self._rest(reason, details=details)
+            return
+        await self._be_running()
+        if not pursued.evaluating:
+            start = SpanOutcomeEvaluationStart(
+                outcome_id=pursued.defined.outcome_id, iteration=pursued.evaluations
+            )
+            if not await self._append_if_unchanged(Entry.of(start)):
+                return
+        request = await self._grading_request(pursued)
+        before = self.history.usage
+        last = pursued.evaluations + 1 >= pursued.defined.max_iterations
+        criteria = criteria_of(pursued.defined.rubric)
+        judged = False
 
-        The summary is stored in one commit with the end of the request that wrote it: what was paid for is
-        not asked for again. Nothing else of the request is, for it is no part of the dialogue.
-        """
-        collected: list[str] = []
+        def tell(end: SpanModelRequestEnd, answer: str) -> Sequence[Entry]:
+            nonlocal judged
+            verdict = verdict_of(answer, criteria, last=last) if end.end in _WHOLE else None
+            judged = verdict is not None
+            if verdict is None or self.history.outcome is None:
+                return ()
+            used = self.history.usage - before + Usage(**end.model_usage.model_dump())
+            return evaluated(self.history.outcome, verdict, used)
+
+        for _ in range(TRIES):
+            replied = await self._ask_aside(request, tell)
+            if judged or self.history.interrupt or replied.end == "interrupted":
+                return
+            if isinstance(replied.error, LimitReached):
+                await self._rest(BudgetReached(), details=_details(replied.error))
+                return
+            if replied.error is not None and self._may_try_again(replied):
+                await self._put_off(replied.error)
+                return
+            if replied.error is not None:
+                break
+        problem = replied.error
+        said = (
+            " ".join(part for part in (problem.message, problem.hint) if part)
+            if problem is not None
+            else "The grader gave no verdict that could be read."
+        )
+        await self._end_evaluation(Verdict("failed", (), said), self.history.usage - before)
+
+    async def _grading_request(self, pursued: Pursued) -> ModelRequest:
+        kit, role = self.kit, self.kit.config.for_role("grading")
+        room = role.limits.context_window * CHARACTERS_PER_TOKEN // 4
+        files = await kit.evidence(room) if kit.evidence is not None else ""
+        request = grading_request(
+            description=pursued.defined.description,
+            criteria=criteria_of(pursued.defined.rubric),
+            record=record_of(self.history.entries[pursued.since :], room),
+            files=files,
+            marker=new_event_id(),
+            texts=kit.texts,
+            model=role.model if role.model and role.model != kit.config.model else kit.model,
+            output_tokens=min(GRADING_TOKENS, role.limits.output_tokens),
+        )
+        return replace(request, settings=role.settings())
+
+    async def _end_evaluation(self, verdict: Verdict, used: Usage | None = None) -> None:
+        if self.history.outcome is not None:
+            await self._append(*evaluated(self.history.outcome, verdict, used or Usage()))
+
+    async def _summarise(self, request: ModelRequest, cut: Cut) -> tuple[Replied, bool]:
+        """How the request ended, and whether a summary stands in the log because of it."""
         told = False
 
-        async def append(*entries: Entry) -> None:
+        def tell(end: SpanModelRequestEnd, said: str) -> Sequence[Entry]:
             nonlocal told
+            told = end.end in _WHOLE and bool(said)
+            if not told:
+                return ()
+            event = compacted(
+                cut,
+                said,
+                tokens=self.history.context_tokens,
+                request=end.model_request_start_id,
+                usage=end.model_usage,
+            )
+            return (Entry.of(event),)
+
+        return await self._ask_aside(request, tell), told
+
+    async def _ask_aside(
+        self, request: ModelRequest, tell: Callable[[SpanModelRequestEnd, str], Sequence[Entry]]
+    ) -> Replied:
+        """How a request ended that is no part of the dialogue.
+
+        What `tell` makes of its end and its words is stored in one commit with the end: what was paid for
+        is not asked for again. Nothing else of the request is.
+        """
+        collected: list[str] = []
+
+        async def append(*entries: Entry) -> None:
             kept = [each for each in entries if isinstance(each.event, _SPANS)]
             end = kept[-1].event if kept else None
-            summary = "".join(collected).strip()
-            if isinstance(end, SpanModelRequestEnd) and end.end in _WHOLE and summary:
-                told = True
-                event = compacted(
-                    cut,
-                    summary,
-                    tokens=self.history.context_tokens,
-                    request=end.model_request_start_id,
-                    usage=end.model_usage,
-                )
-                kept.append(Entry.of(event))
+            if isinstance(end, SpanModelRequestEnd):
+                kept += tell(end, "".join(collected).strip())
             if kept:
                 await self._append(*kept)
 
         kit = replace(self.kit, live=_Collecting(collected))
-        replied = await Reply(kit, self.history, append, self.signal).run(request)
-        return replied, told
+        return await Reply(kit, self.history, append, self.signal).run(request)
 
     # --- rests ------------------------------------------------------------------------------------
 

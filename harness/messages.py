@@ -120,6 +120,15 @@ class Usage:
             self.cache_read_input_tokens + other.cache_read_input_tokens,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        """What came since `other`, which is a part of it."""
+        return Usage(
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.cache_creation_input_tokens - other.cache_creation_input_tokens,
+            self.cache_read_input_tokens - other.cache_read_input_tokens,
+        )
+
 
 # --- pieces of a reply, in the order they arrive --------------------------------------------------
 

@@ -30,15 +30,17 @@ from harness.events import (
     SessionStatusIdle,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationEnd,
     ToolResult,
     ToolUse,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserMessage,
     WakeDue,
     answered_call,
 )
 from harness.frontends import documents_of
-from harness.history import Entry
+from harness.history import SAID_TO_THE_AGENT, Entry
 from harness.keepsakes import kept
 from harness.messages import Message, Part, Role, Thinking, ToolAnswer, ToolCall
 from harness.texts import Texts
@@ -189,7 +191,13 @@ class Dialogue:
                 return self._aside.isdisjoint(event.event_ids)
             case MessageEdited():
                 return event.event_id not in used
-            case UserMessage() | WakeDue() | BackgroundFinished() | SpanModelRequestStart():
+            case (
+                UserMessage()
+                | UserDefineOutcome()
+                | WakeDue()
+                | BackgroundFinished()
+                | SpanModelRequestStart()
+            ):
                 return entry.uid not in used
             case _:
                 call_id = answered_call(event)
@@ -241,6 +249,9 @@ class Dialogue:
                     _answer_calls(builder, answers)
                     builder.add("user", Text(text=texts.restarted))
                     self._stopped = False
+                case SpanOutcomeEvaluationEnd(result=result) if result in SAID_TO_THE_AGENT:
+                    _answer_calls(builder, answers)
+                    builder.add("user", Text(text=_words_of_evaluation(event, texts)))
                 case SessionStatusIdle(interrupted=True):
                     self._stopped = True
                 case _ if isinstance(event, ToolUse):
@@ -259,6 +270,7 @@ _SET_ASIDE = "What this call brought was set aside by a person: no model service
 
 _WORDS = (
     UserMessage
+    | UserDefineOutcome
     | MessageEdited
     | MessageWithdrawn
     | ContentSetAside
@@ -387,6 +399,9 @@ def _inputs(
                 said[entry.uid] = (*content, *files[entry.uid], *documents_of(front_end))
             case MessageEdited(event_id=uid, content=content):
                 said[uid] = (*content, *files.get(uid, ()))
+            case UserDefineOutcome(description=description, rubric=rubric):
+                words = texts.outcome.format(description=description, rubric=rubric)
+                said[entry.uid] = as_blocks(words)
             case BackgroundFinished() as end:
                 said[entry.uid] = as_blocks(_note_of_end(end, texts))
             case WakeDue(reason=reason, note=note):
@@ -403,6 +418,17 @@ def _note_of_files(files: Sequence[UploadedFile], texts: Texts) -> tuple[Block, 
         return ()
     named = ", ".join(f"{file.path} ({file.media_type}, {file.size:,} bytes)" for file in files)
     return as_blocks(texts.uploaded.format(files=named))
+
+
+def _words_of_evaluation(event: SpanOutcomeEvaluationEnd, texts: Texts) -> str:
+    judged = [
+        f"- {'met' if each.met else 'NOT MET'}: {each.criterion}"
+        + (f" — {each.reason}" if each.reason else "")
+        for each in event.criteria
+    ]
+    again = event.result == "needs_revision"
+    said = texts.outcome_unmet if again else texts.outcome_given_up
+    return "\n".join(part for part in (said, *judged, event.explanation) if part)
 
 
 def _note_of_end(end: BackgroundFinished, texts: Texts) -> str:

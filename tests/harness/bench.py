@@ -13,7 +13,7 @@ from harness.content import Text
 from harness.events import Event, UserMessage
 from harness.history import Entry, History
 from harness.hostnames import as_written
-from harness.kit import Kit, Signal
+from harness.kit import Evidence, Kit, Signal
 from harness.loop import Loop
 from harness.ports import LiveBlock
 from harness.providers.scripted import Scripted
@@ -104,6 +104,7 @@ class Bench:
     signal: Signal | None = None
     workspace: Path = Path("/nonexistent")
     clock: Callable[[], float] | None = None
+    evidence: Evidence | None = None
 
     @property
     def kit(self) -> Kit:
@@ -117,6 +118,7 @@ class Bench:
             meant_by=as_written,
             system="You are tested.",
             live=self.live,
+            evidence=self.evidence,
         )
         if self.clock:
             kit.clock = self.clock

@@ -104,6 +104,7 @@ SUBJECTS = {
     "agent.tool_result": "tool_use_id",
     "agent.mcp_tool_result": "mcp_tool_use_id",
     "span.model_request_end": "model_request_start_id",
+    "span.outcome_evaluation_end": "outcome_evaluation_start_id",
     "span.tool_start": "tool_use_id",
     "span.tool_end": "tool_use_id",
     "x.message_withdrawn": "event_id",
