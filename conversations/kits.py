@@ -53,6 +53,7 @@ from .background import ConversationsBackground
 from .bearers import ConversationCredentials
 from .checkpoints import keep_before_turn
 from .departures import has_left
+from .evidence import evidence_of
 from .kitparts import NameTaken, Part, Section, part_of, rules_of
 from .liveoutput import LiveOutput
 from .models import Conversation
@@ -330,6 +331,7 @@ def build_kit(
         before_writing=None
         if elsewhere
         else partial(offload, keep_before_turn, plan.sandbox.conversation_id),
+        evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace),
         extras={**own, **plan.part.extras},
         rules=plan.rules,
         read_rules=read_rules,

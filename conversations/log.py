@@ -36,6 +36,7 @@ from harness.events import (
     SessionUpdated,
     StopReason,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserInterrupt,
     UserMessage,
     WakeRequested,
@@ -72,7 +73,7 @@ _SENT_BEFORE = Prepared(
 _WAKING = Prepared(
     lambda given: Event.objects.filter(
         conversation=given.conversation,
-        type__in=("x.background_finished", "x.wake_due", "user.define_outcome"),
+        type__in=("x.background_finished", "x.wake_due"),
         processed_at=None,
     ).values_list("pk")[:1]
 )
@@ -84,6 +85,7 @@ _LAST_WORD = Prepared(
                 "x.queue_held",
                 "x.queue_released",
                 "user.message",
+                "user.define_outcome",
                 "x.retry_requested",
                 "x.content_set_aside",
                 "x.rewound",
@@ -326,6 +328,9 @@ def _project(
             index_event(row)
             _keep_front_end(conversation, row, event)
             _note_author(conversation, row)
+        case UserDefineOutcome():
+            conversation.queued_count += 1
+            _note_author(conversation, row)
         case UserCustomToolResult():
             _keep_front_end(conversation, row, event)
             _note_author(conversation, row)
@@ -438,7 +443,9 @@ def _note_author(conversation: Conversation, row: Event) -> None:
 
 def _note_asker(conversation: Conversation, taken: Sequence[str]) -> None:
     """Whose words the turn that begins, or goes on, answers: of several the last one's."""
-    said = Event.objects.filter(conversation=conversation, uid__in=taken, type="user.message")
+    said = Event.objects.filter(
+        conversation=conversation, uid__in=taken, type__in=("user.message", "user.define_outcome")
+    )
     last = said.exclude(actor=None).order_by("seq").last()
     if last is not None:
         _keep_asker(conversation, last.actor_id)
@@ -475,9 +482,9 @@ def _something_wakes(conversation: Conversation) -> bool:
 
 
 def _mark_processed(conversation: Conversation, uids: Sequence[str]) -> int:
-    """How many messages among them no longer wait from now on."""
+    """How many messages and outcomes among them no longer wait from now on."""
     types = logsql.mark_processed(conversation.pk, uids, at=timezone.now())
-    return types.count("user.message")
+    return types.count("user.message") + types.count("user.define_outcome")
 
 
 def _mark_handled(conversation: Conversation, rest: SessionStatusIdle, *, before: int) -> None:

@@ -27,7 +27,7 @@ from .opencalls import unanswered_after
 _TURN = ("session.status_idle", "x.input_taken", "x.retry_requested")
 """What opens and closes a turn."""
 _COMPLETE = ("end_turn", "stop_sequence")
-_WORDS = ("user.message", "x.content_set_aside")
+_WORDS = ("user.message", "user.define_outcome", "x.content_set_aside")
 """What a person says that lets what waits begin."""
 _WAKERS = ("x.wake_due", "x.background_finished")
 
@@ -80,7 +80,7 @@ def _nothing_was_said_since_the_rest(log: QuerySet[Event]) -> bool:
 
 def _something_waits(log: QuerySet[Event]) -> bool:
     waiting = log.filter(processed_at=None)
-    if waiting.filter(type__in=("user.message", "x.wake_due")).exists():
+    if waiting.filter(type__in=("user.message", "user.define_outcome", "x.wake_due")).exists():
         return True
     ended = waiting.filter(type="x.background_finished").exists()
     return ended and _turns_woken_in_a_row(log) < BACKGROUND_TURNS

@@ -15,6 +15,7 @@ from harness.events import (
     SessionStatusTerminated,
     SessionThreadCreated,
     SessionUpdated,
+    SpanOutcomeEvaluationEnd,
 )
 from webhooks.outbox import announce, is_heard
 
@@ -29,6 +30,7 @@ FOLLOWED = (
     SessionStatusTerminated,
     SessionThreadCreated,
     SessionUpdated,
+    SpanOutcomeEvaluationEnd,
 )
 """Events of a log that somebody outside may want to hear of."""
 
@@ -74,5 +76,7 @@ def _types_of(event: Event, *, is_thread: bool) -> tuple[str, ...]:
             return ("session.status_terminated",)
         case SessionUpdated():
             return ("session.updated",)
+        case SpanOutcomeEvaluationEnd():
+            return ("session.outcome_evaluation_ended",)
         case _:
             return ()

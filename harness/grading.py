@@ -36,6 +36,8 @@ MOST_CRITERIA = 50
 MOST_RUBRIC = 262_144
 """Characters, as in the public API."""
 MOST_DESCRIPTION = 20_000
+ITERATIONS = 3
+"""How often work is judged at most unless somebody says otherwise; the public default, as is the limit."""
 MOST_ITERATIONS = 20
 PIECE_CHARACTERS = 4_000
 """Of one result or claim in the evidence; more is cut in the middle."""
@@ -228,3 +230,13 @@ def evaluated(pursued: Pursued, verdict: Verdict, used: Usage) -> list[Entry]:
         ),
     )
     return [*begun, Entry.of(end)]
+
+
+def explanation_of(event: SpanOutcomeEvaluationEnd) -> str:
+    """Which criteria are not met and why, with what the grader said of the whole."""
+    unmet = [
+        f"Not met: {each.criterion}" + (f" ({each.reason})" if each.reason else "")
+        for each in event.criteria
+        if not each.met
+    ]
+    return "\n".join(part for part in (event.explanation, *unmet) if part)

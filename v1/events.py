@@ -46,7 +46,6 @@ MOST = 1000
 X_EVENTS = "x_events"
 """`?x_events=true` or the header `x-agentsite-events: all`: our own events as well."""
 X_HEADER = "x-agentsite-events"
-HIDDEN = ("user.define_outcome",)
 
 
 class EventList(Page[dict[str, Any]]):
@@ -106,7 +105,9 @@ class Events(Door):
         sent = send_events(
             actor=self.caller.user,
             conversation=conversation,
-            events=[_in_our_words(conversation, to_input(event)) for event in body.events],
+            events=[
+                _in_our_words(conversation, to_input(event, self.caller)) for event in body.events
+            ],
         )
         echoes = []
         for each in sent:
@@ -135,7 +136,7 @@ def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
     ours = wants_ours(request)
     rows = Event.objects.filter(
         conversation=conversation, **time_window(query, "created_at", "created_at")
-    ).exclude(type__in=HIDDEN)
+    )
     if not ours:
         for beginning in OURS:
             rows = rows.exclude(type__startswith=beginning)

@@ -122,6 +122,12 @@ def find_file(caller: Caller, uid: str) -> StoredFile:
     return row
 
 
+def read_text_file(caller: Caller, uid: str, most: int) -> bytes:
+    """The first `most` bytes, and one more where there are more, of an upload of the caller's."""
+    with open_file(actor=caller.user, file=find_file(caller, uid)) as source:
+        return source.read(most + 1)
+
+
 def _shapes(rows: Sequence[StoredFile]) -> list[dict[str, Any]]:
     return [file_shape(row) for row in rows]
 

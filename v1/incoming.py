@@ -8,23 +8,28 @@ from django.utils.translation import gettext as _
 from pydantic import Field, TypeAdapter
 from rest_framework.request import Request
 
+from accounts.api.authentication import Caller
 from conversations.actions.sending import Input
 from harness.content import Block
 from harness.errors import Invalid
 from harness.events import (
     UserCustomToolResult,
+    UserDefineOutcome,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
 )
 from harness.faults import place
+from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
+from tools_app.textfiles import decode
 from wire.ids import conversation_uid
 
 from .door import Body, data_of
+from .files import read_text_file
 
 MOST_EVENTS = 100
 MOST_BLOCKS = 100
-UNSUPPORTED = ("user.define_outcome", "system.message")
+UNSUPPORTED = ("system.message",)
 """Of the public API, not served here; see docs/api-divergences.md."""
 
 Base64 = Annotated[str, Field(max_length=14_000_000)]
@@ -97,10 +102,28 @@ class CustomResultBody(Body):
     session_thread_id: str | None = None
 
 
+class TextRubric(Body):
+    type: Literal["text"]
+    content: str = Field(min_length=1, max_length=MOST_RUBRIC)
+
+
+class FileRubric(Body):
+    type: Literal["file"]
+    file_id: str = Field(max_length=60)
+
+
+class OutcomeBody(Body):
+    type: Literal["user.define_outcome"]
+    description: str = Field(min_length=1, max_length=MOST_DESCRIPTION)
+    rubric: Annotated[TextRubric | FileRubric, Field(discriminator="type")]
+    max_iterations: int | None = Field(default=None, ge=1, le=MOST_ITERATIONS)
+
+
 Event = Annotated[
-    MessageBody | InterruptBody | ConfirmationBody | CustomResultBody,
+    MessageBody | InterruptBody | ConfirmationBody | CustomResultBody | OutcomeBody,
     Field(discriminator="type"),
 ]
+InitialEvent = Annotated[MessageBody | OutcomeBody, Field(discriminator="type")]
 
 
 class SendEvents(Body):
@@ -129,8 +152,17 @@ def refuse_unsupported(request: Request) -> None:
             )
 
 
-def to_input(event: Event) -> Input:
+def to_input(event: Event, caller: Caller) -> Input:
+    """Raises NotFound for the file of a rubric that is not the caller's, and Invalid for one that is no
+    text."""
     match event:
+        case OutcomeBody():
+            return UserDefineOutcome(
+                outcome_id="",
+                description=event.description,
+                rubric=_rubric_of(event, caller),
+                max_iterations=event.max_iterations or ITERATIONS,
+            )
         case MessageBody():
             return UserMessage(content=blocks_of(event.content))
         case InterruptBody():
@@ -161,6 +193,20 @@ def to_input(event: Event) -> Input:
                 content=blocks_of(event.content or ()),
                 is_error=bool(event.is_error),
             )
+
+
+def _rubric_of(event: OutcomeBody, caller: Caller) -> str:
+    if isinstance(event.rubric, TextRubric):
+        return event.rubric.content
+    found = decode(read_text_file(caller, event.rubric.file_id, 4 * MOST_RUBRIC))
+    if found is None or not 0 < len(found.text) <= MOST_RUBRIC:
+        raise Invalid(
+            _("The file of the rubric is empty, no text, or longer than %(limit)s characters.")
+            % {"limit": f"{MOST_RUBRIC:,}"},
+            field="rubric.file_id",
+            hint=_("Upload the rubric as a text file, or send it as text."),
+        )
+    return found.text
 
 
 _BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])

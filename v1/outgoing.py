@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from conversations.models import Conversation, Event
 from harness.agentconfig import STORED, AgentConfig
 from harness.content import Block
@@ -34,7 +36,10 @@ from harness.events import (
     SessionUsage,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
@@ -42,6 +47,7 @@ from harness.events import (
 )
 from harness.events import Event as EventValue
 from harness.frontends import FrontEnd
+from harness.grading import explanation_of
 from wire.ids import thread_id
 
 from .agents import ConfiguredAgent, configured
@@ -100,7 +106,9 @@ def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) 
         shown |= {"session_thread_id": thread.id, "agent_name": thread.agent_name}
     if isinstance(row.value, SessionUpdated) and row.value.overrides:
         shown["agent"] = _agent_after(row, row.value)
-    shown["processed_at"] = timestamp(row.processed_at)
+    # The public API handles an outcome by taking it in.
+    handled = row.created_at if isinstance(row.value, UserDefineOutcome) else row.processed_at
+    shown["processed_at"] = timestamp(handled)
     shown["x_seq"] = row.seq
     return shown
 
@@ -119,6 +127,8 @@ def echo(uid: str, value: EventValue, processed_at: datetime | None, seq: int | 
     """An input as its sender reads it back."""
     body = _body(value, False) or {}
     shown: Wire = {"type": value.type, "id": uid, **body}
+    if isinstance(value, UserDefineOutcome):
+        processed_at = processed_at or timezone.now()
     shown["processed_at"] = timestamp(processed_at)
     if seq is not None:
         shown["x_seq"] = seq
@@ -166,6 +176,25 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
                 "is_error": event.is_error,
                 "session_thread_id": None,
                 "x_untrusted": event.untrusted,
+            }
+        case UserDefineOutcome():
+            return {
+                "outcome_id": event.outcome_id,
+                "description": event.description,
+                "rubric": {"type": "text", "content": event.rubric},
+                "max_iterations": event.max_iterations,
+            }
+        case SpanOutcomeEvaluationStart():
+            return {"outcome_id": event.outcome_id, "iteration": event.iteration}
+        case SpanOutcomeEvaluationEnd():
+            return {
+                "outcome_evaluation_start_id": event.outcome_evaluation_start_id,
+                "outcome_id": event.outcome_id,
+                "iteration": event.iteration,
+                "result": event.result,
+                "explanation": explanation_of(event),
+                "usage": event.usage.model_dump(),
+                "x_criteria": [each.model_dump() for each in event.criteria],
             }
         case AgentMessage():
             return {"content": blocks(event.content), "x_interrupted": event.interrupted}

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
-from pydantic import Field
+from pydantic import Field, field_validator
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -40,7 +40,7 @@ from .agents import ModelBody, ModelName, config_from, find_agent, find_version
 from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
 from .idempotency import once
-from .incoming import MessageBody, refuse_unsupported, to_input
+from .incoming import InitialEvent, OutcomeBody, refuse_unsupported, to_input
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
     ASC,
@@ -104,7 +104,15 @@ class SessionCreate(Body):
     title: str | None = None
     metadata: Metadata = {}
     budget: BudgetBody | None = None
-    initial_events: tuple[MessageBody, ...] = Field(default=(), max_length=50)
+    initial_events: tuple[InitialEvent, ...] = Field(default=(), max_length=50)
+
+    @field_validator("initial_events")
+    @classmethod
+    def _one_outcome(cls, events: tuple[InitialEvent, ...]) -> tuple[InitialEvent, ...]:
+        if sum(isinstance(event, OutcomeBody) for event in events) > 1:
+            raise ValueError("a session begins with one outcome at most; send the next one later")
+        return events
+
     resources: tuple[FileResourceBody, ...] = Field(default=(), max_length=500)
     vault_ids: tuple[str, ...] = Field(default=(), max_length=MOST_LENT)
     x_features: dict[str, bool] = {}
@@ -229,7 +237,7 @@ class Sessions(Door):
                 cap=body.budget.units if body.budget else None,
                 files=[(one.file_id, one.path) for one in body.resources],
                 vaults=body.vault_ids,
-                messages=[to_input(event) for event in body.initial_events],  # type: ignore[misc]
+                messages=[to_input(event, caller) for event in body.initial_events],
             )
         return session_shape(find_session(self.caller, conversation.uid))
 

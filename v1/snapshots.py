@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from conversations.models import Conversation, FileResource, Run, SessionVault
+from conversations.outcomes import Standing, outcomes_of
 from conversations.sandboxing import session_root
 from spending.amounts import dollars_of
 from spending.models import Budget, Usage
@@ -62,6 +63,16 @@ class FileResourceShape(Shape):
     updated_at: datetime
 
 
+class OutcomeShape(Shape):
+    type: Literal["outcome_evaluation"] = "outcome_evaluation"
+    outcome_id: str
+    description: str
+    iteration: int
+    result: str
+    explanation: str | None
+    completed_at: datetime | None
+
+
 class SessionShape(Shape):
     type: Literal["session"] = "session"
     id: str
@@ -72,7 +83,7 @@ class SessionShape(Shape):
     resources: list[FileResourceShape]
     vault_ids: list[str]
     metadata: dict[str, str]
-    outcome_evaluations: list[dict[str, Any]] = []
+    outcome_evaluations: list[OutcomeShape]
     stats: Stats
     usage: UsageShape
     budget: BudgetShape | None
@@ -96,6 +107,7 @@ class Figures:
     caps: dict[int, int] = field(default_factory=dict)
     resources: dict[int, list[FileResource]] = field(default_factory=dict)
     vaults: dict[int, list[str]] = field(default_factory=dict)
+    outcomes: dict[int, list[Standing]] = field(default_factory=dict)
 
 
 def with_all(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
@@ -129,6 +141,7 @@ def figures_of(rows: Sequence[Conversation]) -> Figures:
     lent = SessionVault.objects.filter(conversation__in=keys).order_by("place")
     for key, uid in lent.values_list("conversation", "vault__uid"):
         figures.vaults.setdefault(key, []).append(uid)
+    figures.outcomes.update(outcomes_of(keys))
     return figures
 
 
@@ -163,6 +176,7 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
         resources=resource_shapes(row, figures.resources.get(row.pk, [])),
         vault_ids=figures.vaults.get(row.pk, []),
         metadata=row.metadata,
+        outcome_evaluations=[outcome_shape(each) for each in figures.outcomes.get(row.pk, ())],
         stats=Stats(
             active_seconds=figures.active.get(row.pk, 0.0),
             duration_seconds=max(0.0, (ended - row.created_at).total_seconds()),
@@ -177,6 +191,17 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
         x_features=row.features.model_dump(),
         x_last_seq=row.last_seq,
     ).wire()
+
+
+def outcome_shape(standing: Standing) -> OutcomeShape:
+    return OutcomeShape(
+        outcome_id=standing.defined.outcome_id,
+        description=standing.defined.description,
+        iteration=standing.iteration,
+        result=standing.state,
+        explanation=standing.explanation or None,
+        completed_at=standing.completed_at,
+    )
 
 
 def usage_of(row: Conversation, figures: Figures) -> UsageShape:

@@ -20,6 +20,7 @@ from conversations.actions import messages
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.deciding import decide_call
 from conversations.actions.media import brings_files, check_sent_together
+from conversations.actions.outcomes import define_outcome
 from conversations.actions.own import writable_conversation
 from conversations.models import Conversation, Event
 from conversations.ratelimits import require_room
@@ -28,6 +29,7 @@ from harness.errors import AlreadyDecided, Conflict, NotFound, NotWaiting
 from harness.events import (
     VOIDS_ANSWERS,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
@@ -36,7 +38,9 @@ from harness.events import Event as EventValue
 from harness.faults import below, place
 from harness.ids import new_event_id
 
-Input = UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult
+Input = (
+    UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult | UserDefineOutcome
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,15 @@ def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sen
             return _confirm(actor, held, event, key)
         case UserCustomToolResult():
             return _give(actor, held, event)
+        case UserDefineOutcome():
+            row = define_outcome(
+                actor=actor,
+                conversation=held,
+                description=event.description,
+                rubric=event.rubric,
+                max_iterations=event.max_iterations,
+            )
+            return _stored(row)
 
 
 def _confirm(actor: User, held: Conversation, event: UserToolConfirmation, key: str | None) -> Sent:

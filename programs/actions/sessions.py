@@ -16,12 +16,11 @@ from conversations.actions.conversations import create_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
-from conversations.actions.sending import check_inputs, send_events
+from conversations.actions.sending import Input, check_inputs, send_events
 from conversations.actions.stored_files import add_resource
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Conflict
-from harness.events import UserMessage
 from spending.actions.budgets import remove_budget, set_budget
 from spending.models import Budget
 
@@ -41,7 +40,7 @@ def begin_session(
     cap: int | None = None,
     files: Sequence[tuple[str, str]] = (),
     vaults: Sequence[str] = (),
-    messages: Sequence[UserMessage] = (),
+    messages: Sequence[Input] = (),
 ) -> Conversation:
     """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
     vaults it may draw on (ids) and its first messages, or none of it. Raises what the actions for each

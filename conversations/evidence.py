@@ -1,0 +1,55 @@
+"""What a grader is shown of a conversation's files: names, sizes, hashes, and text as far as it fits.
+
+Read from the workspace itself, whoever wrote it and whatever the agent says of it. Where files are on a
+worker's machine there is nothing to show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from harness.errors import AgentError
+from tools_app.textfiles import decode
+from tools_app.workspace import Entry, Workspace
+
+MOST_FILES = 200
+MOST_BYTES = 1_000_000
+"""Of one file; of a larger one name and size are told."""
+OF_ONE_FILE = 0.5
+"""The largest share of the room that the text of one file takes."""
+
+
+def evidence_of(workspace: Path, room: int) -> str:
+    """The files, those last changed first, in about `room` characters."""
+    files = Workspace(workspace)
+    listing = files.entries()
+    newest = sorted(listing.entries, key=lambda entry: (-entry.changed, entry.path))
+    told: list[str] = []
+    for entry in newest[:MOST_FILES]:
+        text = _told(files, entry, max(0, min(room, int(room * OF_ONE_FILE))))
+        room -= len(text)
+        told.append(text)
+    left_out = len(newest) - len(told)
+    if left_out or not listing.complete:
+        told.append(f"({left_out if listing.complete else 'Many'} older files are left out.)")
+    return "\n\n".join(told)
+
+
+def _told(files: Workspace, entry: Entry, room: int) -> str:
+    head = f"{entry.display_path} ({entry.size:,} bytes"
+    if entry.size > MOST_BYTES:
+        return f"{head}, too large to show)"
+    try:
+        data = files.read_bytes(entry.path, MOST_BYTES)
+    except AgentError:
+        return f"{head}, cannot be read)"
+    head = f"{head}, SHA-256 {hashlib.sha256(data).hexdigest()})"
+    found = decode(data, complete=True)
+    if found is None:
+        return f"{head}: no text"
+    if not room:
+        return f"{head}: not shown for want of room"
+    text = found.text[:room]
+    cut = f"\n[{len(found.text) - room:,} characters more]" if len(found.text) > room else ""
+    return f"{head}:\n{text}{cut}"
