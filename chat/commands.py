@@ -81,6 +81,9 @@ def own_commands(conversation: Conversation) -> list[Command]:
         Command("again", _("Have the last answer once more"), press="regenerate"),
         *back,
         Command("attach", _("Attach files"), press="attach"),
+        Command(
+            "outcome", _("Give it an outcome to reach, and be judged by"), dialog=at("outcome")
+        ),
         Command("rename", _("Rename this conversation"), dialog=at("rename")),
         Command("export", _("Download it as Markdown"), address=at("export-markdown")),
         Command("new", _("Begin another conversation"), address=reverse("conversations:new")),

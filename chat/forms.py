@@ -13,6 +13,7 @@ from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from agents.namesakes import told_apart
 from agents.switches import help_text, offered
+from harness.grading import ITERATIONS
 from vaults.models import Vault
 
 
@@ -24,6 +25,29 @@ def as_typed(text: str) -> str:
 class TitleForm(OurForm):
     # Longer titles are refused by the action, which names the rule.
     title = forms.CharField(label=_("Title"), required=False, strip=True)
+
+
+class OutcomeForm(OurForm):
+    description = forms.CharField(
+        label=_("What it is to bring about"), widget=forms.Textarea(attrs={"rows": 3})
+    )
+    rubric = forms.CharField(
+        label=_("Criteria"),
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text=_("One a line, each beginning with a hyphen."),
+    )
+    # The range is the action's rule.
+    max_iterations = forms.IntegerField(
+        label=_("How often it is judged at most"),
+        initial=ITERATIONS,
+        widget=forms.NumberInput(attrs={"inputmode": "numeric"}),
+    )
+
+    def clean_description(self) -> str:
+        return as_typed(self.cleaned_data["description"])
+
+    def clean_rubric(self) -> str:
+        return as_typed(self.cleaned_data["rubric"])
 
 
 class NamedChoice(forms.ModelChoiceField):  # type: ignore[type-arg]

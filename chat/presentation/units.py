@@ -43,6 +43,8 @@ from harness.events import (
     SessionStatusTerminated,
     SessionThreadCreated,
     SessionUpdated,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
     ToolUse,
     UserDefineOutcome,
     UserMessage,
@@ -55,6 +57,7 @@ from rendering.markdown import to_html
 
 from .calls import Card, card_of
 from .content import Moment, duration, pieces_of
+from .judged import result_words
 from .network import network_of
 
 
@@ -116,6 +119,7 @@ FIRST_TYPES = frozenset(
         "session.error",
         "session.updated",
         "session.thread_created",
+        "span.outcome_evaluation_start",
         "x.retry_requested",
         "x.rewound",
         "x.wake_requested",
@@ -427,6 +431,20 @@ def _outcome(value: UserDefineOutcome, rows: Sequence[Event]) -> Unit:
     )
 
 
+def _evaluation(value: SpanOutcomeEvaluationStart, rows: Sequence[Event]) -> Unit:
+    ends = [row.value for row in rows if isinstance(row.value, SpanOutcomeEvaluationEnd)]
+    if not ends:
+        return _notice(rows, _("The work is being judged…"))
+    end = ends[-1]
+    return _notice(
+        rows,
+        result_words(end.result, end.criteria),
+        label=_("What was found"),
+        explanation=end.explanation,
+        criteria=end.criteria,
+    )
+
+
 def _sleeping(value: WakeRequested, rows: Sequence[Event]) -> Unit:
     after = duration(value.delay_seconds * 1_000)
     words = _("Sleeps for %(duration)s: %(reason)s") % {"duration": after, "reason": value.reason}
@@ -471,6 +489,7 @@ _REMARKS: dict[type, Callable[[Any, Sequence[Event]], Unit | None]] = {
     Rewound: _rewound,
     SessionThreadCreated: _thread,
     UserDefineOutcome: _outcome,
+    SpanOutcomeEvaluationStart: _evaluation,
     WakeRequested: _sleeping,
     WakeDue: _woken,
     BackgroundFinished: _finished,

@@ -78,6 +78,7 @@ NEED_NOT = {
         conversations/direct.use_tool
         conversations/feedback.give_feedback
         conversations/messages.edit_message
+        conversations/outcomes.define_outcome
         conversations/messages.post_message
         conversations/messages.request_retry
         conversations/messages.set_feature

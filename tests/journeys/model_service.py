@@ -12,8 +12,12 @@ from typing import Any
 from harness.content import Text
 from harness.messages import ModelRequest
 from harness.providers.scripted import Answer, as_reply
+from harness.texts import Texts
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
+
+GRADING = "The work was to bring this about:\n"
+"""How a request to a grader begins."""
 
 
 class ModelService:
@@ -48,8 +52,17 @@ class ModelService:
         self._scripts[opening] = list(answers)
         self._given[opening] = 0
 
+    def expect_outcome(
+        self, description: str, rubric: str, work: Sequence[Answer], verdicts: Sequence[Answer]
+    ) -> None:
+        """The replies to the work on an outcome, and those of its grader."""
+        self.expect(Texts().outcome.format(description=description, rubric=rubric), *work)
+        self.expect(GRADING + description, *verdicts)
+
     def _answer(self, request: ModelRequest) -> Any:
-        for text in _said_by_people(request):
+        for whole in _said_by_people(request):
+            # What a grader is shown changes; what the work is does not.
+            text = whole.partition("\n\n")[0] if whole.startswith(GRADING) else whole
             if text in self._scripts:
                 number = self._given[text]
                 self._given[text] += 1

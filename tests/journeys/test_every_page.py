@@ -86,6 +86,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/model/",
     "/c/{uid}/delete/",
     "/c/{uid}/tags/",
+    "/c/{uid}/outcome/",
     "/c/{uid}/move/",
     "/c/{uid}/skills/",
     "/c/{uid}/tasks/",

@@ -1,0 +1,83 @@
+"""How outcomes and their evaluations are told to people: in words, criterion by criterion.
+
+What they are is `conversations.outcomes`'s part; the unit in the transcript is drawn by `units`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from conversations.outcomes import Standing
+from harness.events import CriterionJudged
+
+_STATES: dict[str, Callable[[], str]] = {
+    "pending": lambda: _("waits for its turn"),
+    "running": lambda: _("is worked on"),
+    "evaluating": lambda: _("is judged"),
+    "satisfied": lambda: _("every criterion is met"),
+    "max_iterations_reached": lambda: _("judged for the last time and not met"),
+    "failed": lambda: _("could not be judged"),
+    "interrupted": lambda: _("stopped"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEvaluation:
+    number: int
+    words: str
+    explanation: str
+    criteria: tuple[CriterionJudged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOutcome:
+    description: str
+    state: str
+    met: bool
+    evaluations: tuple[ShownEvaluation, ...]
+
+
+def shown(standing: Standing) -> ShownOutcome:
+    return ShownOutcome(
+        description=standing.defined.description,
+        state=_STATES[standing.state](),
+        met=standing.state == "satisfied",
+        evaluations=tuple(
+            ShownEvaluation(
+                number, result_words(each.result, each.criteria), each.explanation, each.criteria
+            )
+            for number, each in enumerate(standing.evaluations or (), 1)
+        ),
+    )
+
+
+def result_words(result: str, criteria: tuple[CriterionJudged, ...]) -> str:
+    """What an evaluation came to, in a sentence."""
+    count = len(criteria)
+    met = sum(each.met for each in criteria)
+    match result:
+        case "satisfied":
+            return ngettext(
+                "Judged: the criterion is met.", "Judged: all %(count)d criteria are met.", count
+            ) % {"count": count}
+        case "interrupted":
+            return _("The work on the outcome was stopped.")
+        case "failed":
+            return _("The work could not be judged.")
+        case "max_iterations_reached":
+            words = ngettext(
+                "Judged for the last time: %(met)d of %(count)d criterion met.",
+                "Judged for the last time: %(met)d of %(count)d criteria met.",
+                count,
+            )
+        case _:
+            words = ngettext(
+                "Judged: %(met)d of %(count)d criterion met. The agent goes on.",
+                "Judged: %(met)d of %(count)d criteria met. The agent goes on.",
+                count,
+            )
+    return words % {"met": met, "count": count}

@@ -1,0 +1,226 @@
+"""Outcomes asked for in a conversation: worked on, judged by what is really there, told in its log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from accounts.models import User
+from conversations.actions.branching import rewind
+from conversations.actions.messages import post_message, stop
+from conversations.actions.outcomes import define_outcome
+from conversations.evidence import evidence_of
+from conversations.models import Conversation
+from conversations.outcomes import Standing, outcomes_of
+from harness.agentconfig import Role, RoleOverride
+from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.grading import MOST_RUBRIC
+from harness.ids import new_id
+from harness.providers.scripted import Hold, call, registered, reply, say
+from spending.models import Usage
+from tests.conversations.conftest import Converse, rested, types, until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RUBRIC = "- report.md has a title\n- it names two sources"
+
+
+def judged(*met: bool) -> str:
+    criteria = [
+        {"number": number, "met": each, "reason": f"because {number}"}
+        for number, each in enumerate(met, 1)
+    ]
+    return json.dumps({"applies": True, "criteria": criteria, "summary": "Looked at."})
+
+
+def define(actor: User, conversation: Conversation, **more: object) -> None:
+    values = {"description": "Write report.md.", "rubric": RUBRIC, **more}
+    define_outcome(actor=actor, conversation=conversation, **values)  # type: ignore[arg-type]
+
+
+def standing(conversation: Conversation) -> Standing:
+    return outcomes_of([conversation.pk])[conversation.pk][-1]
+
+
+def test_the_agent_works_until_what_it_wrote_is_found_good(alice: User, converse: Converse) -> None:
+    conversation, script = converse(
+        [
+            reply(call("write_file", path="report.md", content="# Title\n")),
+            reply("All done, with two sources."),
+            reply(judged(True, False)),
+            reply(call("write_file", path="report.md", content="# Title\nOne. Two.\n")),
+            reply("Now they are there."),
+            reply(judged(True, True)),
+        ]
+    )
+
+    define(alice, conversation)
+    rested(conversation)
+
+    one = standing(conversation)
+    assert one.state == "satisfied"
+    assert [(each.result, each.met) for each in one.evaluations or ()] == [
+        ("needs_revision", 1),
+        ("satisfied", 2),
+    ]
+    assert one.completed_at is not None
+    assert conversation.title == "Write report.md."
+    first, last = script.requests[2], script.requests[5]
+    assert "# Title\n" in str(first.messages[0].parts[0].text)  # type: ignore[union-attr]
+    assert "One. Two." in str(last.messages[0])
+    assert conversation.stop_reason == "end_turn"
+    assert not conversation.owes_run
+    used = Usage.objects.filter(conversation=conversation, purpose="grading")
+    assert used.count() == 2
+
+
+def test_the_grader_has_a_model_of_its_own(alice: User, converse: Converse) -> None:
+    strict = new_id("strict")
+    with registered(strict, [reply(judged(True, True))]) as grader:
+        roles: dict[Role, RoleOverride] = {"grading": RoleOverride(model=strict)}
+        conversation, script = converse([reply("Done.")], roles=roles)
+        define(alice, conversation)
+        rested(conversation)
+
+    assert [request.purpose for request in script.requests] == ["main"]
+    assert [request.purpose for request in grader.requests] == ["grading"]
+    assert standing(conversation).state == "satisfied"
+
+
+def test_one_outcome_at_a_time_and_the_next_may_follow(alice: User, converse: Converse) -> None:
+    hold = Hold()
+    conversation, _script = converse(
+        [
+            reply(say("On it."), hold),
+            reply(judged(True, True)),
+            reply("Again."),
+            reply(judged(True, True)),
+        ]
+    )
+    define(alice, conversation)
+    until(hold.reached.is_set)
+
+    with pytest.raises(Conflict):
+        define(alice, conversation)
+    hold.release.set()
+    rested(conversation)
+    define(alice, conversation, description="The next one.")
+    rested(conversation, 2)
+
+    states = [each.state for each in outcomes_of([conversation.pk])[conversation.pk]]
+    assert states == ["satisfied", "satisfied"]
+
+
+def test_one_that_waits_behind_a_turn_is_pending_and_then_worked_on(
+    alice: User, converse: Converse
+) -> None:
+    hold = Hold()
+    conversation, _script = converse(
+        [reply(say("First."), hold), reply("Then."), reply(judged(True, True))]
+    )
+    post_message(actor=alice, conversation=conversation, text="Something else")
+    until(hold.reached.is_set)
+    define(alice, conversation)
+    assert standing(conversation).state == "pending"
+
+    hold.release.set()
+    rested(conversation, 2)
+
+    assert standing(conversation).state == "satisfied"
+    assert types(conversation).count("x.input_taken") == 2
+
+
+def test_who_stops_the_agent_ends_the_outcome(alice: User, converse: Converse) -> None:
+    hold = Hold()
+    conversation, _script = converse([reply("Done."), reply(say("{"), hold)])
+    define(alice, conversation)
+    until(hold.reached.is_set)
+    assert standing(conversation).state == "evaluating"
+
+    stop(actor=alice, conversation=conversation)
+    rested(conversation)
+
+    assert standing(conversation).state == "interrupted"
+    define(alice, conversation)
+
+
+def test_a_branch_without_it_does_not_work_on_it(alice: User, converse: Converse) -> None:
+    conversation, _script = converse(
+        [
+            reply("Hello."),
+            reply("Half.", end="refusal"),
+            reply("On another branch."),
+            reply("Done."),
+            reply(judged(True, True)),
+        ]
+    )
+    post_message(actor=alice, conversation=conversation, text="First")
+    rested(conversation)
+    define(alice, conversation)
+    rested(conversation, 2)
+    assert standing(conversation).state == "running"
+    with pytest.raises(Conflict):
+        define(alice, conversation)
+
+    first = conversation.events.get(type="user.message")
+    rewind(actor=alice, conversation=conversation, event_uid=first.uid)
+    assert standing(conversation).state == "interrupted"
+    post_message(actor=alice, conversation=conversation, text="Another way")
+    rested(conversation, 3)
+    assert "span.outcome_evaluation_start" not in types(conversation)
+    define(alice, conversation)
+    rested(conversation, 4)
+    assert standing(conversation).state == "satisfied"
+
+
+def test_mallory_finds_nothing_to_give_an_outcome_to(
+    alice: User, mallory: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    with pytest.raises(NotFound):
+        define(mallory, conversation)
+    assert types(conversation) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "error"),
+    [
+        ({"description": " \0 "}, "description", Invalid),
+        ({"rubric": ""}, "rubric", Invalid),
+        ({"rubric": "x" * (MOST_RUBRIC + 1)}, "rubric", TooLarge),
+        ({"max_iterations": 0}, "max_iterations", Invalid),
+        ({"max_iterations": 21}, "max_iterations", Invalid),
+    ],
+)
+def test_what_cannot_be_worked_on_is_refused_by_its_field(
+    alice: User, converse: Converse, values: dict[str, object], field: str, error: type[Invalid]
+) -> None:
+    conversation, _script = converse()
+    with pytest.raises(error) as caught:
+        define(alice, conversation, **values)
+    assert caught.value.field == field
+    assert types(conversation) == []
+
+
+def test_the_limits_themselves_are_taken(alice: User, converse: Converse) -> None:
+    conversation, _script = converse([reply("Done."), reply(judged(True))])
+    define(alice, conversation, rubric="x" * MOST_RUBRIC, max_iterations=20)
+    rested(conversation)
+    assert standing(conversation).state == "satisfied"
+
+
+def test_evidence_is_the_files_themselves_newest_first_within_its_room(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("old words")
+    (tmp_path / "new.bin").write_bytes(b"\0\1\2")
+    (tmp_path / "long.txt").write_text("x" * 10_000)
+    (tmp_path / "link.txt").symlink_to("/etc/passwd")
+
+    text = evidence_of(tmp_path, 2_000)
+
+    assert "old words" in text
+    assert "new.bin (3 bytes, SHA-256 " in text
+    assert "[9,000 characters more]" in text
+    assert "root:" not in text
+    assert len(text) < 3_000
