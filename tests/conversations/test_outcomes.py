@@ -68,7 +68,7 @@ def test_the_agent_works_until_what_it_wrote_is_found_good(alice: User, converse
     assert one.completed_at is not None
     assert conversation.title == "Write report.md."
     first, last = script.requests[2], script.requests[5]
-    assert "# Title\n" in str(first.messages[0].parts[0].text)  # type: ignore[union-attr]
+    assert "# Title\n" in str(first.messages[0].parts[0].text)
     assert "One. Two." in str(last.messages[0])
     assert conversation.stop_reason == "end_turn"
     assert not conversation.owes_run

@@ -28,7 +28,7 @@ from harness.events import (
 from harness.grading import MOST_CRITERIA, criteria_of, record_of, verdict_of
 from harness.history import Entry, History
 from harness.messages import ModelRequest, Usage
-from harness.providers.scripted import Scripted, call, reply
+from harness.providers.scripted import Hold, Scripted, call, reply, say
 from harness.texts import Texts
 from harness.transcript import build_messages
 from tests.harness.bench import Bench, make_tool, said
@@ -147,7 +147,7 @@ async def test_the_grader_is_shown_results_and_files_and_neither_tools_nor_the_d
 
 
 async def test_a_person_who_stops_the_agent_ends_the_outcome() -> None:
-    bench = Bench(Scripted([reply("Written."), reply(judged(False, False)), reply("More.")]))
+    bench = Bench(Scripted([reply("Written."), reply(say("{"), Hold()), reply("More.")]))
 
     def stop(journal: MemoryJournal, entries: Sequence[Entry]) -> None:
         if any(
