@@ -144,6 +144,7 @@ WITHOUT_UNIT = {
 }
 """Types that make no unit by themselves."""
 ABOUT_ANOTHER = {
+    "span.outcome_evaluation_end",
     "user.tool_confirmation",
     "user.custom_tool_result",
     "user.tool_result",
