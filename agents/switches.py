@@ -40,5 +40,17 @@ def offered() -> dict[str, _StrPromise]:
     return {name: label for name, label in LABELS.items() if _does_something(name)}
 
 
+def stand_behind(feature: str) -> None:
+    """Have a switch offered whose tools come with runs and are not in the catalogue."""
+    _stood_behind.add(feature)
+
+
+_stood_behind: set[str] = set()
+
+
 def _does_something(feature: str) -> bool:
-    return feature != "teams" or any(tool.feature == "teams" for tool in all_tools().values())
+    return (
+        feature != "teams"
+        or feature in _stood_behind
+        or any(tool.feature == "teams" for tool in all_tools().values())
+    )

@@ -444,6 +444,16 @@ AGENTSITE_SKILLS_PROMPT = env.int("AGENTSITE_SKILLS_PROMPT", default=8_000)
 
 AGENTSITE_BOARD_TASKS = env.int("AGENTSITE_BOARD_TASKS", default=1_000)
 """Tasks of one board."""
+AGENTSITE_TEAMMATES = env.int("AGENTSITE_TEAMMATES", default=5)
+"""Teammates that one conversation leads at once."""
+AGENTSITE_TEAM_MESSAGES = env.int("AGENTSITE_TEAM_MESSAGES", default=200)
+"""Messages that the agents of a team write to each other before a person speaks again."""
+AGENTSITE_TEAMMATE_IDLE_SECONDS = env.int("AGENTSITE_TEAMMATE_IDLE_SECONDS", default=86_400)
+"""How long a teammate may be idle before it is dismissed."""
+AGENTSITE_TEAM_REQUEST_SECONDS = env.int("AGENTSITE_TEAM_REQUEST_SECONDS", default=86_400)
+"""After so long a request in a team that nobody answered expires."""
+AGENTSITE_TEAM_SECONDS = env.int("AGENTSITE_TEAM_SECONDS", default=30)
+"""How often teams are looked after without anything having happened; 0: never."""
 
 # --- programs in the pages of other sites ---------------------------------------------------------
 

@@ -46,7 +46,7 @@ from harness.events import (
     UserToolConfirmation,
     answered_call,
 )
-from teams_app.events import TaskEvent
+from teams_app.events import TaskEvent, TeammateStatus
 
 from .incoming import Frame
 from .stream import Whole
@@ -206,6 +206,10 @@ def _frames(row: LoggedEvent, facts: Facts) -> Sequence[Framed]:
         case TaskEvent():
             board = facts.tasks(row)
             return [] if board is None else [{"type": "task_update", "tasks": list(board)}]
+        case TeammateStatus():
+            about = {"name": event.name, "status": event.status}
+            joined = {"role": event.role} if event.role else {}
+            return [{"type": "teammate_status", **about, **joined}]
         case UserToolConfirmation():
             return _decision(event, facts)
         case BackgroundStarted():

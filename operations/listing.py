@@ -23,6 +23,8 @@ from conversations.models import Activation, BackgroundCommand, Conversation, Ev
 from deadletters.models import DeadLetter, DeadLetterQuerySet
 from harness.errors import Invalid
 from harness.events import RequiresAction, SessionError, SessionStatusIdle, load
+from teams_app.members import members_of
+from teams_app.models import Team
 
 PAGE_SIZE = 25
 COUNTED = 1_000
@@ -69,6 +71,7 @@ def figures() -> dict[str, Figure]:
         "waiting": _figure(_waiting(), "active_at"),
         "wakes": _figure(_wakes()),
         "background": _figure(_background(), "started_at"),
+        "teams": _figure(_teams()),
         "letters": _figure(DeadLetter.objects.open(), "created_at"),
     }
 
@@ -139,6 +142,12 @@ def background(after: str = "") -> Slice:
     return _by_time(_background().select_related("conversation__organisation"), "started_at", after)
 
 
+def teams(after: str = "") -> Slice:
+    """Teams with somebody who was not dismissed, and how each of these stands; the newest first."""
+    page = _by_id(_teams().select_related("lead__organisation"), after, newest=True)
+    return Slice([Row(team, {"members": members_of(team)[1:]}) for team in page.rows], page.after)
+
+
 def letters(after: str = "", **chosen: str) -> Slice:
     """Dead letters, newest first; `chosen` as `chosen_letters` takes it."""
     found = chosen_letters(**chosen).select_related(
@@ -180,6 +189,7 @@ LISTS: dict[str, Callable[..., Slice]] = {
     "waiting": waiting,
     "wakes": wakes,
     "background": background,
+    "teams": teams,
     "letters": letters,
     "journal": journal,
 }
@@ -202,6 +212,10 @@ def _wakes() -> QuerySet[Wake]:
 
 def _background() -> QuerySet[BackgroundCommand]:
     return BackgroundCommand.objects.running()
+
+
+def _teams() -> QuerySet[Team]:
+    return Team.objects.live()
 
 
 def _waiting() -> QuerySet[Conversation]:

@@ -43,6 +43,7 @@ LABELS = {
     "waiting": gettext_lazy("Waiting for people"),
     "wakes": gettext_lazy("Delayed wakes"),
     "background": gettext_lazy("Background commands"),
+    "teams": gettext_lazy("Teams"),
     "letters": gettext_lazy("Dead letters"),
     "journal": gettext_lazy("Journal"),
 }

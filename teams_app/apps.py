@@ -8,15 +8,33 @@ class TeamsAppConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
+        from agents.switches import stand_behind  # noqa: PLC0415
         from approvals.beside import Beside, wait_beside  # noqa: PLC0415
+        from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
-        from harness.events import know  # noqa: PLC0415
+        from conversations.projections import Turn, follow  # noqa: PLC0415
+        from harness.events import (  # noqa: PLC0415
+            SessionStatusIdle,
+            SessionStatusRunning,
+            SessionStatusTerminated,
+            know,
+        )
 
-        from . import kitpart  # noqa: PLC0415
-        from .events import TaskCreated, TaskDeleted, TaskUpdated  # noqa: PLC0415
+        from . import kitpart, waking  # noqa: PLC0415
+        from .events import EVENTS  # noqa: PLC0415
         from .listing import number_waiting  # noqa: PLC0415
+        from .strip import draw  # noqa: PLC0415
 
-        for kind in (TaskCreated, TaskUpdated, TaskDeleted):
+        for kind in EVENTS:
             know(kind)
         add_part(kitpart.part)
+        follow(
+            waking.project,
+            SessionStatusRunning,
+            SessionStatusIdle,
+            SessionStatusTerminated,
+            turn=Turn.AFTER,
+        )
+        stand_behind("teams")
+        make_with("team", draw, on=[kind.model_fields["type"].default for kind in EVENTS])
         wait_beside(Beside("tasks", _("Tasks for me"), "tasks:mine", number_waiting))

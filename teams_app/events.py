@@ -90,3 +90,78 @@ class TaskDeleted(TaskEvent):
 
 def _words(task: TaskFacts) -> dict[str, object]:
     return {"number": task.number, "subject": task.subject, "owner": task.owner}
+
+
+class TeammateStatus(AppEvent):
+    """How a member of the team stands, in the log of whoever leads it."""
+
+    type: str = "x.teammate_status"
+    name: str
+    status: str
+    """`working`, `waiting`, `idle`, `stopped` or `dismissed`."""
+    role: str = ""
+    """Told when it joins."""
+    conversation_id: str = ""
+
+    def remark(self) -> str:
+        match self.status:
+            case "dismissed":
+                return _("%(name)s has left the team.") % {"name": self.name}
+            case "stopped":
+                return _("%(name)s was stopped.") % {"name": self.name}
+            case _ if self.role:
+                return _("%(name)s joined the team: %(role)s") % {
+                    "name": self.name,
+                    "role": self.role,
+                }
+        return ""
+
+
+class RequestMade(AppEvent):
+    type: str = "x.team_request"
+    request_id: str
+    kind: str
+    asker: str
+    addressee: str
+    text: str = ""
+
+    def remark(self) -> str:
+        words = {"asker": self.asker, "whom": self.addressee, "text": self.text}
+        return _("%(asker)s asks %(whom)s: %(text)s") % words
+
+
+class RequestClosed(AppEvent):
+    type: str = "x.team_request_closed"
+    request_id: str
+    kind: str
+    state: str
+    by: str = ""
+
+    def remark(self) -> str:
+        match self.state:
+            case "approved":
+                return _("%(by)s agreed to a request.") % {"by": self.by}
+            case "rejected":
+                return _("%(by)s refused a request.") % {"by": self.by}
+        return _("A request in the team was answered by nobody in time.")
+
+
+class TeamStuck(AppEvent):
+    """Nobody of the team works, and what is left nobody will begin by herself."""
+
+    type: str = "x.team_stuck"
+    reasons: tuple[str, ...]
+
+    def remark(self) -> str:
+        return _("The team stands still: %(why)s") % {"why": " ".join(self.reasons)}
+
+
+EVENTS: tuple[type[AppEvent], ...] = (
+    TaskCreated,
+    TaskUpdated,
+    TaskDeleted,
+    TeammateStatus,
+    RequestMade,
+    RequestClosed,
+    TeamStuck,
+)

@@ -15,7 +15,7 @@ from harness.errors import Invalid
 from jobs.prepared import Prepared
 
 from .boards import Standing, standings
-from .models import Board, Task
+from .models import Board, Task, TeamRequest
 from .models.board import TaskQuerySet
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ WHOSE = ("", ME, NOBODY, AGENTS)
 
 _MINE = Prepared(
     lambda given: Task.objects.open().filter(owner_user=given.user).values_list("pk")[:1]
+)
+_ASKED = Prepared(
+    lambda given: TeamRequest.objects.pending().filter(person=given.user).values_list("pk")[:1]
 )
 """Whether she has any at all, which is cheaper to ask than what of it she still sees."""
 
@@ -83,10 +86,12 @@ def mine(user: User) -> list[Task]:
 
 
 def number_waiting(user: User) -> str:
-    """How many tasks are hers to do, as a tab shows it; empty for none."""
-    if not _MINE.exists(user=user.pk):
-        return ""
-    number = Task.objects.waiting_for(user).order_by()[: COUNTED + 1].count()
+    """How many tasks are hers to do, and questions to answer, as a tab shows it; empty for none."""
+    number = 0
+    if _MINE.exists(user=user.pk):
+        number = Task.objects.waiting_for(user).order_by()[: COUNTED + 1].count()
+    if _ASKED.exists(user=user.pk):
+        number += TeamRequest.objects.waiting_for(user).order_by()[: COUNTED + 1].count()
     if not number:
         return ""
     return str(number) if number <= COUNTED else f"{COUNTED}+"

@@ -12,7 +12,7 @@ from conversations.ancestry import root_of
 from conversations.models import Conversation
 from harness.errors import Invalid
 
-from .models import Board, Task
+from .models import Board, Task, Teammate
 
 NAME_LIMIT = 150
 """Characters of `Task.owner_name`."""
@@ -49,7 +49,8 @@ NOBODY = Owner()
 
 def agent_name(conversation: Conversation) -> str:
     """What the agent of a conversation is called at its board."""
-    return conversation.agent_version.agent.name
+    teammate = Teammate.objects.filter(conversation=conversation).first()
+    return teammate.name if teammate else conversation.agent_version.agent.name
 
 
 def require_fit(board: Board, owner: Owner) -> None:

@@ -14,12 +14,12 @@ from conversations.log import append
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.content import Text
-from harness.events import MessageSteered, UserMessage
+from harness.events import AppEvent, MessageSteered, UserMessage
 from harness.history import Entry
 
 from .boards import facts_of
 from .events import TaskEvent
-from .models import Board, Task
+from .models import Board, Task, Team
 
 
 def tell_of(
@@ -70,3 +70,9 @@ def _going_on(conversations: Iterable[int | None]) -> list[int]:
     found = Conversation.objects.filter(pk__in=[pk for pk in conversations if pk is not None])
     open_ = found.exclude(status=Conversation.Status.TERMINATED)
     return list(open_.order_by("pk").values_list("pk", flat=True))
+
+
+def tell_team(team: Team, event: AppEvent) -> None:
+    """Store what happened in a team in the log of whoever leads it, unless that has ended."""
+    for pk in _going_on([team.lead_id]):
+        append(pk, [Entry.of(event)])

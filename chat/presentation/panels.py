@@ -28,7 +28,16 @@ from jobs.prepared import Prepared
 from .content import Moment
 
 Panel = Literal[
-    "status", "todos", "background", "meter", "waiting", "title", "features", "model", "queue"
+    "status",
+    "todos",
+    "background",
+    "meter",
+    "waiting",
+    "title",
+    "features",
+    "model",
+    "queue",
+    "team",
 ]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
@@ -92,7 +101,17 @@ _BACKGROUND = Prepared(
 
 def every_panel() -> set[Panel]:
     """Those that a page begins with; who makes it knows the model."""
-    return {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
+    return {
+        "status",
+        "todos",
+        "background",
+        "meter",
+        "waiting",
+        "title",
+        "features",
+        "queue",
+        "team",
+    }
 
 
 def affected_panels(rows: Iterable[Event]) -> set[Panel]:
@@ -121,9 +140,13 @@ def panels_of(conversation: Conversation, wanted: Iterable[Panel]) -> dict[str, 
     return {name: _MAKERS[name](conversation) for name in sorted(wanted) if name in _MAKERS}
 
 
-def make_with(panel: Panel, maker: Callable[[Conversation], Drawn]) -> None:
-    """Have an app make this panel from now on."""
+def make_with(
+    panel: Panel, maker: Callable[[Conversation], Drawn], *, on: Iterable[str] = ()
+) -> None:
+    """Have an app make this panel from now on. It may look different after events of the types `on`."""
     _MAKERS[panel] = maker
+    for kind in on:
+        _AFFECTS[kind] = _AFFECTS.get(kind, frozenset()) | {panel}
 
 
 # --- status ---------------------------------------------------------------------------------------

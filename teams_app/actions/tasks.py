@@ -27,6 +27,7 @@ from teams_app.models import Board, Dependency, Task, TaskLink
 from teams_app.models.board import DESCRIPTION_LIMIT, SUBJECT_LIMIT
 from teams_app.owners import NOBODY, Owner, require_fit, works_at
 from teams_app.telling import say_to_agent, tell_of
+from teams_app.waking import attend_board
 from wire.naming import one_line
 
 METADATA_CHARACTERS = 10_000
@@ -276,6 +277,7 @@ def _changing(
         Board.objects.filter(pk=held.pk).update(
             version=F("version") + 1, last_number=held.last_number
         )
+        attend_board(held)
 
 
 def _visible_place(actor: User, board: Board) -> Board:

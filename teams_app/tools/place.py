@@ -10,6 +10,7 @@ from conversations.models import Conversation
 from harness.errors import Declined, LimitReached, ToolError
 from harness.tools import ToolContext
 from teams_app.boards import board_of
+from teams_app.members import member_named, member_of
 from teams_app.models import Board
 from teams_app.owners import NOBODY, Owner, person_named
 
@@ -33,7 +34,7 @@ def told_to_the_model() -> Iterator[None]:
 
 
 def owner_named(here: Conversation, name: str) -> Owner:
-    """`me`, `nobody`, or a person behind an `@`."""
+    """`me`, `nobody`, a member of the team, or a person behind an `@`."""
     wanted = name.strip()
     match wanted.casefold():
         case "me":
@@ -42,9 +43,12 @@ def owner_named(here: Conversation, name: str) -> Owner:
             return NOBODY
     if wanted.startswith("@"):
         return Owner(user=person_named(board_here(here), wanted))
+    me = member_of(here)
+    if me is not None:
+        return Owner(conversation=member_named(me.team, wanted).conversation)
     raise ToolError(
         f"There is no agent “{wanted[:100]}” at this board.",
-        hint="Say “me”, “nobody”, or a person's user name behind an @.",
+        hint="Say “me”, “nobody”, a teammate's name, or a person's user name behind an @.",
     )
 
 

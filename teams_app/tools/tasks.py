@@ -224,8 +224,8 @@ _OWNER = {
     "type": "string",
     "maxLength": 200,
     "description": (
-        "Who does it: “me”, “nobody” (whoever claims it), or a person's user name behind an @, who "
-        "then finds it among what waits for her."
+        "Who does it: “me”, “nobody” (whoever claims it), a teammate, or a person's user name behind an @, "
+        "who then finds it among what waits for her."
     ),
 }
 _WORDS = {

@@ -23,8 +23,8 @@ from harness.errors import AgentError, Conflict, LimitReached, NotFound
 from teams_app.actions.tasks import create_task
 from teams_app.boards import board_of
 from teams_app.forms import TaskForm
-from teams_app.listing import AGENTS, ME, NOBODY, columns, mine
-from teams_app.models import Board
+from teams_app.listing import AGENTS, ME, NOBODY, PEOPLE, columns, mine
+from teams_app.models import Board, TeamRequest
 from teams_app.owners import Owner
 
 
@@ -60,7 +60,8 @@ def live_of_conversation(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_safe
 def show_mine(request: SignedInRequest) -> HttpResponse:
     """What is the person's to do, over all boards that she sees."""
-    context = {"tasks": mine(request.user), "view": "tasks"}
+    asked = TeamRequest.objects.waiting_for(request.user).select_related("team__lead")
+    context = {"tasks": mine(request.user), "questions": asked[:PEOPLE], "view": "tasks"}
     return render(request, "tasks/mine.html", context)
 
 

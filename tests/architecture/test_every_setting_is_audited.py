@@ -24,6 +24,7 @@ NEED_NOT = {
         agents/own.lock_own_agent
         agents/reviews.why_not
         approvals/rules.may_revoke
+        teams_app/mail.held_team
         approvals/simulation.simulate_call
         conversations/answering.checked
         conversations/attachments.attachments_of
@@ -90,6 +91,14 @@ NEED_NOT = {
         conversations/queue.release_queue
         conversations/setaside.set_aside
         conversations/wakes.cancel_wake
+        teams_app/mail.send_mail
+        teams_app/requests.answer_as_member
+        teams_app/requests.answer_as_person
+        teams_app/requests.make_request
+        teams_app/teams.dismiss_teammate
+        teams_app/teams.resume_teammate
+        teams_app/teams.spawn_teammate
+        teams_app/teams.stop_teammate
         teams_app/tasks.change_task
         teams_app/tasks.claim_task
         teams_app/tasks.create_task

@@ -1,0 +1,73 @@
+"""The page of a conversation's team, on which a person stops, resumes and dismisses; and her answers to what
+its members ask her."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.requests import SignedInRequest
+from chat.views.lookup import find_conversation
+from conversations.models import Conversation
+from harness.errors import Invalid, NotFound
+from teams_app.actions.requests import answer_as_person
+from teams_app.actions.teams import dismiss_teammate, resume_teammate, stop_teammate
+from teams_app.members import Member
+from teams_app.models import Team, Teammate, TeamRequest
+
+ACTS = {"stop": stop_teammate, "resume": resume_teammate, "dismiss": dismiss_teammate}
+REQUESTS = 50
+
+
+@login_required
+@require_safe
+def show(request: SignedInRequest, uid: str) -> HttpResponse:
+    lead = find_conversation(request.user, uid)
+    team = Team.objects.filter(lead=lead).first()
+    rows = Teammate.objects.filter(team=team).select_related("conversation") if team else ()
+    context = {
+        "lead": lead,
+        "members": [Member(row.team, row.conversation, row) for row in rows],
+        "requests": team.requests.order_by("-pk")[:REQUESTS] if team else (),
+        "may_change": Conversation.objects.owned_by(request.user).contains(lead),
+    }
+    return render(request, "teams/team.html", context)
+
+
+@login_required
+@require_POST
+def change(request: SignedInRequest, uid: str, member: str) -> HttpResponse:
+    lead = find_conversation(request.user, uid)
+    teammate = Teammate.objects.filter(team__lead=lead, name=member).select_related("team").first()
+    if teammate is None:
+        raise NotFound(_("There is no such teammate."))
+    act = ACTS.get(request.POST.get("act", ""))
+    if act is None:
+        raise Invalid(
+            _("There is no such choice."),
+            field="act",
+            hint=_("Choose from: %(names)s.") % {"names": ", ".join(ACTS)},
+        )
+    act(actor=request.user, teammate=teammate)
+    messages.success(request, _("Done."))
+    return redirect("tasks:team", uid=uid)
+
+
+@login_required
+@require_POST
+def answer(request: SignedInRequest, question_uid: str) -> HttpResponse:
+    asked = TeamRequest.objects.filter(
+        person=request.user, team__in=Team.objects.visible_to(request.user), uid=question_uid
+    ).first()
+    if asked is None:
+        raise NotFound(_("There is no such question."))
+    text = request.POST.get("text", "")
+    if not text.strip():
+        raise Invalid(_("The answer is empty."), field="text", hint=_("Say something."))
+    answer_as_person(actor=request.user, request=asked, approve=True, text=text)
+    messages.success(request, _("Whoever asked is told."))
+    return redirect("tasks:mine")
