@@ -36,6 +36,7 @@ from spending.actions.budgets import set_budget
 from spending.models import Budget
 from teams_app.actions.tasks import create_task, link_task
 from teams_app.boards import board_of
+from teams_app.models import Team, Teammate, TeamRequest
 from tools_app.workspace import workspace_for
 from vaults.actions.credentials import create_credential
 from vaults.actions.vaults import create_vault
@@ -122,6 +123,19 @@ def world(alice, acme, conversation) -> Mapping[str, Any]:
     return alices_objects(alice, acme, conversation)
 
 
+def spawned(alice: User, lead: Conversation) -> Teammate:
+    """As rows, because nobody is to run."""
+    child = Conversation.objects.create(
+        organisation=lead.organisation,
+        owner=alice,
+        parent=lead,
+        agent_version=lead.agent_version,
+        environment=lead.environment,
+    )
+    team = Team.objects.create(lead=lead)
+    return Teammate.objects.create(team=team, name="anna", conversation=child, told="idle")
+
+
 def alices_objects(
     alice: User, acme: Organisation, conversation: Conversation
 ) -> Mapping[str, dict[str, Any]]:
@@ -190,6 +204,16 @@ def alices_objects(
     link_of_task = link_task(
         actor=alice, task=task, kind="file", conversation=conversation, target=FILE
     )
+    teammate = spawned(alice, conversation)
+    question = TeamRequest.objects.create(
+        team=teammate.team,
+        kind="question",
+        asker=teammate.conversation,
+        person=alice,
+        text="My secret question",
+        key="asked",
+        expires_at="2100-01-01T00:00Z",
+    )
     return {
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
@@ -201,6 +225,7 @@ def alices_objects(
             "call_uid": call.uid,
             "share": share.uid,
             "name": skill.skill.name,
+            "member": teammate.name,
         },
         "events/": {"event_uid": message.uid},
         "folders/": {
@@ -235,7 +260,7 @@ def alices_objects(
         "api/folders/": {"uid": folder.uid},
         "api/mcp-servers/": {"uid": mcp.uid},
         "settings/mcp-servers/": {"uid": mcp.uid},
-        "tasks/": {"task_uid": task.uid},
+        "tasks/": {"task_uid": task.uid, "question_uid": question.uid},
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
         "shared/": {"token": "nobody-was-given-this-token"},

@@ -85,6 +85,17 @@ def now(member: Member) -> Member:
     return found
 
 
+def row(member: Member) -> Teammate:
+    assert member.teammate is not None
+    return member.teammate
+
+
+def leading(lead: Conversation) -> Member:
+    found = member_of(lead)
+    assert found is not None
+    return found
+
+
 def settled(*members: Member) -> None:
     """Wait until nobody works any more and all that was begun has been looked at."""
     until(lambda: all(now(each).status is not Status.WORKING for each in members))
@@ -148,8 +159,7 @@ def test_a_message_wakes_an_idle_teammate_and_the_same_one_reaches_it_once(
     anna = join(lead, "anna", "Writer")
     settled(anna)
     asked = len(script.requests)
-    me = member_of(lead)
-    assert me is not None
+    me = leading(lead)
 
     for _twice in range(2):
         send_mail(actor=lead.owner, sender=me, receivers=[anna], text="Go on", key="call_1")
@@ -171,14 +181,13 @@ def test_what_comes_while_one_works_joins_at_the_next_step(
     )
     anna = join(lead, "anna", "Writer")
     until(hold.reached.is_set)
-    me = member_of(lead)
-    assert me is not None
+    me = leading(lead)
     (mail,) = send_mail(actor=lead.owner, sender=me, receivers=[anna], text="Be brief", key="c")
-    assert not mail.is_read
+    before = mail.is_read
     hold.release.set()
     settled(anna)
 
-    assert mail.is_read
+    assert (before, mail.is_read) == (False, True)
     assert any(
         isinstance(part, Text) and "Be brief" in part.text
         for message in script.requests[1].messages
@@ -249,11 +258,11 @@ def test_nobody_joins_past_the_limit_twice_or_where_there_is_no_team(
         with pytest.raises(NotFound):
             spawn_teammate(actor=stranger, lead=lead, name="x", role="", text="Go")
         with pytest.raises(NotFound):
-            stop_teammate(actor=stranger, teammate=anna.teammate)
+            stop_teammate(actor=stranger, teammate=row(anna))
         with pytest.raises(NotFound):
-            resume_teammate(actor=stranger, teammate=anna.teammate)
+            resume_teammate(actor=stranger, teammate=row(anna))
         with pytest.raises(NotFound):
-            dismiss_teammate(actor=stranger, teammate=anna.teammate)
+            dismiss_teammate(actor=stranger, teammate=row(anna))
         with pytest.raises(NotFound):
             send_mail(actor=stranger, sender=anna, receivers=[anna], text="Hi", key="k")
     settled(anna)
@@ -309,11 +318,10 @@ def test_one_who_was_stopped_hears_when_it_goes_on_what_was_written_meanwhile(
     anna = join(lead, "anna", "Writer")
     until(hold.reached.is_set)
 
-    stop_teammate(actor=alice, teammate=anna.teammate)
+    stop_teammate(actor=alice, teammate=row(anna))
     hold.release.set()
     rested(anna.conversation)
-    me = member_of(lead)
-    assert me is not None
+    me = leading(lead)
     (mail,) = send_mail(actor=alice, sender=me, receivers=[now(anna)], text="Hurry", key="k")
     still()
     attending.attend(anna.team.pk)
@@ -324,7 +332,7 @@ def test_one_who_was_stopped_hears_when_it_goes_on_what_was_written_meanwhile(
     mail.refresh_from_db()
     assert (mail.event_uid, mail.is_read) == ("", False)
 
-    resume_teammate(actor=alice, teammate=anna.teammate)
+    resume_teammate(actor=alice, teammate=row(anna))
     settled(anna)
     assert heard(anna.conversation)[1:] == ["[Team] Message from lead:\nHurry"]
 
@@ -381,8 +389,7 @@ def test_a_request_is_answered_once_by_whom_it_names(
     settled(anna, ben)
     request = asking(lead, anna, ben, key="call_1")
     assert asking(lead, anna, ben, key="call_1") == request
-    me = member_of(lead)
-    assert me is not None
+    me = leading(lead)
     for other in (anna, me):
         with pytest.raises(NotFound):
             answer_as_member(actor=alice, member=other, request_uid=request.uid, approve=True)
@@ -469,8 +476,7 @@ def test_those_who_wait_for_each_other_are_noticed_and_told_once(
     plays("Writer", lambda _request: reply("I wait."))
     anna = join(lead, "anna", "Writer")
     settled(anna)
-    me = member_of(lead)
-    assert me is not None
+    me = leading(lead)
     asking(lead, me, anna)
     asking(lead, anna, me)
     settled(anna, me)
@@ -493,7 +499,7 @@ def test_a_task_that_nobody_can_take_is_noticed(
     plays("Writer", lambda _request: reply("Well."))
     anna = join(lead, "anna", "Writer")
     settled(anna)
-    stop_teammate(actor=alice, teammate=anna.teammate)
+    stop_teammate(actor=alice, teammate=row(anna))
     task = create_task(
         actor=alice,
         board=board_of(lead),
@@ -537,11 +543,11 @@ def test_agents_that_only_write_to_each_other_come_to_an_end(
     anna = join(lead, "anna", "Writer")
     settled(anna)
     settings.AGENTSITE_TEAM_MESSAGES = 1
-    send_mail(actor=lead.owner, sender=anna, receivers=[member_of(lead)], text="1", key="1")
+    send_mail(actor=lead.owner, sender=anna, receivers=[leading(lead)], text="1", key="1")
     with pytest.raises(LimitReached, match="since a person last spoke"):
-        send_mail(actor=lead.owner, sender=anna, receivers=[member_of(lead)], text="2", key="2")
+        send_mail(actor=lead.owner, sender=anna, receivers=[leading(lead)], text="2", key="2")
     post_message(actor=lead.owner, conversation=lead, text="Go on")
-    assert send_mail(actor=lead.owner, sender=anna, receivers=[member_of(lead)], text="2", key="2")
+    assert send_mail(actor=lead.owner, sender=anna, receivers=[leading(lead)], text="2", key="2")
     settled(anna)
     rested(lead)
 
