@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
@@ -40,17 +41,16 @@ def offered() -> dict[str, _StrPromise]:
     return {name: label for name, label in LABELS.items() if _does_something(name)}
 
 
-def stand_behind(feature: str) -> None:
-    """Have a switch offered whose tools come with runs and are not in the catalogue."""
-    _stood_behind.add(feature)
+def stand_behind(feature: str, does_something: Callable[[], object]) -> None:
+    """Have an app say whether a switch changes anything here, whose tools come with runs and are not in the
+    catalogue."""
+    _stood_behind[feature] = does_something
 
 
-_stood_behind: set[str] = set()
+_stood_behind: dict[str, Callable[[], object]] = {}
 
 
 def _does_something(feature: str) -> bool:
-    return (
-        feature != "teams"
-        or feature in _stood_behind
-        or any(tool.feature == "teams" for tool in all_tools().values())
-    )
+    if feature != "teams" or any(tool.feature == "teams" for tool in all_tools().values()):
+        return True
+    return feature in _stood_behind and bool(_stood_behind[feature]())

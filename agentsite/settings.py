@@ -445,7 +445,7 @@ AGENTSITE_SKILLS_PROMPT = env.int("AGENTSITE_SKILLS_PROMPT", default=8_000)
 AGENTSITE_BOARD_TASKS = env.int("AGENTSITE_BOARD_TASKS", default=1_000)
 """Tasks of one board."""
 AGENTSITE_TEAMMATES = env.int("AGENTSITE_TEAMMATES", default=5)
-"""Teammates that one conversation leads at once."""
+"""Teammates that one conversation leads at once; 0: no conversation works as a team."""
 AGENTSITE_TEAM_MESSAGES = env.int("AGENTSITE_TEAM_MESSAGES", default=200)
 """Messages that the agents of a team write to each other before a person speaks again."""
 AGENTSITE_TEAMMATE_IDLE_SECONDS = env.int("AGENTSITE_TEAMMATE_IDLE_SECONDS", default=86_400)

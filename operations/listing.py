@@ -23,8 +23,8 @@ from conversations.models import Activation, BackgroundCommand, Conversation, Ev
 from deadletters.models import DeadLetter, DeadLetterQuerySet
 from harness.errors import Invalid
 from harness.events import RequiresAction, SessionError, SessionStatusIdle, load
-from teams_app.members import members_of
-from teams_app.models import Team
+from teams_app.members import Member
+from teams_app.models import Team, Teammate
 
 PAGE_SIZE = 25
 COUNTED = 1_000
@@ -145,7 +145,13 @@ def background(after: str = "") -> Slice:
 def teams(after: str = "") -> Slice:
     """Teams with somebody who was not dismissed, and how each of these stands; the newest first."""
     page = _by_id(_teams().select_related("lead__organisation"), after, newest=True)
-    return Slice([Row(team, {"members": members_of(team)[1:]}) for team in page.rows], page.after)
+    there = Teammate.objects.active().filter(team__in=[team.pk for team in page.rows])
+    members: dict[int, list[Member]] = {}
+    for each in there.select_related("team", "conversation"):
+        members.setdefault(each.team_id, []).append(Member(each.team, each.conversation, each))
+    return Slice(
+        [Row(team, {"members": members.get(team.pk, ())}) for team in page.rows], page.after
+    )
 
 
 def letters(after: str = "", **chosen: str) -> Slice:

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 
@@ -35,6 +36,6 @@ class TeamsAppConfig(AppConfig):
             SessionStatusTerminated,
             turn=Turn.AFTER,
         )
-        stand_behind("teams")
+        stand_behind("teams", lambda: settings.AGENTSITE_TEAMMATES)
         make_with("team", draw, on=[kind.model_fields["type"].default for kind in EVENTS])
         wait_beside(Beside("tasks", _("Tasks for me"), "tasks:mine", number_waiting))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from django.conf import settings
+
 from conversations.kitparts import Part, Section
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
@@ -32,7 +34,7 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     leads = conversation.parent_id is None
     teammate = None if leads else _TEAMMATE.first(conversation=conversation.pk)
     tools = {**_TASKS}
-    if leads or teammate is not None:
+    if teammate is not None or (leads and settings.AGENTSITE_TEAMMATES):
         tools |= {tool.name: tool for tool in team.tools_for(conversation)}
     sections = (Section(PLACE, _words(teammate)),) if teammate is not None else ()
     return Part(tools=tools, extras={EXTRA: conversation.pk}, sections=sections)

@@ -11,24 +11,29 @@ from django.template.loader import render_to_string
 from conversations.models import Conversation
 from jobs.prepared import Prepared
 
-from .members import LEAD, member_of, members_of
-from .models import Board, Task
+from .members import member_of, members_of
+from .models import Task, Team
 
 SHOWN = 8
 """Tasks in progress that it names."""
 
-_BOARD = Prepared(lambda given: Board.objects.filter(conversation=given.conversation))
+_HERE = Prepared(
+    lambda given: Conversation.objects.filter(pk=given.conversation).values_list(
+        "board__pk", "team__pk"
+    )
+)
+"""One look for both: most conversations have neither."""
 
 
 def draw(conversation: Conversation) -> str:
     """Of a conversation that people began; a teammate's page leads back to it."""
     if conversation.parent_id is not None:
         return _way_back(conversation)
-    board = _BOARD.first(conversation=conversation.pk)
-    mine = member_of(conversation)
-    members = members_of(mine.team)[1:] if mine is not None else []
-    if board is None and not members:
+    board, team = _HERE.first(conversation=conversation.pk) or (None, None)
+    if board is None and team is None:
         return ""
+    found = Team.objects.filter(pk=team).first() if team is not None else None
+    members = members_of(found)[1:] if found is not None else []
     tasks = Task.objects.filter(board=board) if board is not None else Task.objects.none()
     counted = tasks.aggregate(
         all=Count("pk", filter=~Q(status=Task.Status.CANCELLED)),
@@ -50,4 +55,4 @@ def _way_back(conversation: Conversation) -> str:
     mine = member_of(conversation)
     if mine is None:
         return ""
-    return render_to_string("teams/_way_back.html", {"member": mine, "lead": LEAD}).strip()
+    return render_to_string("teams/_way_back.html", {"member": mine}).strip()

@@ -538,7 +538,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
     panels = {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
-    assert set(page.panels) == panels
+    assert set(page.panels) == {*panels, "team"}
 
 
 def test_a_message_queued_long_ago_is_still_on_the_newest_page(conversation: Conversation) -> None:
@@ -605,7 +605,7 @@ def long_log(turns: int) -> list[Entry]:
     return entries
 
 
-PAGE_QUERIES = 10
+PAGE_QUERIES = 11
 """Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
 what waits; budgets."""
 CHANGES_QUERIES = 7

@@ -36,6 +36,7 @@ from harness.events import (
 from harness.history import Entry
 from jobs.engine import engine
 from operations import listing as operations
+from teams_app.models import Team, Teammate
 from tests.cast import ClientOf, make_user
 from tests.chat.drawing import make_conversation
 from tests.patience import PATIENCE
@@ -103,6 +104,10 @@ def one_of_each(make) -> dict[str, Conversation]:
         seen_at=timezone.now(),
         started_at=timezone.now(),
     )
+    lead, child = found["teams"], make()
+    Conversation.objects.filter(pk=child.pk).update(parent=lead)
+    team = Team.objects.create(lead=lead)
+    Teammate.objects.create(team=team, name="anna", conversation=child)
     log.append(found["letters"].pk, failing())
     claims.release(claim(found["journal"]))
     return found
@@ -155,6 +160,7 @@ def test_each_section_shows_its_own(staff: User, client_of: ClientOf, owner, sec
         "waiting": "write_file",
         "wakes": "low",
         "background": "worker-7:4711",
+        "teams": "anna: idle",
         "letters": "overloaded",
         "journal": "acked",
     }
