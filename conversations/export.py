@@ -223,6 +223,8 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             arguments = event.invalid_input or json.dumps(event.input, ensure_ascii=False, indent=2)
             asked = getattr(event, "evaluated_permission", "allow")
             note = f" ({_('asked for permission')})" if asked == "ask" else ""
+            if by := getattr(event, "within_tool", ""):
+                note = f" ({_('called by %(tool)s') % {'tool': _line(by)}}){note}"
             return f"### {_('Call')}: {_line(server + event.name)}{note}\n\n" + _fenced(
                 arguments, "json"
             )

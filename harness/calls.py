@@ -21,6 +21,7 @@ from harness.events import (
     AgentMcpToolResult,
     AgentMcpToolUse,
     AgentToolResult,
+    AgentToolUse,
     ApprovalRequested,
     CallHandedOut,
     Event,
@@ -31,11 +32,20 @@ from harness.events import (
     ToolUse,
 )
 from harness.external import fault_of
-from harness.history import Entry, History, OpenCall
+from harness.history import Entry, History, OpenCall, untrusted_in_answer
 from harness.kit import Kit, Signal, first_of_all
+from harness.nested import DEPTH, Diverged, Nested
 from harness.overflow import bounded
 from harness.policy import Verdict
-from harness.tools import Effect, HandedOut, Outcome, Tool, check_input_aside, perform
+from harness.tools import (
+    Effect,
+    HandedOut,
+    Outcome,
+    PutDown,
+    Tool,
+    check_input_aside,
+    perform,
+)
 
 Append = Callable[..., Awaitable[None]]
 AppendIfUnchanged = Callable[..., Awaitable[bool]]
@@ -46,6 +56,7 @@ GRACE = 0.5
 an answer is worth more than "stopped" over a file that changed all the same."""
 
 STOPPED = "Stopped by a person before it finished."
+GIVEN_UP = "The call that made this one ended without waiting for it."
 UNKNOWN = (
     "The outcome of this call is unknown: the process that ran it ended before it answered. It may "
     "or may not have happened. Check before you do it again."
@@ -167,18 +178,20 @@ class Calls:
         """
         await self.kit.refresh_rules()
         while not self.history.interrupt:
-            refused, asked, allowed = await self._judged()
+            refused, asked, allowed = await self._judged(self.history.awaited())
             if refused or asked:
                 await self.append_if_unchanged(*refused, *asked)
             elif not allowed or await self._run(allowed):
                 return
 
-    async def _judged(self) -> tuple[list[Entry], list[Entry], list[tuple[OpenCall, Tool]]]:
+    async def _judged(
+        self, calls: Sequence[OpenCall]
+    ) -> tuple[list[Entry], list[Entry], list[tuple[OpenCall, Tool]]]:
         """The refusals and questions to store, and the calls that may run."""
         refused: list[Entry] = []
         asked: list[Entry] = []
         allowed: list[tuple[OpenCall, Tool]] = []
-        for call in self.history.unanswered():
+        for call in calls:
             if call.handed_out:
                 continue
             tool = self.kit.tools_in(self.history).get(call.use.name)
@@ -202,6 +215,8 @@ class Calls:
             elif call.use.invalid_input and not call.edited:
                 words = f"The arguments were not a JSON object: {call.use.invalid_input[:500]}"
                 refused.append(refusal_of(call, words, "error"))
+            elif fault := _not_from_within(call, tool):
+                refused.append(refusal_of(call, fault, "error"))
             elif judgement.verdict is Verdict.ALLOW and tool is not None and tool.handed_out:
                 refused.append(await hand_out(call, tool, tool.handed_out, self.kit.offload))
             elif judgement.verdict is Verdict.ALLOW and tool is not None:
@@ -216,7 +231,18 @@ class Calls:
     async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """False, with nothing run, where somebody has said something since they were judged."""
         await self._ready_for_writing(calls)
-        # That they are about to run is stored before any of them runs.
+        if not await self._tell_start(calls):
+            return False
+        tasks = [asyncio.ensure_future(self._perform(call, tool)) for call, tool in calls]
+        if await first_of_all(tasks, self.signal):
+            await self._wind_down(calls, tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
+        return True
+
+    async def _tell_start(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
+        """That they are about to run is stored before any of them runs; or nothing is, see `_run`."""
         stored = await self.append_if_unchanged(
             *map(Entry.of, self._untold),
             *(
@@ -230,16 +256,9 @@ class Calls:
                 for call, tool in calls
             ),
         )
-        if not stored:
-            return False
-        self._untold.clear()
-        tasks = [asyncio.ensure_future(self._perform(call, tool)) for call, tool in calls]
-        if await first_of_all(tasks, self.signal):
-            await self._wind_down(calls, tasks)
-        for task in tasks:
-            if not task.cancelled():
-                task.result()
-        return True
+        if stored:
+            self._untold.clear()
+        return stored
 
     async def _ready_for_writing(self, calls: Sequence[tuple[OpenCall, Tool]]) -> None:
         turn, ready = self.history.turn.uid, self.kit.before_writing
@@ -255,7 +274,7 @@ class Calls:
         writing = [
             task
             for (_call, tool), task in zip(calls, tasks, strict=True)
-            if _has_grace(tool) and not task.done()
+            if (tool.composed or _has_grace(tool)) and not task.done()
         ]
         if writing:
             await asyncio.wait(writing, timeout=GRACE)
@@ -274,7 +293,17 @@ class Calls:
         began = time.perf_counter()
         context = self.kit.context(call, self.history)
         context = replace(context, stopped=self.signal.wait)
-        outcome = await perform(tool, context, dict(call.input))
+        nested = self._nested_of(call, tool) if tool.composed else None
+        if nested is not None:
+            context = replace(context, call_tool=nested.call)
+        try:
+            outcome = await perform(tool, context, dict(call.input))
+        except PutDown:
+            if nested is not None and nested.failure is not None:
+                raise nested.failure from None
+            return  # it is begun anew when the call that it waits for is answered
+        if nested is not None:
+            outcome = self._as_composed(call, nested, outcome)
         if tool.untrusted or isinstance(call.use, AgentMcpToolUse):
             outcome = replace(outcome, untrusted=True)
         if self.kit.admit is not None and not all(isinstance(b, Text) for b in outcome.content):
@@ -290,5 +319,99 @@ class Calls:
         kind: ResultOutcome = "error" if outcome.is_error else "ok"
         answer = result_of(call.use, call.uid, outcome, "stopped" if outcome.stopped else kind)
         await self.append(
-            Entry.of(end), Entry.of(answer), *(Entry.of(event) for event in outcome.events)
+            *self._left_open(call),
+            Entry.of(end),
+            Entry.of(answer),
+            *(Entry.of(event) for event in outcome.events),
         )
+
+    # --- calls that a call makes ------------------------------------------------------------------
+
+    def _nested_of(self, call: OpenCall, tool: Tool) -> Nested:
+        async def begin(name: str, given: Mapping[str, Any]) -> str:
+            entry = await self._asked_within(call, tool, name, given)
+            await self.append(entry)
+            return entry.uid
+
+        return Nested(call.uid, self.history, begin, self._settle)
+
+    async def _asked_within(
+        self, call: OpenCall, tool: Tool, name: str, given: Mapping[str, Any]
+    ) -> Entry:
+        """The event of a call that this one makes, judged as one of the model's."""
+        if self.history.interrupt:
+            raise PutDown
+        await self.kit.refresh_rules()
+        judgement = await self.kit.judge_aside(name, self.history, arguments=given)
+        wanted = self.kit.tools_in(self.history).get(name)
+        fields: dict[str, Any] = {
+            "name": name,
+            "input": dict(given),
+            "evaluated_permission": judgement.verdict.value,
+            "reason": judgement.reason,
+            "terms": judgement.terms,
+            "within": call.uid,
+            "within_tool": tool.name,
+            "depth": _depth_of(call) + 1,
+        }
+        if wanted is not None and wanted.mcp_server:
+            return Entry.of(AgentMcpToolUse(mcp_server_name=wanted.mcp_server, **fields))
+        return Entry.of(AgentToolUse(**fields))
+
+    async def _settle(self, uid: str) -> None:
+        """Have the call answered as `answer` does, while the one that made it goes on. Raises `PutDown`
+        where somebody has to answer it, or a person stops the turn."""
+        while (call := self.history.open_call(uid)) is not None:
+            if self.history.interrupt or self.history.is_blocked(call):
+                raise PutDown
+            refused, asked, allowed = await self._judged([call])
+            if refused or asked:
+                await self.append_if_unchanged(*refused, *asked)
+                continue
+            if not allowed:
+                raise PutDown
+            await self._ready_for_writing(allowed)
+            if await self._tell_start(allowed):
+                await self._perform(*allowed[0])
+
+    def _as_composed(self, call: OpenCall, nested: Nested, outcome: Outcome) -> Outcome:
+        """What others wrote in the answers that it got may stand in its own."""
+        if not outcome.is_error and not outcome.stopped:
+            try:
+                nested.require_whole()
+            except Diverged as problem:
+                outcome = Outcome(as_blocks(f"{problem.message}\n{problem.hint}"), is_error=True)
+        made = self.history.nested_in(call.uid)
+        sources = (untrusted_in_answer(each.answer, each.use.name) for each in made if each.answer)
+        source = next(filter(None, sources), "")
+        if not source:
+            return outcome
+        return replace(outcome, untrusted=True, untrusted_by=outcome.untrusted_by or source)
+
+    def _left_open(self, call: OpenCall) -> list[Entry]:
+        """Answers to calls that it made and did not wait for, because it was late, and to what these made:
+        nobody would ever read another one."""
+        left: list[Entry] = []
+        for each in self.history.nested_in(call.uid):
+            made = self.history.open_call(each.uid)
+            if made is not None:
+                began = made.started_effect not in {None, Effect.READ}
+                kind: ResultOutcome = "unknown" if began else "stopped"
+                refusal = refusal_of(made, UNKNOWN if began else GIVEN_UP, kind)
+                left += [*self._left_open(made), refusal]
+        return left
+
+
+def _depth_of(call: OpenCall) -> int:
+    return 0 if isinstance(call.use, AgentCustomToolUse) else call.use.depth
+
+
+def _not_from_within(call: OpenCall, tool: Tool | None) -> str:
+    """Why a call cannot make this one; empty: it can."""
+    if not call.within or tool is None:
+        return ""
+    if tool.external or tool.handed_out:
+        return f"{tool.name} is answered outside this server, which no call can wait for."
+    if tool.composed and _depth_of(call) >= DEPTH:
+        return f"Calls stand in each other {DEPTH} deep at most; {tool.name} would be one deeper."
+    return ""

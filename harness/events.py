@@ -183,6 +183,12 @@ class AgentToolUse(BaseEvent):
     """The raw arguments, when they were not a JSON object."""
     terms: AskTerms | None = None
     """Set when it asks."""
+    within: str = ""
+    """The call that makes this one (`harness.nested`); empty: the model asks for it."""
+    within_tool: str = ""
+    """The name of that call's tool."""
+    depth: int = 0
+    """How many calls stand around it."""
 
 
 class AgentMcpToolUse(BaseEvent):
@@ -197,6 +203,9 @@ class AgentMcpToolUse(BaseEvent):
     reason: str = ""
     invalid_input: str = ""
     terms: AskTerms | None = None
+    within: str = ""
+    within_tool: str = ""
+    depth: int = 0
 
 
 class AgentCustomToolUse(BaseEvent):
@@ -945,6 +954,11 @@ def _without_nul(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nul(item) for item in value]
     return value
+
+
+def is_nested(event: Event) -> bool:
+    """Whether it is a call that another call makes: no part of the dialogue with the model."""
+    return isinstance(event, AgentToolUse | AgentMcpToolUse) and bool(event.within)
 
 
 def answered_call(event: Event) -> str | None:

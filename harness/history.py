@@ -50,6 +50,7 @@ from harness.events import (
     SpanToolStart,
     Todo,
     TodosUpdated,
+    ToolResult,
     ToolUse,
     UserCustomToolResult,
     UserDefineOutcome,
@@ -117,6 +118,11 @@ class OpenCall:
     question is about this."""
 
     @property
+    def within(self) -> str:
+        """The call that makes it; empty: the model asked for it."""
+        return "" if isinstance(self.use, AgentCustomToolUse) else self.use.within
+
+    @property
     def begun(self) -> bool:
         """It runs, or a worker has it; or its process ended and nobody has found out yet."""
         return self.handed_out or self.started_effect is not None
@@ -142,6 +148,15 @@ class OpenCall:
         allowed = answer is not None and answer.result == "allow"
         proposed = answer.edited_input if answer is not None and allowed else self.proposed
         return replace(self, decision=None, terms=terms, proposed=proposed)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedCall:
+    """A call that an open call made, and what answered it; None: it is open itself."""
+
+    uid: str
+    use: ToolUse
+    answer: ToolResult | None = None
 
 
 @dataclass(slots=True)
@@ -255,6 +270,8 @@ class History:
         """Asked for where no turn had begun: what it names holds for the next one."""
         self._context_at_input = 0
         self._calls: dict[str, OpenCall] = {}
+        self._nested: dict[str, dict[str, NestedCall]] = {}
+        """By the id of an open call, those that it made, in order."""
         self._purposes: dict[str, str] = {}
         self._estimated = 0
         """The upper estimate of the last main request's prompt."""
@@ -277,6 +294,27 @@ class History:
             and self.turn.open
             and not (self.turn.reply_owed or self._calls)
         )
+
+    def awaited(self) -> list[OpenCall]:
+        """The open calls without those that wait for a call of their own."""
+        return [call for call in self._calls.values() if not self.is_blocked(call)]
+
+    def is_blocked(self, call: OpenCall) -> bool:
+        """It made a call that is still open, and goes on when that is answered."""
+        return any(each.answer is None for each in self.nested_in(call.uid))
+
+    def may_go_on(self, call: OpenCall) -> bool:
+        """All calls that it made are answered, and nobody is asked about it."""
+        made = self.nested_in(call.uid)
+        asked = call.terms is not None and call.decision is None
+        return bool(made) and not self.is_blocked(call) and not asked
+
+    def open_call(self, uid: str) -> OpenCall | None:
+        return self._calls.get(uid)
+
+    def nested_in(self, uid: str) -> list[NestedCall]:
+        """What an open call has made so far, in order."""
+        return list(self._nested.get(uid, {}).values())
 
     def queued(self) -> list[Entry]:
         """Messages, outcomes to reach, due wakes and ends of background commands that may begin a turn
@@ -312,6 +350,8 @@ class History:
         return self._is_asked
 
     def _owes(self, call: OpenCall) -> bool:
+        if self.is_blocked(call):
+            return False
         decided = call.decision is not None and not call.handed_out
         return decided or call.started_effect is not None
 
@@ -374,6 +414,7 @@ class History:
         if (call_id := answered_call(event)) is not None:
             call = self._calls.pop(call_id, None)
             self._fold_trust(call, event)
+            self._fold_nested(call, event)
             if isinstance(event, UserCustomToolResult) and event.front_end is not None:
                 self.turn.tools = event.front_end.tools
             if not self._calls and self.turn.open:
@@ -501,12 +542,26 @@ class History:
             case Rewound():
                 self._fold_rewound(entry, event)
             case _ if isinstance(event, ToolUse):
-                self._calls[entry.uid] = OpenCall(entry.uid, event, terms=_terms_of(event))
+                call = OpenCall(entry.uid, event, terms=_terms_of(event))
+                self._calls[entry.uid] = call
+                if call.within:
+                    made = self._nested.get(call.within, {})
+                    made = {**made, call.uid: NestedCall(call.uid, event)}
+                    self._nested[call.within] = made
             case _:
                 pass
 
+    def _fold_nested(self, call: OpenCall | None, event: Event) -> None:
+        if call is None:
+            return
+        self._nested.pop(call.uid, None)
+        if call.within in self._nested and isinstance(event, ToolResult):
+            made = self._nested[call.within]
+            answered = replace(made[call.uid], answer=event)
+            self._nested[call.within] = {**made, call.uid: answered}
+
     def _fold_trust(self, call: OpenCall | None, event: Event) -> None:
-        if source := _untrusted_in_answer(event, call.use.name if call else "a tool's answer"):
+        if source := untrusted_in_answer(event, call.use.name if call else "a tool's answer"):
             self._taint(source)
 
     def _taint(self, source: str) -> None:
@@ -602,6 +657,7 @@ class History:
 
     def _fold_retry(self, uid: str, event: RetryRequested) -> None:
         if event.from_start and not self.turn.open:
+            self._nested.clear()
             self._calls.clear()  # what the prompt forgets is not carried out any more
         missing = bool(self._calls) or self._last_reply_is_missing()
         began_nothing = self.held and self._waits and not missing
@@ -628,6 +684,7 @@ class History:
             for uid in [uid for uid in waiting if uid not in event.keeps]:
                 del waiting[uid]
         self._calls.clear()
+        self._nested.clear()
         self.interrupt = self.open_request = self._retry = self._jump = None
         self.running = self.put_off = self._waits_for_people = self.held_by_person = False
         self._rested_at = 0.0
@@ -721,7 +778,7 @@ def _untrusted_in(input_: Entry) -> str:
             return ""
 
 
-def _untrusted_in_answer(event: Event, tool: str) -> str:
+def untrusted_in_answer(event: Event, tool: str) -> str:
     """The same of an answer to a call of `tool`."""
     match event:
         case AgentMcpToolResult():

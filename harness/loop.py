@@ -188,8 +188,8 @@ class Loop:
     async def _answer_calls(self) -> None:
         await self._be_running()
         await self._calls.answer()
-        waiting = self.history.unanswered()
-        if waiting and not self.history.interrupt and not any(map(self._is_decided, waiting)):
+        waiting = self.history.awaited()
+        if waiting and not self.history.interrupt and not any(map(self._is_due, waiting)):
             handed = all(call.handed_out for call in waiting)
             reason = RequiresAction(event_ids=tuple(call.uid for call in waiting))
             # Not over a word of hers that came meanwhile.
@@ -197,9 +197,10 @@ class Loop:
                 *self._ending(reason, details=_FOR_WORKERS if handed else None)
             )
 
-    def _is_decided(self, call: OpenCall) -> bool:
-        """A person has answered, and nobody has acted on it yet."""
-        return call.decision is not None and not call.handed_out
+    def _is_due(self, call: OpenCall) -> bool:
+        """A person has answered, or the calls that it made are, and nobody has acted on it yet."""
+        decided = call.decision is not None and not call.handed_out
+        return decided or self.history.may_go_on(call)
 
     async def _stop(self) -> None:
         """A person interrupted: what is open is answered as stopped and the turn ends, exactly once."""

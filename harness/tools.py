@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.content import Block, as_blocks
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
-from harness.events import Display, Event, Keepsake, Todo
+from harness.events import Display, Event, Keepsake, ResultOutcome, Todo
 from harness.history import Entry
 from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
@@ -70,6 +70,27 @@ async def _never() -> None:
     await asyncio.Event().wait()
 
 
+async def _no_calls(_name: str, _input: Mapping[str, Any]) -> NestedAnswer:
+    raise ToolError("This tool makes no calls of its own.")
+
+
+@dataclass(frozen=True, slots=True)
+class NestedAnswer:
+    """What answered a call that another call made."""
+
+    content: tuple[Block, ...]
+    is_error: bool
+    outcome: ResultOutcome
+
+
+class PutDown(Exception):
+    """A call waits for one of its own that somebody has to answer. It is begun anew then (`harness.nested`),
+    so this passes through its handler and is no fault."""
+
+
+CallTool = Callable[[str, Mapping[str, Any]], Awaitable[NestedAnswer]]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What one call may know and touch."""
@@ -99,6 +120,9 @@ class ToolContext:
     objection: Callable[[Mapping[str, Any]], Objection | None] = _no_objection
     """What stands against a call of the same tool with other input, which nobody has allowed. For calls
     that are led on to something else (a redirect)."""
+    call_tool: CallTool = _no_calls
+    """Has the server carry out a call of another tool, by its name, as if the model had asked for it; for
+    a `composed` tool. Raises `PutDown`, which the handler lets through when it has ended what it began."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Handed through from the runner to tools of higher floors, by name."""
 
@@ -160,6 +184,9 @@ class Tool:
     handed_out: HandedOut | None = None
     """Its calls are judged here like all others, and carried out by a worker of the environment: the
     handler is never called, the run rests until the worker has answered."""
+    composed: bool = False
+    """It calls other tools (`call_tool`), and does nothing else: its calls may be begun anew at any time, for
+    what they called is in the log. So its effect is READ; each call that it makes has its own."""
     external: bool = False
     """Its answer comes from outside this server, from a person's form or an API caller: the handler
     is never called, the run rests until the answer is in the log (`harness.external`)."""
@@ -231,7 +258,7 @@ def _require_fit(tool: Tool, arguments: Mapping[str, Any], steps: int) -> None:
 
 
 async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -> Outcome:
-    """Check, run and contain one call. Raises nothing but cancellation.
+    """Check, run and contain one call. Raises nothing but cancellation, and `PutDown` of a composed tool.
 
     Whatever a handler raises becomes an error the model can read. A plain handler that
     outlives its timeout keeps its thread until it returns; its result is thrown away.
@@ -245,6 +272,8 @@ async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -
             else:
                 given = await context.offload(tool.handler, context, arguments)
         return _outcome(given)
+    except PutDown:
+        raise
     except ToolError as problem:
         error = problem
     except Exception as problem:  # a tool's fault must not end the run

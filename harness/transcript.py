@@ -38,6 +38,7 @@ from harness.events import (
     UserMessage,
     WakeDue,
     answered_call,
+    is_nested,
 )
 from harness.frontends import documents_of
 from harness.history import SAID_TO_THE_AGENT, Entry
@@ -254,6 +255,8 @@ class Dialogue:
                     builder.add("user", Text(text=_words_of_evaluation(event, texts)))
                 case SessionStatusIdle(interrupted=True):
                     self._stopped = True
+                case _ if is_nested(event):
+                    pass
                 case _ if isinstance(event, ToolUse):
                     call = ToolCall(entry.uid, event.name, event.input)
                     same_reply = builder.request_id == event.model_request_id
@@ -462,17 +465,20 @@ class _Answers:
         self._window = window
         self._texts = texts
         self._names: dict[str, str] = {}
+        self._nested: set[str] = set()
         self._order: list[str] = []
 
     def add(self, entry: Entry) -> None:
         event = entry.event
-        if isinstance(event, ToolUse):
+        if is_nested(event):
+            self._nested.add(entry.uid)
+        elif isinstance(event, ToolUse):
             self._names[entry.uid] = event.name
         elif isinstance(event, SpanModelRequestEnd) and not event.is_error:
             self._follow_size(event.model_usage)
         elif isinstance(event, ToolResult):
             call_id = answered_call(event)
-            if call_id and call_id not in self.known:
+            if call_id and call_id not in self.known and call_id not in self._nested:
                 content = event.content or as_blocks("(no output)")
                 if isinstance(event, UserCustomToolResult):
                     content = (*content, *documents_of(event.front_end))

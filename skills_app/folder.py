@@ -19,7 +19,7 @@ from harness.errors import Invalid, TooLarge
 from harness.unseen import first_hidden
 
 from . import frontmatter
-from .manifest import MANIFEST, Manifest, read_manifest
+from .manifest import MANIFEST, TOOL_NAME_LIMIT, Manifest, read_manifest
 from .names import NAME, NAME_LIMIT, SKILL, name_of, path_of, require_apart
 
 DESCRIPTION_LIMIT = 1_024
@@ -109,6 +109,19 @@ def faults_of(folder: SkillFolder) -> list[str]:
     faults = list(folder.warnings)
     if not folder.body.strip():
         faults.append(_("There is nothing below the head of SKILL.md."))
+    for tool in folder.manifest.tools:
+        if tool.file not in folder.files:
+            faults.append(
+                _("The tool %(tool)s has its function in %(file)s, which is not there.")
+                % {"tool": tool.name, "file": tool.file}
+            )
+        if len(tool.called_in(folder.name)) > TOOL_NAME_LIMIT:
+            faults.append(
+                _(
+                    "%(name)s is longer than %(most)d characters; shorten the skill’s or the tool’s name."
+                )
+                % {"name": tool.called_in(folder.name), "most": TOOL_NAME_LIMIT}
+            )
     return faults
 
 

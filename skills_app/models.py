@@ -185,6 +185,8 @@ class SkillVersion(models.Model):
     front = models.JSONField(default=dict)
     """The fields of its head."""
     requires = models.JSONField(default=list)
+    exposes = models.JSONField(default=dict)
+    """Its tools, and what these may call and use (`manifest.Exposes`); empty: it has none."""
     warnings = models.JSONField(default=list)
     size = models.PositiveIntegerField()
     note = models.CharField(_("what is new"), max_length=500, blank=True)

@@ -61,6 +61,7 @@ def store_version(
         description=folder.description,
         front=dict(folder.front),
         requires=list(folder.manifest.requires),
+        exposes=folder.manifest.exposes.model_dump(mode="json") if folder.manifest.tools else {},
         warnings=list(folder.warnings),
         size=folder.size,
         note=note,

@@ -14,6 +14,7 @@ from jobs.prepared import Prepared
 from sandbox.contract import Mount
 from skills_app.files import empty, lay_out
 
+from .composing import tools_of
 from .models import SkillSet, UsedSkill
 from .reading import EXTRA, FOLDER, READ, SEARCH, section_of, why_not
 
@@ -44,8 +45,9 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     if not used and not problems:
         return Part()
     text = section_of(used, problems)
+    composed = {} if conversation.environment.has_workers else tools_of(used)
     return Part(
-        tools={tool.name: tool for tool in (READ, SEARCH)},
+        tools={**composed, **{tool.name: tool for tool in (READ, SEARCH)}},
         extras={EXTRA: conversation.pk},
         sections=(_section(text),) if text else (),
     )

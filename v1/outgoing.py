@@ -277,6 +277,7 @@ def _call(event: AgentToolUse | AgentMcpToolUse) -> Wire:
         "evaluated_permission": asked,
         "evaluation": {"type": policy} if asked != "deny" else None,
         "x_reason": event.reason,
+        **({"x_within": event.within} if event.within else {}),
     }
 
 

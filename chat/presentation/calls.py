@@ -160,6 +160,9 @@ class Card:
     call: str
     name: str
     server: str = ""
+    within: str = ""
+    """The name of the tool whose call makes this one; empty: the agent asked for it."""
+    depth: int = 0
     state: State = "requested"
     asks: bool = False
     intent: str = ""
@@ -271,6 +274,8 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
         case _:
             asked = use.evaluated_permission == "ask"
             card.reason = use.reason
+    if not isinstance(use, AgentCustomToolUse):
+        card.within, card.depth = visible(use.within_tool), use.depth
     answered = started = False
     card.round = int(asked)
     given: Mapping[str, Any] = use.input

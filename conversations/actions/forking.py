@@ -85,6 +85,7 @@ _NAMES = (
     "through",
     "tool_use_id",
     "turn",
+    "within",
 )
 """Fields in which events name each other."""
 

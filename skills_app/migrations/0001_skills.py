@@ -56,6 +56,7 @@ class Migration(migrations.Migration):
                 ('description', models.TextField()),
                 ('front', models.JSONField(default=dict)),
                 ('requires', models.JSONField(default=list)),
+                ('exposes', models.JSONField(default=dict)),
                 ('warnings', models.JSONField(default=list)),
                 ('size', models.PositiveIntegerField()),
                 ('note', models.CharField(blank=True, max_length=500, verbose_name='what is new')),

@@ -18,6 +18,9 @@ parser.add_argument("--every", type=int, default=1, help="try only every Nth poi
 parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
 parser.add_argument("--process", choices=["web", "worker"], default="web")
 parser.add_argument("--branches", action="store_true", help="go back and on again at the end")
+parser.add_argument(
+    "--composed", action="store_true", help="have a composed skill do the work, by nested calls"
+)
 parser.add_argument("--verbose", action="store_true")
 options = parser.parse_args()
 
@@ -37,6 +40,7 @@ with ExitStack() as services:
         os.environ["KILLING_BROKER_URL"] = redis.url
         os.environ["TEST_REDIS_URL"] = f"{redis.url}/1"
     os.environ["KILLING_BRANCHES"] = "1" if options.branches else ""
+    os.environ["KILLING_COMPOSED"] = "1" if options.composed else ""
     django.setup()
     from tests.killing.matrix import main
 

@@ -1,11 +1,12 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
-    python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker] [--branches]
+    python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
+        [--branches] [--composed]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
 end, files too) is played over HTTP and, as a person would, again after a failure; nothing else helps the
-conversation along but the restart.
+conversation along but the restart. With `--composed` a skill's own tool does the work by nested calls.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 

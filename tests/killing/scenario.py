@@ -1,28 +1,49 @@
 """The conversation that is killed: text, parallel reads, a write, an effect outside that asks a person,
-and a message that waits. The agent's replies depend on the request alone, so it survives restarts."""
+and a message that waits; or with the same write and effect made by a composed
+skill's tool. The agent's replies depend on the request alone, so it survives restarts."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from django.conf import settings
 from django.test import Client
 
 from accounts.actions.organisations import create_organisation
-from accounts.models import User
+from accounts.models import Organisation, User
 from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.conversations import create_conversation
 from conversations.models import Conversation
-from harness.agentconfig import AgentConfig, ToolRule
+from harness.agentconfig import AgentConfig, SkillUse, ToolRule
 from harness.content import Text
 from harness.messages import ModelRequest, ToolAnswer
 from harness.providers.scripted import Answer, call, reply
+from skills_app.actions.releases import ask_for_release, decide_release
+from skills_app.actions.skills import create_skill
 
 SCRIPT = "killed"
 FIRST, SECOND = "Do the work.", "And a word more."
-CALLS = ["list_files", "glob", "write_file", "count"]
+SKILL, COMPOSED = "filing", "skill__filing__file"
 WRITE = "write_file"
 FILE, CONTENT = "result.txt", "done\n"
+SOURCE = f"""
+from agentsite_skill import CallFailed, call_tool
+
+def file():
+    done = []
+    for name, given in (
+        ("list_files", {{}}),
+        ("{WRITE}", {{"path": "{FILE}", "content": "done\\n"}}),
+        ("count", {{}}),
+    ):
+        try:
+            call_tool(name, **given)
+        except CallFailed:  # it may have happened: whoever reads the answer looks
+            continue
+        done.append(name)
+    return done
+"""
 LAST_WORDS = {FIRST: "The work is done.", SECOND: "A word more."}
 
 
@@ -31,6 +52,8 @@ def answer(request: ModelRequest) -> Answer:
     if any(isinstance(part, Text) and part.text == SECOND for part in parts):
         return reply(LAST_WORDS[SECOND])
     answered = sum(isinstance(part, ToolAnswer) for part in parts)
+    if is_composed():
+        return reply("By a skill.", call(COMPOSED)) if not answered else reply(LAST_WORDS[FIRST])
     steps = {
         0: reply("I look first.", call("list_files"), call("glob", pattern="*")),
         2: reply("Now I write.", call(WRITE, path=FILE, content=CONTENT)),
@@ -39,15 +62,44 @@ def answer(request: ModelRequest) -> Answer:
     return steps.get(answered, reply(LAST_WORDS[FIRST]))
 
 
+def is_composed() -> bool:
+    """Whether a composed skill does the work."""
+    return bool(getattr(settings, "KILLING_COMPOSED"))  # noqa: B009 - known to the matrix only
+
+
+def calls() -> list[str]:
+    """Those that are in the log at the end."""
+    if is_composed():
+        return [COMPOSED, "list_files", WRITE, "count"]
+    return ["list_files", "glob", WRITE, "count"]
+
+
+def _release_skill(alice: User, acme: Organisation) -> None:
+    tool = {"name": "file", "description": "Files a result.", "entry": "file.py:file"}
+    manifest = {"tools": [tool], "calls": ["list_files", WRITE, "count"]}
+    head = f"---\nname: {SKILL}\ndescription: Files results.\n---\n\nCall its tool.\n"
+    files = {
+        "SKILL.md": head.encode(),
+        "agentsite.yaml": json.dumps(manifest).encode(),
+        "file.py": SOURCE.encode(),
+    }
+    version = create_skill(actor=alice, organisation=acme, files=files)
+    ask_for_release(actor=alice, version=version)
+    decide_release(actor=alice, version=version, approve=True)
+
+
 def prepare() -> tuple[Conversation, str]:
     """People, agent and an empty conversation; with the session key of its owner."""
     alice = User.objects.create_user("alice", "alice@example.org", "secret")
     acme = create_organisation(actor=alice, name="Acme")
+    if is_composed():
+        _release_skill(alice, acme)
     agent = Agent.objects.create(name="Killed")
     config = AgentConfig(
         provider="scripted",
         model=SCRIPT,
         tools=(ToolRule(tool="*"), ToolRule(tool="count", permission="always_ask")),
+        skills=(SkillUse(name=SKILL),) if is_composed() else (),
     )
     agent.current = AgentVersion.objects.create(
         agent=agent, number=1, stored_config=config.model_dump(mode="json")

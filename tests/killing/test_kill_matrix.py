@@ -16,8 +16,9 @@ LEAST_POINTS = 6
     [
         ["--every", "6", "--branches"],
         ["--every", "11", "--database", "postgresql", "--process", "worker"],
+        ["--every", "12", "--composed"],
     ],
-    ids=["web-sqlite", "worker-postgresql"],
+    ids=["web-sqlite", "worker-postgresql", "composed-skill"],
 )
 def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
     """Nothing lost, nothing repeated."""

@@ -112,7 +112,7 @@ def _of_the_conversation(rows: list[Event]) -> Iterator[str]:
 def _of_the_calls(rows: list[Event]) -> Iterator[str]:
     calls = [row for row in rows if isinstance(row.value, AgentToolUse)]
     names = [row.value.name for row in calls]
-    if names != scenario.CALLS:
+    if names != scenario.calls():
         yield f"lost: the calls were {names}"
     answers = [answered_call(row.value) for row in rows if isinstance(row.value, AgentToolResult)]
     if sorted(row.uid for row in calls) != sorted(uid for uid in answers if uid):
