@@ -439,6 +439,10 @@ AGENTSITE_SKILLS_BYTES = env.int("AGENTSITE_SKILLS_BYTES", default=1024 * 1024 *
 """Bytes of all versions of an organisation's skills together."""
 AGENTSITE_SKILLS_PROMPT = env.int("AGENTSITE_SKILLS_PROMPT", default=8_000)
 """Characters of every prompt in which an agent's skills are named."""
+AGENTSITE_SKILLS_PUBLIC = env.bool("AGENTSITE_SKILLS_PUBLIC", default=False)
+"""Whether anybody may install the server's own skills from `/.well-known/agent-skills/`."""
+AGENTSITE_SKILLS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_PRIVATE_HOSTS", default=[])
+"""Hosts and networks inside, with their ports, from which skills may be installed all the same."""
 
 # --- tasks and teams ------------------------------------------------------------------------------
 

@@ -145,6 +145,7 @@ class AuditEntry(models.Model):
         SKILL_STOPPED = "skill_stopped", _("skill stopped everywhere")
         SKILL_REVIVED = "skill_revived", _("skill allowed again")
         SKILL_DELETED = "skill_deleted", _("skill deleted")
+        SKILL_SOURCE_ADDED = "skill_source_added", _("source of skills added")
 
     at = models.DateTimeField(_("at"), default=timezone.now, editable=False)
     action = models.CharField(_("what happened"), max_length=20, choices=Action)

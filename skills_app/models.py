@@ -260,3 +260,32 @@ class SkillFile(models.Model):
 
     def read(self) -> bytes:
         return bytes(self.content.content)
+
+
+class SkillSource(models.Model):
+    """A server elsewhere from which an organisation installs skills."""
+
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="skill_sources"
+    )
+    address = models.CharField(_("address"), max_length=2_000)
+    """Of its index."""
+    key = models.CharField(_("key"), max_length=64)
+    """That its index has to be signed with: an Ed25519 key in base64."""
+    seen = models.BigIntegerField(default=0, editable=False)
+    """When the newest index was issued that was taken from it; an older one is refused."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["address"]
+        verbose_name = _("source of skills")
+        verbose_name_plural = _("sources of skills")
+        constraints = [
+            models.UniqueConstraint(fields=["organisation", "address"], name="skill_source_address")
+        ]
+
+    def __str__(self) -> str:
+        return self.address

@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from .views import library, versions, writing
+from .views import library, versions, wellknown, writing
 
 app_name = "skills"
 
@@ -31,4 +31,6 @@ urlpatterns = [
     path("skills/new/", writing.new, name="new"),
     path("skills/reviews/", versions.show_reviews, name="reviews"),
     path("skills/<id:uid>/", include(of_skill)),
+    path(".well-known/agent-skills/index.json", wellknown.index, name="index"),
+    path(".well-known/agent-skills/<slug:digest>.zip", wellknown.archive, name="archive"),
 ]

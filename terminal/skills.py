@@ -22,7 +22,9 @@ from conversations.actions.conversations import find_agent
 from harness.errors import Conflict, Invalid, NotFound
 from skills_app.actions.releases import ask_for_release
 from skills_app.actions.skills import add_version, create_skill
+from skills_app.actions.sources import know_source, take_from_source
 from skills_app.choosing import find_skill, version_for
+from skills_app.fetching import fetch_index, fetch_skill, offer_in
 from skills_app.files import files_of
 from skills_app.folder import SkillFolder, faults_of
 from skills_app.listing import listed
@@ -31,6 +33,7 @@ from skills_app.models import Channel, Skill, SkillVersion
 from skills_app.packing import pack
 from skills_app.places import read_place
 from skills_app.planning import Plan, plan_installation
+from skills_app.serving import public_key
 from skills_app.uses import uses_of
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
@@ -71,10 +74,22 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
         made.add_argument("--note", default="", help="what is new")
         if name == "install":
             made.add_argument("--yes", action="store_true", help="do not ask")
+            made.add_argument(
+                "--from",
+                dest="source",
+                default="",
+                metavar="ADDRESS",
+                help="a server that offers its skills; the place is then a skill's name",
+            )
+            made.add_argument(
+                "--key", default="", help="that the server signs with, the first time"
+            )
+            made.add_argument("--version", default="", help="of the server's; else the stable one")
     made = command("lock", "print what an agent's skills come to, with digests", "agent")
     made.add_argument(
         "--save", action="store_true", help="have the agent keep to this, as a new version"
     )
+    command("key", "print the key by which others know this server as a source")
     command("why", "say why an agent comes to a skill", "agent", "name")
 
 
@@ -96,6 +111,9 @@ def carry_out(options: Options) -> Ending:
     what = options["skills"]
     if what in {"check", "pack"}:
         return {"check": _check, "pack": _pack}[what](options)
+    if what == "key":
+        _print(public_key())
+        return Ending.DONE
     person = find_person(options["user"])
     act: Callable[[User, Organisation, Options], Ending] = {
         "list": _list,
@@ -203,6 +221,8 @@ def _publish(person: User, organisation: Organisation, options: Options) -> Endi
 
 
 def _install(person: User, organisation: Organisation, options: Options) -> Ending:
+    if options["source"]:
+        return _install_from(person, organisation, options)
     folder = read_place(Path(options["place"]))
     there, owner = _scope(person, organisation, options["scope"])
     plan = plan_installation(folder, there, owner)
@@ -214,6 +234,34 @@ def _install(person: User, organisation: Organisation, options: Options) -> Endi
     if not options["yes"] and not _agreed():
         raise Conflict("Nothing was installed.", hint="Say yes, or give --yes.")
     return _store(person, there, owner, folder, options)
+
+
+def _install_from(person: User, organisation: Organisation, options: Options) -> Ending:
+    """For the organisation, into review like what its members write."""
+    source = know_source(
+        actor=person, organisation=organisation, address=options["source"], key=options["key"]
+    )
+    index = fetch_index(source)
+    offered = offer_in(index, options["place"], options["version"])
+    folder = fetch_skill(source, offered)
+    _note(f"from {source.address}")
+    if offered.deprecated:
+        until = f", used until {offered.removal_on}" if offered.removal_on else ""
+        instead = f", use {offered.replacement}" if offered.replacement else ""
+        _note(f"! deprecated{until}{instead}")
+    plan = plan_installation(folder, organisation, None)
+    _tell(plan)
+    if not plan.is_new:
+        return Ending.DONE
+    if plan.problem or plan.faults:
+        raise Conflict("Nothing was installed.", hint="Mend what is named above.")
+    if not options["yes"] and not _agreed():
+        raise Conflict("Nothing was installed.", hint="Say yes, or give --yes.")
+    version = take_from_source(
+        actor=person, source=source, index=index, offered=offered, folder=folder
+    )
+    _print(f"{folder.name} {version.label}  sha256:{version.digest}  waits for a review")
+    return Ending.DONE
 
 
 def _store(

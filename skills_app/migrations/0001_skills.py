@@ -135,4 +135,22 @@ class Migration(migrations.Migration):
             model_name='skill',
             constraint=models.CheckConstraint(condition=models.Q(('owner', None), ('organisation__isnull', False), _connector='OR'), name='skill_owned_somewhere'),
         ),
+        migrations.CreateModel(
+            name='SkillSource',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('address', models.CharField(max_length=2000, verbose_name='address')),
+                ('key', models.CharField(max_length=64, verbose_name='key')),
+                ('seen', models.BigIntegerField(default=0, editable=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('organisation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='skill_sources', to='accounts.organisation')),
+            ],
+            options={
+                'verbose_name': 'source of skills',
+                'verbose_name_plural': 'sources of skills',
+                'ordering': ['address'],
+                'constraints': [models.UniqueConstraint(fields=('organisation', 'address'), name='skill_source_address')],
+            },
+        ),
     ]

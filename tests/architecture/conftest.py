@@ -215,6 +215,7 @@ def alices_objects(
         expires_at="2100-01-01T00:00Z",
     )
     return {
+        ".well-known/": {"digest": skill.digest},
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
         "api/skills/": {"uid": skill.skill.uid, "label": skill.label},

@@ -37,6 +37,8 @@ UNSEEN: Mapping[str, str] = {
     "skills:skill": "a journey of its own writes a skill and looks at it",
     "skills:version": "the same journey releases a version",
     "skills:edit": "the same journey writes another",
+    "skills:index": "for programs, where the operator offers the server's skills to others",
+    "skills:archive": "a file, for programs as well",
     "skillsets:add": "the same journey gives it to a conversation",
     "mcpservers:server": "a journey of its own adds a server and looks at it",
     "tasks:task": "a journey of its own makes tasks, moves them and looks at one",

@@ -81,13 +81,17 @@ DEAR_CALLS = {
     },
     "idna": {"harness/hostnames.py": "past 253 characters it is refused"},
     "urlsplit": {
+        "skills_app/fetching.py": "an address has 2,000 characters, in an index as where it is typed",
         "harness/hostnames.py": "its host is bounded before",
         "agentsite/settings.py": "the operator's",
         "agentsite/cors.py": "the operator's",
         "agentsite/checks.py": "the operator's",
         "tools_app/mountroots.py": "the operator's",
     },
-    "urljoin": {"harness/hostnames.py": "its host is bounded before"},
+    "urljoin": {
+        "harness/hostnames.py": "its host is bounded before",
+        "skills_app/fetching.py": "an address has 2,000 characters, in an index as where it is typed",
+    },
     "slugify": {
         "accounts/actions/organisations.py": "120 characters",
         "chat/views/exports.py": "200 characters",
