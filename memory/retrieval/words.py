@@ -6,14 +6,18 @@ How much a word says is `ranking`'s part.
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 import snowballstemmer
 
 from harness.normalizing import normalized
+
+from .irregular import BASE
 
 _SCOPE = "\ue000"
 """A private character: part of a word to FTS5, and of none to `_WORD`."""
@@ -54,6 +58,11 @@ def indexed(store_id: int, text: str) -> str:
     return " ".join((scope_term(store_id), *terms_of(text)))
 
 
+def pairs_of(terms: Sequence[str]) -> list[str]:
+    """Terms side by side, as terms of their own."""
+    return [f"{one} {other}" for one, other in itertools.pairwise(terms)]
+
+
 def plain(word: str) -> str:
     """Without case and accents."""
     if word.isascii():
@@ -79,7 +88,7 @@ def _stem(word: str) -> str:
     if not (word.isalpha() and word.isascii()):
         return word
     with _stemming:
-        return str(_STEMMER.stemWord(word))
+        return str(_STEMMER.stemWord(BASE.get(word, word)))
 
 
 def _pairs(word: str) -> list[str]:

@@ -1,0 +1,98 @@
+"""How well texts fit a question, by their terms alone: BM25, and how much of the question is covered.
+
+The figures are those of the field, not fitted to any corpus. What is counted are the texts that are given,
+so that nothing of others shows in an order. Vectors are mixed in here as well (`fused`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from .question import Question
+from .words import pairs_of
+
+K1 = 1.2
+"""How fast a term that is repeated stops to count."""
+B = 0.6
+"""How much long texts count less; below the usual 0.75, because turns of a dialogue are short."""
+PAIR = 0.3
+"""What two terms side by side count beside themselves: of the same sentence in other words little is left."""
+NAME = 1.0
+"""So of a name's: half of it is another's."""
+VECTORS_AT_LEAST, VECTORS_AT_MOST = 0.1, 0.6
+"""Share of vectors in a mixed score: the more of the question words alone cover, the less."""
+
+
+class TermIndex:
+    """Texts as their terms, in order, by number."""
+
+    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
+        self._counts: list[Counter[str]] = []
+        self._lengths: list[int] = []
+        for terms in texts:
+            self._lengths.append(max(1, len(terms)))
+            self._counts.append(Counter(itertools.chain(terms, pairs_of(terms))))
+        self._average = sum(self._lengths) / max(1, len(self._lengths))
+        self._places: dict[str, list[int]] = {}
+        for number, counts in enumerate(self._counts):
+            for term in counts:
+                self._places.setdefault(term, []).append(number)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def weight(self, term: str) -> float:
+        """How much a term says: the fewer texts have it, the more."""
+        having = len(self._places.get(term, ()))
+        return math.log(1 + (len(self) - having + 0.5) / (having + 0.5))
+
+    def scores(self, terms: Mapping[str, float]) -> dict[int, float]:
+        """BM25 of all texts that have any of the terms, each of which counts as much as is said."""
+        found: dict[int, float] = {}
+        for term, factor in terms.items():
+            weight = factor * self.weight(term)
+            for number in self._places.get(term, ()):
+                often = self._counts[number][term]
+                norm = K1 * (1 - B + B * self._lengths[number] / self._average)
+                found[number] = found.get(number, 0.0) + weight * often * (K1 + 1) / (often + norm)
+        return found
+
+    def has(self, number: int, term: str) -> bool:
+        return term in self._counts[number]
+
+    def known(self, term: str) -> bool:
+        return term in self._places
+
+
+def weights_of(question: Question, terms: Sequence[str]) -> dict[str, float]:
+    """What each term of a question, and each pair of them side by side, counts."""
+    return {
+        **dict.fromkeys(terms, 1.0),
+        **dict.fromkeys(question.pairs, PAIR),
+        **dict.fromkeys(question.names, NAME),
+    }
+
+
+def fused(
+    lexical: Mapping[int, float], near: Mapping[int, float], *, covered: float
+) -> dict[int, float]:
+    """Words and vectors as one score, each as a share of its best. `near`: cosines, of texts that any were
+    made of. Where words cover the question vectors only settle what is close; where they do not, they find
+    what was said in other words."""
+    best = max(lexical.values(), default=0.0)
+    close = [value for value in near.values() if value > 0]
+    if not close:
+        return dict(lexical)
+    least, most = min(close), max(close)
+    reach = most - least or 1.0
+    share = VECTORS_AT_LEAST + (VECTORS_AT_MOST - VECTORS_AT_LEAST) * (1 - covered)
+    mixed = (
+        {number: (1 - share) * score / best for number, score in lexical.items()} if best else {}
+    )
+    for number, value in near.items():
+        if value > 0:
+            mixed[number] = mixed.get(number, 0.0) + share * (value - least) / reach
+    return mixed
