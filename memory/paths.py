@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from django.utils.translation import gettext as _
@@ -14,6 +15,8 @@ from .models.memory import PATH_LIMIT
 SEGMENTS = 20
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that nobody sees, and halves of characters."""
+
+_OTHER = re.compile(r"[^\w.-]+")
 
 
 def check_path(path: str, *, field: str = "path") -> str:
@@ -54,3 +57,13 @@ def check_prefix(prefix: str) -> str:
         )
     check_path(prefix[:-1], field="path_prefix")
     return prefix
+
+
+def as_part(text: str, most: int = 60) -> str:
+    """Words as one part of a path: lower case, hyphens between them."""
+    words = _OTHER.sub("-", text[: 4 * most].casefold()).strip("-._")
+    try:
+        plain = normalized("NFC", words)
+    except ValueError:
+        plain = ""
+    return plain[:most].strip("-._") or "memory"

@@ -6,6 +6,7 @@ also adds the version.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Self
 
 from django.db import models
@@ -37,6 +38,15 @@ class Kind(models.TextChoices):
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def visible_to(self, user: User) -> Self:
         return self.filter(store__in=MemoryStore.objects.visible_to(user))
+
+    def true_at(self, moment: datetime) -> Self:
+        """What held then, as far as anybody said until when."""
+        begun = Q(valid_from=None) | Q(valid_from__lte=moment)
+        return self.filter(begun, Q(valid_until=None) | Q(valid_until__gt=moment))
+
+    def trusted(self) -> Self:
+        """What agents may be reminded of: all but what strangers wrote and no person has confirmed."""
+        return self.filter(Q(untrusted=False) | Q(confirmed_at__isnull=False))
 
 
 class Memory(models.Model):

@@ -1,0 +1,227 @@
+"""Learnings: what is remembered of a person or a project, once each, and what takes the place of what.
+
+A text of a kind (fact, preference, lesson, correction) with the key that says what it is about. The same
+again changes nothing; another text under the same key ends the one before, which stays as what was true
+until then. Forgetting takes out everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from accounts.permissions import require_member
+from audit.models import AuditEntry
+from harness.errors import Forbidden, Invalid, TooLarge
+from memory.access import Author, author_of, held_memory, held_store, require_in_force
+from memory.auditing import about_store
+from memory.keys import alike_in, clean_key
+from memory.models import Kind, Memory, MemoryStore, MemoryVersion
+from memory.paths import as_part
+from memory.searching import search_memories
+from memory.writing import take_out, write_change, write_end, write_new
+
+TEXT_LIMIT = 2_000
+"""Characters of a learning: one thing, not a document."""
+LEARNABLE = (Kind.FACT, Kind.PREFERENCE, Kind.LESSON, Kind.CORRECTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a learning came from, by public ids; empty: a person typed it."""
+
+    conversation: str = ""
+    event: str = ""
+    agent: str = ""
+    untrusted: bool = False
+    """Strangers' words were in what it was made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    memory: Memory
+    new: bool
+    """False: it was known."""
+    superseded: Memory | None = None
+
+
+def own_store(*, actor: User, organisation: Organisation) -> MemoryStore:
+    """The one in which the person's agents keep what they learn of her; made when it is first asked for.
+    Raises NotFound for a stranger to the organisation."""
+    require_member(actor, organisation)
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        mine = MemoryStore.objects.filter(organisation=organisation, owner=actor, main=True)
+        found = mine.first()
+        if found is None:
+            found = MemoryStore.objects.create(
+                organisation=organisation, owner=actor, name=_("About me"), main=True
+            )
+            about_store(AuditEntry.Action.MEMORY_STORE_MADE, actor, found, scope=found.scope)
+    return found
+
+
+def remember(
+    *,
+    actor: User,
+    store: MemoryStore,
+    text: str,
+    kind: str = Kind.FACT,
+    key: str = "",
+    source: Source | None = None,
+    author: Author | None = None,
+    valid_from: datetime | None = None,
+) -> Remembered:
+    """Keep a learning, unless it is known. Raises NotFound, Forbidden, Conflict for an archived store,
+    Invalid, HoldsSecret, TooLarge, LimitReached."""
+    text = text.strip()
+    if kind not in LEARNABLE:
+        raise Invalid(
+            _("There is no such kind of memory."),
+            field="kind",
+            hint=_("Choose from: %(names)s.") % {"names": ", ".join(LEARNABLE)},
+        )
+    if not text:
+        raise Invalid(_("It is empty."), field="text", hint=_("Say what is to be remembered."))
+    if len(text) > TEXT_LIMIT:
+        raise TooLarge(
+            _("It is longer than %(most)d characters.") % {"most": TEXT_LIMIT},
+            field="text",
+            hint=_("Remember one thing at a time."),
+        )
+    source = source or Source()
+    key = clean_key(key)
+    now = timezone.now()
+    with transaction.atomic():
+        held = held_store(actor, store)
+        require_in_force(held)
+        before = _under(held, kind, key) if key else None
+        same = before if before is not None and before.content == text else None
+        if before is None:
+            here = MemoryStore.objects.filter(pk=held.pk)
+            near = search_memories(actor, text, here, limit=5)
+            alike = alike_in(held, kind, text, [hit.memory for hit in near.hits])
+            if alike is not None:
+                same, before = (alike.memory, None) if alike.same else (None, alike.memory)
+        by = author or author_of(actor)
+        if same is not None:
+            if len(text) > len(same.content):
+                write_change(same, author=by, account=actor, content=text)
+            return Remembered(same, new=False)
+        if before is not None:
+            before.valid_until = max(now, before.valid_from or now)
+            before.save(update_fields=["valid_until"])
+        memory = write_new(
+            store=held,
+            path=_free_path(held, kind, key or text),
+            content=text,
+            author=by,
+            account=actor,
+            kind=kind,
+            key=key,
+            valid_from=valid_from or now,
+            supersedes=before,
+            untrusted=source.untrusted,
+            confirmed_at=now if author is None else None,
+            source_conversation=source.conversation,
+            source_event=source.event,
+            source_agent=source.agent,
+        )
+    return Remembered(memory, new=True, superseded=before)
+
+
+def correct_memory(*, actor: User, memory: Memory, text: str) -> Memory:
+    """A person puts it right; what it said before is in its versions. Raises as `remember`."""
+    text = text.strip()
+    if not text:
+        raise Invalid(_("It is empty."), field="text", hint=_("Say how it is, or forget it."))
+    with transaction.atomic():
+        held = held_memory(actor, memory)
+        require_in_force(held.store)
+        write_change(held, author=author_of(actor), account=actor, content=text)
+        held.confirmed_at = timezone.now()
+        held.save(update_fields=["confirmed_at"])
+    return held
+
+
+def mark_memory(*, actor: User, memory: Memory, pinned: bool | None = None) -> Memory:
+    """Pin or unpin it; None: say yes to what came from strangers. Raises NotFound, Forbidden, and
+    Forbidden for a service account that would confirm."""
+    with transaction.atomic():
+        held = held_memory(actor, memory)
+        if pinned is not None:
+            held.pinned = pinned
+        elif actor.is_service:
+            raise Forbidden(_("A person confirms memories."), hint=_("Ask one to do it."))
+        else:
+            held.confirmed_at = timezone.now()
+        held.save(update_fields=["pinned", "confirmed_at"])
+    return held
+
+
+def forget_memory(*, actor: User, memory: Memory, author: Author | None = None) -> None:
+    """Take it away with everything that its versions say. That there was one, and who forgot it, stays.
+    Raises NotFound, Forbidden."""
+    with transaction.atomic():
+        held = held_memory(actor, memory)
+        store, uid = held.store, held.uid
+        by = author or author_of(actor)
+        write_end(held, author=by, account=actor)
+        for version in MemoryVersion.objects.filter(
+            store=store, memory_uid=uid, redacted_at__isnull=True
+        ):
+            take_out(version, by)
+        about_store(AuditEntry.Action.MEMORY_FORGOTTEN, actor, store, memory=uid)
+
+
+def forget_memories(*, actor: User, memories: Sequence[Memory]) -> int:
+    """All of them, or none; how many. Raises as `forget_memory`."""
+    with transaction.atomic():
+        for memory in memories:
+            forget_memory(actor=actor, memory=memory)
+    return len(memories)
+
+
+def promote_memory(*, actor: User, memory: Memory, store: MemoryStore) -> Memory:
+    """A copy of what she has in a store that others share, on her own word. Raises NotFound, Forbidden
+    where she may not write there, Conflict, Forbidden for what strangers wrote and nobody confirmed."""
+    with transaction.atomic():
+        mine = held_memory(actor, memory)
+        if mine.untrusted and mine.confirmed_at is None:
+            raise Forbidden(
+                _("It came from what strangers wrote."), hint=_("Confirm it first, or leave it.")
+            )
+        made = remember(
+            actor=actor,
+            store=store,
+            text=mine.content,
+            kind=mine.kind if mine.kind in LEARNABLE else Kind.FACT,
+            key=mine.key,
+            source=Source(mine.source_conversation, mine.source_event, mine.source_agent),
+        )
+        about_store(AuditEntry.Action.MEMORY_PROMOTED, actor, store, memory=made.memory.uid)
+    return made.memory
+
+
+def _under(store: MemoryStore, kind: str, key: str) -> Memory | None:
+    return (
+        Memory.objects.select_for_update(of=("self",), no_key=True)
+        .filter(store=store, kind=kind, key=key, valid_until=None)
+        .first()
+    )
+
+
+def _free_path(store: MemoryStore, kind: str, words: str) -> str:
+    base = f"/{kind}s/{as_part(words)}"
+    taken = set(store.memories.filter(path__startswith=base).values_list("path", flat=True))
+    number, path = 1, f"{base}.md"
+    while path in taken:
+        number += 1
+        path = f"{base}-{number}.md"
+    return path
