@@ -16,6 +16,7 @@ LABELS: dict[str, _StrPromise] = {
     "plan_mode": _("Plan first"),
     "approval": _("Ask before acting"),
     "teams": _("Work as a team"),
+    "memory": _("Remember and recall"),
     "tracing": _("Keep a trace"),
 }
 """By the name of the feature (`harness.agentconfig.Features`), in the order they are shown."""
@@ -24,6 +25,7 @@ _HELP: dict[str, _StrPromise] = {
     "plan_mode": _("The agent only reads and plans; it changes nothing until you switch this off."),
     "approval": _("Every call that changes files or reaches outside waits for your answer."),
     "teams": _("The agent may start subagents and teammates."),
+    "memory": _("The agent recalls what it learned earlier and remembers what will matter later."),
     "tracing": _("What exactly the model is sent and answers is stored with the conversation."),
 }
 _NO_TEAM_TOOLS = _(

@@ -392,6 +392,7 @@ INSTALLED_APPS = [
     "deadletters",
     "folders",
     "mcpservers",
+    "recall",
     "sharedfiles",
     "skillsets",
     "teams_app",
@@ -408,6 +409,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "operations",
     "folders",
     "mcpservers",
+    "recall",
     "skills_app",
     "skillsets",
     "spending",
@@ -422,6 +424,8 @@ AGENTSITE_PAGES: tuple[str, ...] = (
 
 AGENTSITE_MEMORY_STORES = env.int("AGENTSITE_MEMORY_STORES", default=100)
 """Memory stores in force of one person in an organisation, and of the organisation with its agents."""
+AGENTSITE_MEMORY_PROMPT = env.int("AGENTSITE_MEMORY_PROMPT", default=4_000)
+"""Characters of a prompt in which an agent is told what was recalled."""
 AGENTSITE_MEMORIES = env.int("AGENTSITE_MEMORIES", default=2_000)
 """Memories of one store."""
 

@@ -193,6 +193,7 @@ class Features(_Strict):
     tracing: bool = False
     approval: bool = False
     plan_mode: bool = False
+    memory: bool = True
 
 
 class AgentConfig(_Strict):

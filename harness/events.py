@@ -863,6 +863,10 @@ class AppEvent(BaseEvent):
         """What a reader of the conversation is told of it, in a line; nothing by itself."""
         return ""
 
+    def more(self) -> str:
+        """The address of a page of this server that tells more of it; empty: there is none."""
+        return ""
+
     def subject(self) -> str:
         """The id of what it is about; empty: it stands for itself."""
         return ""

@@ -288,7 +288,7 @@ def _call(value: ToolUse, rows: Sequence[Event]) -> Unit:
 def _remark(value: object, rows: Sequence[Event]) -> Unit | None:
     if isinstance(value, AppEvent):
         words = value.remark()
-        return _notice(rows, words) if words else None
+        return _notice(rows, words, more=value.more()) if words else None
     maker = _REMARKS.get(type(value))
     return maker(value, rows) if maker else None
 
@@ -367,6 +367,7 @@ def _compacted(value: AgentThreadContextCompacted, rows: Sequence[Event]) -> Uni
 def _updated(value: SessionUpdated, rows: Sequence[Event]) -> Unit | None:
     names = {
         "teams": _("Teams"),
+        "memory": _("Memory"),
         "tracing": _("Tracing"),
         "approval": _("Approvals"),
         "plan_mode": _("Plan mode"),

@@ -55,6 +55,9 @@ NEED_NOT = {
         memory/memories.change_memory
         memory/memories.create_memory
         memory/memories.delete_memory
+        memory/remembering.correct_memory
+        memory/remembering.mark_memory
+        memory/remembering.remember
     """,
     "The log of the conversation says it, with who did it.": """
         conversations/answers.answer_custom_tool
@@ -133,6 +136,7 @@ NEED_NOT = {
         folders/places.begin_in_folder
         folders/places.move_by_uid
         folders/places.move_conversation
+        recall/switching.switch_memory
         keeping/many.change_many
         keeping/many.chosen
         keeping/pins.pin_conversation

@@ -133,9 +133,7 @@ def test_nothing_of_a_persons_goes_to_others_but_by_her(alice, bob, acme, store)
     mark_memory(actor=alice, memory=made.memory)
     promote_memory(actor=alice, memory=made.memory, store=shared)
     assert found(bob, "tea") == ["Tea."]
-    his = remember(
-        actor=bob, store=own_store(actor=bob, organisation=acme), text="Coffee."
-    ).memory
+    his = remember(actor=bob, store=own_store(actor=bob, organisation=acme), text="Coffee.").memory
     with pytest.raises(Forbidden):
         promote_memory(actor=bob, memory=his, store=shared)
     with pytest.raises(NotFound):

@@ -1,0 +1,22 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class RecallConfig(AppConfig):
+    name = "recall"
+    verbose_name = _("Memory in conversations")
+
+    def ready(self) -> None:
+        # Only now are there models to import.
+        from chat.commands import offer  # noqa: PLC0415
+        from conversations.kitparts import add_part  # noqa: PLC0415
+        from conversations.projections import Turn, follow  # noqa: PLC0415
+        from harness.events import MessageEdited, UserMessage, know  # noqa: PLC0415
+
+        from . import kitpart, reminding, shown  # noqa: PLC0415
+        from .events import MemoryRecalled  # noqa: PLC0415
+
+        know(MemoryRecalled)
+        follow(reminding.remind, UserMessage, MessageEdited, turn=Turn.AFTER)
+        add_part(kitpart.part)
+        offer(shown.commands)

@@ -1,0 +1,130 @@
+"""What the memory page, `/api` and the command line show of memories, and the file of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Count, QuerySet
+
+from accounts.models import Organisation, User
+from agents.models import Agent
+from conversations.models import Conversation
+from memory.access import may_write
+from memory.models import Memory, MemoryStore
+from memory.searching import matching
+
+from .models import Recall
+
+MOST = 200
+RECALLS = 50
+
+
+def stores_in(user: User, organisation: Organisation) -> QuerySet[MemoryStore]:
+    """Her own first, then what is shared."""
+    rows = MemoryStore.objects.visible_to(user).filter(organisation=organisation)
+    rows = rows.annotate(held=Count("memories")).select_related("organisation", "agent")
+    return rows.order_by("-main", "-owner", "name", "pk")
+
+
+def memories_in(
+    user: User, organisation: Organisation, *, words: str = "", store: str = ""
+) -> list[dict[str, Any]]:
+    """The newest, or those that have all words, as pages show them."""
+    stores = list(stores_in(user, organisation))
+    chosen = [each for each in stores if store in {"", each.uid}]
+    seen = Memory.objects.visible_to(user).filter(store__in=chosen)
+    rows = matching(seen, words, [each.pk for each in chosen])
+    shown = rows.select_related("store__organisation", "store__agent")
+    found = list(shown.order_by("-pinned", "-updated_at", "-pk")[:MOST])
+    sources = _sources(user, found)
+    writable = {each.pk: may_write(user, each) for each in stores}
+    return [
+        {
+            "memory": memory,
+            "source": sources.get(memory.source_conversation),
+            "may_write": writable[memory.store_id],
+            "waits": memory.untrusted and memory.confirmed_at is None,
+        }
+        for memory in found
+    ]
+
+
+def _sources(user: User, memories: list[Memory]) -> dict[str, Conversation]:
+    uids = {memory.source_conversation for memory in memories} - {""}
+    seen = Conversation.objects.visible_to(user).filter(uid__in=uids)
+    return {each.uid: each for each in seen}
+
+
+def agent_names(user: User, memories: list[Memory]) -> dict[str, str]:
+    uids = {memory.source_agent for memory in memories} - {""}
+    return dict(Agent.objects.visible_to(user).filter(uid__in=uids).values_list("uid", "name"))
+
+
+def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
+    """What was recalled in a conversation of hers, newest first: each memory as it is now, with the words it
+    was found by; of one that was forgotten, only that."""
+    rows = Recall.objects.visible_to(user).filter(conversation=conversation)
+    found = list(rows.order_by("-pk")[:RECALLS])
+    uids = {hit["memory"] for recall in found for hit in recall.hits}
+    seen = Memory.objects.visible_to(user).filter(uid__in=uids).select_related("store")
+    by_uid = {memory.uid: memory for memory in seen}
+    return [
+        {
+            "recall": recall,
+            "hits": [
+                {
+                    "memory": by_uid.get(hit["memory"]),
+                    "words": hit["words"],
+                    "score": hit["score"],
+                    "changed": hit["memory"] in by_uid
+                    and by_uid[hit["memory"]].version_uid != hit["version"],
+                }
+                for hit in recall.hits
+            ],
+        }
+        for recall in found
+    ]
+
+
+def exported(user: User, organisation: Organisation) -> Iterator[dict[str, Any]]:
+    """All of the person's own in the organisation, with every version that still says something."""
+    stores = MemoryStore.objects.visible_to(user).filter(organisation=organisation, owner=user)
+    for store in stores.order_by("pk"):
+        versions: dict[str, list[dict[str, Any]]] = {}
+        for version in store.versions.filter(redacted_at=None):
+            versions.setdefault(version.memory_uid, []).append(
+                {
+                    "id": version.uid,
+                    "operation": version.operation,
+                    "content": version.content,
+                    "by": f"{version.author_kind}:{version.author_uid}",
+                    "at": version.created_at,
+                }
+            )
+        for memory in store.memories.order_by("pk"):
+            yield {**as_row(memory, store), "versions": versions.get(memory.uid, [])}
+
+
+def as_row(memory: Memory, store: MemoryStore) -> dict[str, Any]:
+    return {
+        "id": memory.uid,
+        "store": store.uid,
+        "scope": store.scope,
+        "path": memory.path,
+        "kind": memory.kind,
+        "key": memory.key,
+        "content": memory.content,
+        "pinned": memory.pinned,
+        "untrusted": memory.untrusted,
+        "confirmed_at": memory.confirmed_at,
+        "valid_from": memory.valid_from,
+        "valid_until": memory.valid_until,
+        "source_conversation": memory.source_conversation,
+        "source_event": memory.source_event,
+        "source_agent": memory.source_agent,
+        "uses": memory.uses,
+        "used_at": memory.used_at,
+        "created_at": memory.created_at,
+        "updated_at": memory.updated_at,
+    }

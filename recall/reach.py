@@ -1,0 +1,54 @@
+"""Which memory a conversation may use: nothing while it is switched off, and nothing of its owner's own as
+soon as somebody else can read along.
+
+What is found there is narrowed to what the owner sees (`memory.searching`) each time it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from conversations.ancestry import root_of
+from conversations.models import Conversation, Share
+from memory.models import MemoryStore
+from memory.models.store import MemoryStoreQuerySet
+
+from .models import MemoryOff
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    on: bool
+    """Memory is used at all."""
+    personal: bool
+    """The owner's own as well: she alone reads here, and she has not switched it off."""
+
+
+def reach_of(conversation: Conversation) -> Reach:
+    if not conversation.features.memory:
+        return Reach(on=False, personal=False)
+    off = MemoryOff.objects.filter(
+        user=conversation.owner_id, organisation=conversation.organisation_id
+    )
+    if off.exists():
+        return Reach(on=True, personal=False)
+    root = root_of(conversation) if conversation.parent_id else conversation.pk
+    shared = Share.objects.filter(conversation__in={root, conversation.pk}).exists()
+    return Reach(on=True, personal=not shared)
+
+
+def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
+    """Those of the organisation and of the agent, and where it may be the owner's main one."""
+    if not reach.on:
+        return MemoryStore.objects.none()
+    agent = conversation.agent_version.agent_id
+    shared = Q(owner=None) & (Q(agent=None) | Q(agent=agent))
+    mine = Q(owner=conversation.owner_id, main=True)
+    return (
+        MemoryStore.objects.visible_to(conversation.owner)
+        .in_force()
+        .filter(shared | mine if reach.personal else shared)
+        .filter(organisation=conversation.organisation_id)
+    )

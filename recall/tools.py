@@ -1,0 +1,338 @@
+"""What agents do with memory: search it and what was said before, read, remember, forget.
+
+What an agent learns while strangers' words are before it is kept aside until a person says yes. What only a
+person may do (sharing a memory with others) asks each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from conversations.models import Conversation, Event
+from conversations.models.run import Run
+from harness.errors import AgentError, Declined, ToolError
+from harness.tools import Effect, Tool, ToolContext, ToolOutput
+from memory.access import Author
+from memory.actions.remembering import (
+    LEARNABLE,
+    Source,
+    forget_memory,
+    own_store,
+    promote_memory,
+    remember,
+)
+from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
+from memory.searching import search_memories
+
+from .past import around, search_past
+from .reach import reach_of, stores_for
+
+EXTRA = "memory"
+"""The key of the conversation, among a context's extras."""
+LEARNED_A_RUN = 3
+"""New learnings of one run."""
+FOUND = 8
+LISTED = 50
+EXCERPT = 500
+"""Characters of a find that are shown."""
+READ = 20_000
+"""Characters of a memory that are read at once."""
+
+
+def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    conversation = _conversation(context)
+    query = arguments.get("query", "")
+    if not query.strip():
+        return ToolOutput(_listed(conversation))
+    stores = stores_for(conversation, reach_of(conversation))
+    at = timezone.now() if not arguments.get("also_ended") else None
+    found = search_memories(conversation.owner, query, stores, limit=FOUND, at=at, for_agents=True)
+    lines = [
+        f"{hit.memory.uid} ({_about(hit.memory)}; has: {', '.join(hit.why) or '–'}; read_memory reads it)\n"
+        f"  {_short(hit.memory.content)}"
+        for hit in found.hits
+    ]
+    unsure, untrusted = found.low, ""
+    if arguments.get("conversations"):
+        past = search_past(conversation, query, limit=FOUND)
+        lines += [
+            f"{hit.turn.group}#{hit.turn.id} ({hit.turn.at:%Y-%m-%d %H:%M}, {hit.turn.speaker}; has: "
+            f"{', '.join(hit.words) or 'what stands beside it'}; read_memory reads it with what stands "
+            f"around it)\n  {_short(hit.turn.text)}"
+            for hit in past.hits
+        ]
+        unsure = unsure and past.low
+        if past.hits:
+            untrusted = "earlier conversations"
+    if not lines:
+        return ToolOutput("Nothing is remembered about this.")
+    if unsure:
+        lines.insert(
+            0,
+            "Low confidence: none of these covers the question. If they do not answer it, say so.",
+        )
+    return ToolOutput("\n".join(lines), untrusted=bool(untrusted), untrusted_by=untrusted)
+
+
+def read(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    conversation = _conversation(context)
+    wanted = arguments["id"]
+    if "#" in wanted:
+        text = _around(conversation, wanted)
+        return ToolOutput(text, untrusted=True, untrusted_by="an earlier conversation")
+    memory = _found(conversation, wanted)
+    head = f"{memory.uid} ({_about(memory)}), {memory.path} in “{memory.store.name}”"
+    if memory.supersedes is not None:
+        head += f"; before, until {memory.supersedes.valid_until:%Y-%m-%d}: {memory.supersedes.uid}"
+    text = memory.content[:READ]
+    if len(memory.content) > READ:
+        text += f"\n[{len(memory.content) - READ:,} characters more]"
+    return ToolOutput(f"{head}\n{text}")
+
+
+def keep(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    conversation = _conversation(context)
+    if not reach_of(conversation).personal:
+        raise ToolError(
+            "Nothing is remembered here: others can read this conversation, or the person wants no memory.",
+        )
+    if _learned(conversation) >= LEARNED_A_RUN:
+        raise ToolError(
+            f"This turn has remembered {LEARNED_A_RUN} things already.",
+            hint="Keep to what will matter later.",
+        )
+    untrusted = bool(context.tainted_by) or _has_strangers_words(conversation)
+    source = Source(
+        conversation.uid, context.call_id, conversation.agent_version.agent.uid, untrusted
+    )
+    try:
+        store = own_store(actor=conversation.owner, organisation=conversation.organisation)
+        made = remember(
+            actor=conversation.owner,
+            store=store,
+            text=arguments["text"],
+            kind=arguments.get("kind", "fact"),
+            key=arguments.get("key", ""),
+            source=source,
+            author=_author(conversation),
+        )
+    except AgentError as problem:
+        raise ToolError(problem.message, hint=problem.hint) from problem
+    if not made.new:
+        return ToolOutput(f"That is known: {made.memory.uid}.")
+    words = f"Remembered as {made.memory.uid}."
+    if made.superseded is not None:
+        words += f" {made.superseded.uid} was true until now."
+    if untrusted:
+        words += (
+            " It is used once the person has confirmed it, because strangers' words were read here."
+        )
+    return ToolOutput(words)
+
+
+def forget(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    conversation = _conversation(context)
+    memory = _found(conversation, arguments["id"])
+    if memory.store.owner_id != conversation.owner_id:
+        raise ToolError("This memory is shared.", hint="A person forgets it under Memory.")
+    try:
+        forget_memory(actor=conversation.owner, memory=memory, author=_author(conversation))
+    except Declined as problem:
+        raise ToolError(problem.message, hint=problem.hint) from problem
+    return ToolOutput("Forgotten, with all that it said before.")
+
+
+def share(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+    conversation = _conversation(context)
+    memory = _found(conversation, arguments["id"])
+    stores = MemoryStore.objects.visible_to(conversation.owner).filter(
+        organisation=conversation.organisation, uid=arguments["store"], owner=None
+    )
+    store = stores.select_related("organisation", "agent").first()
+    if store is None:
+        raise ToolError("There is no such shared store.", hint="search_memory names stores.")
+    try:
+        made = promote_memory(actor=conversation.owner, memory=memory, store=store)
+    except AgentError as problem:
+        raise ToolError(problem.message, hint=problem.hint) from problem
+    return ToolOutput(f"Shared in “{store.name}” as {made.uid}.")
+
+
+# --- what they share ------------------------------------------------------------------------------
+
+
+def _conversation(context: ToolContext) -> Conversation:
+    rows = Conversation.objects.select_related("owner", "organisation", "agent_version__agent")
+    return rows.get(pk=context.extras[EXTRA])
+
+
+def _author(conversation: Conversation) -> Author:
+    return Author(AuthorKind.SESSION, conversation.uid)
+
+
+def _found(conversation: Conversation, uid: str) -> Memory:
+    stores = stores_for(conversation, reach_of(conversation))
+    rows = Memory.objects.filter(store__in=stores).trusted()
+    rows = rows.select_related("store__organisation", "store__agent", "supersedes")
+    memory = rows.filter(uid=uid).first()
+    if memory is None:
+        raise ToolError(f"There is no memory {uid[:60]}.", hint="search_memory finds them.")
+    return memory
+
+
+def _listed(conversation: Conversation) -> str:
+    stores = stores_for(conversation, reach_of(conversation))
+    rows = Memory.objects.filter(store__in=stores).trusted().true_at(timezone.now())
+    newest = rows.select_related("store").order_by("-pinned", "-updated_at", "-pk")[:LISTED]
+    lines = [f"Store “{store.name}” ({store.scope}): {store.uid}" for store in stores]
+    lines += [f"{each.uid} ({_about(each)}) {_short(each.content)}" for each in newest]
+    return "\n".join(lines) or "Nothing is remembered yet."
+
+
+def _learned(conversation: Conversation) -> int:
+    run = Run.objects.filter(conversation=conversation, state="running").first()
+    if run is None:
+        return 0
+    return MemoryVersion.objects.filter(
+        author_kind=AuthorKind.SESSION,
+        author_uid=conversation.uid,
+        operation=MemoryVersion.Operation.CREATED,
+        created_at__gte=run.started_at,
+    ).count()
+
+
+def _has_strangers_words(conversation: Conversation) -> bool:
+    """Whether anything in its log was written by strangers, however long ago: a later word of a person does
+    not make it hers."""
+    results = Event.objects.filter(conversation=conversation, type__endswith="tool_result")
+    return results.filter(payload__untrusted=True).exists()
+
+
+def _around(conversation: Conversation, place: str) -> str:
+    group, _hash, seq = place.partition("#")
+    rows = Conversation.objects.visible_to(conversation.owner).filter(
+        organisation=conversation.organisation, uid=group
+    )
+    past = rows.first()
+    if past is None or not seq.isdigit() or len(seq) > 9 or not reach_of(conversation).personal:
+        raise ToolError(f"There is no such place: {place[:80]}.", hint="search_memory finds them.")
+    return around(past, int(seq))
+
+
+def _about(memory: Memory) -> str:
+    words = [str(memory.kind)]
+    if memory.valid_from:
+        words.append(f"since {memory.valid_from:%Y-%m-%d}")
+    if memory.valid_until:
+        words.append(f"until {memory.valid_until:%Y-%m-%d}")
+    if memory.source_conversation:
+        words.append(f"from {memory.source_conversation}")
+    return ", ".join(words)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT else f"{line[:EXCERPT]}…"
+
+
+_ID = {"type": "string", "minLength": 1, "maxLength": 80}
+TOOLS = (
+    Tool(
+        name="search_memory",
+        description=(
+            "Search what is remembered: of the person, of this kind of work, of the organisation. Ask in "
+            "words that stand there; quotation marks for a phrase. Each find says where it is from and why "
+            "it was found. Without a query it lists what there is. With conversations it also finds what "
+            "was said in the person's earlier conversations; with also_ended, what is no longer true."
+        ),
+        input_schema={
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "maxLength": 500},
+                "conversations": {"type": "boolean"},
+                "also_ended": {"type": "boolean"},
+            },
+            "additionalProperties": False,
+        },
+        handler=search,
+        effect=Effect.READ,
+        granted=True,
+        intent=lambda arguments: str(arguments.get("query", "")),
+        owner="recall",
+    ),
+    Tool(
+        name="read_memory",
+        description="Read one memory whole, or a place of an earlier conversation, by its id.",
+        input_schema={
+            "type": "object",
+            "properties": {"id": _ID},
+            "required": ["id"],
+            "additionalProperties": False,
+        },
+        handler=read,
+        effect=Effect.READ,
+        granted=True,
+        intent=lambda arguments: str(arguments.get("id", "")),
+        owner="recall",
+    ),
+    Tool(
+        name="remember",
+        description=(
+            "Remember one thing for later conversations with this person: a fact, a preference, a lesson "
+            "from what went wrong, a correction. In one sentence that is understood without this "
+            "conversation. The key says what it is about (office-city): another text under the same key "
+            "takes its place. Never secrets. At most three a turn, and only what will matter later."
+        ),
+        input_schema={
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "minLength": 1, "maxLength": 2_000},
+                "kind": {"type": "string", "enum": [str(kind) for kind in LEARNABLE]},
+                "key": {"type": "string", "maxLength": 120},
+            },
+            "required": ["text"],
+            "additionalProperties": False,
+        },
+        handler=keep,
+        effect=Effect.WORKSPACE,
+        granted=True,
+        in_order=True,
+        intent=lambda arguments: str(arguments.get("text", "")),
+        owner="recall",
+    ),
+    Tool(
+        name="forget_memory",
+        description="Forget a memory of the person's for good, with all that it said before.",
+        input_schema={
+            "type": "object",
+            "properties": {"id": _ID},
+            "required": ["id"],
+            "additionalProperties": False,
+        },
+        handler=forget,
+        effect=Effect.WORKSPACE,
+        granted=True,
+        in_order=True,
+        intent=lambda arguments: str(arguments.get("id", "")),
+        owner="recall",
+    ),
+    Tool(
+        name="share_memory",
+        description="Put a memory of the person's into a store that others read. The person is asked.",
+        input_schema={
+            "type": "object",
+            "properties": {"id": _ID, "store": _ID},
+            "required": ["id", "store"],
+            "additionalProperties": False,
+        },
+        handler=share,
+        effect=Effect.OUTSIDE,
+        granted=True,
+        always_asks=True,
+        in_order=True,
+        intent=lambda arguments: str(arguments.get("id", "")),
+        owner="recall",
+    ),
+)

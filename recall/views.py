@@ -1,0 +1,224 @@
+"""The memory page: what is known about a person, where from, and what becomes of it; and what a conversation
+recalled. Everything is decided by the actions."""
+
+from __future__ import annotations
+
+import json
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.serializers.json import DjangoJSONEncoder
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.current_organisation import require_shown_organisation
+from accounts.forms import add_error
+from accounts.requests import SignedInRequest
+from chat.views.answers import done
+from conversations.models import Conversation
+from harness.errors import AgentError, Conflict, NotFound
+from memory.access import may_write
+from memory.actions import remembering
+from memory.models import Memory, MemoryVersion
+
+from .actions import switching
+from .forms import CorrectionForm, MemoryForm
+from .listing import agent_names, exported, memories_in, recalls_in, stores_in
+from .models import MemoryOff
+
+WORDS_LIMIT = 200
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def show_memory(request: SignedInRequest) -> HttpResponse:
+    """What is remembered in the organisation one works in, and a form for more."""
+    if request.method != "POST":
+        return _list(request, MemoryForm())
+    form = MemoryForm(request.POST)
+    try:
+        require_shown_organisation(request)
+        if form.is_valid():
+            store = remembering.own_store(actor=request.user, organisation=request.organisation)
+            made = remembering.remember(actor=request.user, store=store, **form.cleaned_data)
+            told = _("It is remembered.") if made.new else _("That was known already.")
+            messages.success(request, told)
+            return redirect("recall:memory")
+    except NotFound:
+        raise
+    except AgentError as error:
+        add_error(form, error)
+        return _list(request, form, status=409 if isinstance(error, Conflict) else 422)
+    return _list(request, form, status=422)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def show_one(request: SignedInRequest, uid: str) -> HttpResponse:
+    """One memory with its history, and a form that puts it right."""
+    memory = _find(request, uid)
+    if request.method != "POST":
+        return _show(request, memory, CorrectionForm({"text": memory.content}))
+    form = CorrectionForm(request.POST)
+    if form.is_valid():
+        try:
+            remembering.correct_memory(
+                actor=request.user, memory=memory, text=form.cleaned_data["text"]
+            )
+        except NotFound:
+            raise
+        except AgentError as error:
+            add_error(form, error)
+        else:
+            messages.success(request, _("It is put right."))
+            return redirect("recall:one", uid=uid)
+    return _show(request, memory, form, status=422)
+
+
+@login_required
+@require_POST
+def act(request: SignedInRequest, uid: str, what: str) -> HttpResponse:
+    memory, actor = _find(request, uid), request.user
+    match what:
+        case "pin" | "unpin":
+            remembering.mark_memory(actor=actor, memory=memory, pinned=what == "pin")
+        case "confirm":
+            remembering.mark_memory(actor=actor, memory=memory)
+            messages.success(request, _("Agents may use it from now on."))
+        case "forget":
+            remembering.forget_memory(actor=actor, memory=memory)
+            messages.success(request, _("It is forgotten, with all that it said before."))
+        case _:
+            raise NotFound(_("There is nothing at this address."))
+    return redirect("recall:memory")
+
+
+@login_required
+@require_POST
+def switch(request: SignedInRequest) -> HttpResponse:
+    require_shown_organisation(request)
+    on = request.POST.get("on") == "true"
+    switching.switch_memory(actor=request.user, organisation=request.organisation, on=on)
+    told = (
+        _("Agents remember and recall again.")
+        if on
+        else _("Agents are told nothing of what is remembered about you, and add nothing.")
+    )
+    messages.success(request, told)
+    return redirect("recall:memory")
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def forget_all(request: SignedInRequest) -> HttpResponse:
+    """Everything of her own in the organisation; a page asks first."""
+    mine = Memory.objects.visible_to(request.user).filter(
+        store__owner=request.user, store__organisation=request.organisation
+    )
+    if request.method != "POST":
+        return render(request, "recall/forget.html", {"count": mine.count()})
+    require_shown_organisation(request)
+    gone = remembering.forget_memories(
+        actor=request.user, memories=list(mine.select_related("store"))
+    )
+    told = ngettext("%(count)d memory is forgotten.", "%(count)d memories are forgotten.", gone)
+    messages.success(request, told % {"count": gone})
+    return redirect("recall:memory")
+
+
+@login_required
+@require_safe
+@never_cache
+def export(request: SignedInRequest) -> HttpResponseBase:
+    """All of her own as a file, one JSON object a line."""
+    rows = exported(request.user, request.organisation)
+    lines = (f"{json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)}\n" for row in rows)
+    answer = StreamingHttpResponse(lines, content_type="application/x-ndjson")
+    answer["Content-Disposition"] = 'attachment; filename="memory.jsonl"'
+    return answer
+
+
+@login_required
+@require_safe
+def show_recalled(request: SignedInRequest, uid: str) -> HttpResponse:
+    """What each message of a conversation recalled, and why."""
+    conversation = _own(request, uid)
+    context = {
+        "conversation": conversation,
+        "recalls": recalls_in(request.user, conversation),
+        "on": conversation.features.memory,
+    }
+    template = "recall/_recalled.html" if request.htmx else "recall/recalled.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+@login_required
+@require_POST
+def leave_out(request: SignedInRequest, uid: str) -> HttpResponseBase:
+    conversation = _own(request, uid)
+    gone = switching.leave_out(actor=request.user, conversation=conversation)
+    told = ngettext(
+        "Nothing of this conversation is remembered. %(count)d memory is forgotten.",
+        "Nothing of this conversation is remembered. %(count)d memories are forgotten.",
+        gone,
+    )
+    return done(request, told % {"count": gone}, to=conversation.get_absolute_url())
+
+
+def _list(request: SignedInRequest, form: MemoryForm, status: int = 200) -> HttpResponse:
+    words = request.GET.get("q", "").replace("\0", "")[:WORDS_LIMIT]
+    store = request.GET.get("store", "").replace("\0", "")[:40]
+    rows = memories_in(request.user, request.organisation, words=words, store=store)
+    names = agent_names(request.user, [row["memory"] for row in rows])
+    off = MemoryOff.objects.filter(user=request.user, organisation=request.organisation)
+    context = {
+        "form": form,
+        "stores": stores_in(request.user, request.organisation),
+        "rows": [{**row, "agent": names.get(row["memory"].source_agent)} for row in rows],
+        "words": words,
+        "store": store,
+        "off": off.exists(),
+    }
+    return render(request, "recall/memory.html", context, status=status)
+
+
+def _show(
+    request: SignedInRequest, memory: Memory, form: CorrectionForm, status: int = 200
+) -> HttpResponse:
+    source = Conversation.objects.visible_to(request.user)
+    context = {
+        "memory": memory,
+        "form": form,
+        "may_write": may_write(request.user, memory.store),
+        "waits": memory.untrusted and memory.confirmed_at is None,
+        "source": source.filter(uid=memory.source_conversation).first(),
+        "versions": MemoryVersion.objects.filter(
+            store=memory.store, memory_uid=memory.uid
+        ).order_by("-pk")[:50],
+        "later": memory.superseded_by.first(),
+    }
+    return render(request, "recall/one.html", context, status=status)
+
+
+def _find(request: SignedInRequest, uid: str) -> Memory:
+    rows = Memory.objects.visible_to(request.user).select_related(
+        "store__organisation", "store__agent", "supersedes"
+    )
+    found = rows.filter(uid=uid).first()
+    if found is None:
+        raise NotFound(_("There is no such memory."))
+    return found
+
+
+def _own(request: SignedInRequest, uid: str) -> Conversation:
+    found = Conversation.objects.owned_by(request.user).filter(uid=uid).first()
+    if found is None:
+        raise NotFound(_("There is no such conversation."))
+    return found
