@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import appends, doors, machine, pages, steps, streaming, turns
+from bench import appends, doors, machine, pages, recalling, steps, streaming, turns
 from bench.budgets import Budget, NotMeasured, Reading, wanted
 from bench.report import Line, as_json, table
 from bench.rounds import Rounds
@@ -34,6 +34,7 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("B12",), pages.long_list),
     (("B9",), appends.on_sqlite),
     (("B9",), appends.on_postgresql),
+    (("RECALL",), recalling.recall),
     (("API",), doors.api),
     (("BASH",), doors.sandboxes),
     (("B13",), pages.memory),

@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B16, API or BASH; several lines may share one."""
+    """B1 … B16, RECALL, API or BASH; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -55,6 +55,31 @@ BUDGETS: tuple[Budget, ...] = (
     *(
         Budget("B16", part, "CPU of a short turn / one raw SDK call", "x", "at most", 4.0, 2.5)
         for part in ("at /api", "at a page")
+    ),
+    Budget(
+        "RECALL",
+        "evidence",
+        "questions with the evidence among the first five",
+        "%",
+        "at least",
+        85,
+        92,
+    ),
+    Budget(
+        "RECALL", "now", "questions about now with the newest fact first", "%", "at least", 90, 95
+    ),
+    Budget(
+        "RECALL", "unknown", "questions without an answer told as unsure", "%", "at least", 95, 99
+    ),
+    Budget("RECALL", "sure", "questions with one not told so", "%", "at least", None, None),
+    Budget(
+        "RECALL",
+        "other words",
+        "evidence of what is asked in other words",
+        "%",
+        "at least",
+        None,
+        None,
     ),
     *(
         Budget("API", part, f"{part} at /v1 / an empty signed-in view", "x", "at most", None, None)

@@ -85,7 +85,7 @@ def matching(rows: QuerySet[Memory], text: str, stores: Sequence[int]) -> QueryS
     terms = read_question(text).terms
     if not terms:
         return rows
-    return rows.filter(pk__in=_having(stores, terms, CANDIDATES))
+    return rows.filter(pk__in=_having(stores[:MOST_STORES], terms, CANDIDATES) if stores else ())
 
 
 def _ranked(query: str, memories: list[Memory], limit: int) -> Recalled:

@@ -107,6 +107,7 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
         "attachments/": {"file_uid": file.uid},
         "v1/vaults/": {"uid": vault.uid, "credential": credential.uid},
         "settings/vaults/<id:uid>/": {"uid": vault.uid, "credential_uid": credential.uid},
+        "settings/memory/<id:uid>/": {"uid": memory.uid, "what": "pin"},
         "v1/agents/": {"uid": agent.uid},
         "settings/workers/": {"uid": key.uid},
         "v1/environments/": {"uid": environment.uid, "work": work.uid},

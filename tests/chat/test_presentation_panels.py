@@ -183,7 +183,7 @@ def test_the_title_is_plain_text(conversation: Conversation) -> None:
 def test_the_switches_say_how_each_stands_and_only_when_one_was_turned(
     conversation: Conversation,
 ) -> None:
-    off = {"teams": False, "tracing": False, "approval": False, "plan_mode": False}
+    off = {"teams": False, "tracing": False, "approval": False, "plan_mode": False, "memory": True}
     record(conversation, SessionUpdated(title="No switch"))
     assert "features" not in frames.changes(conversation, 0).panels
     assert frames.page(conversation).panels["features"] == off

@@ -439,7 +439,13 @@ async def test_a_switch_turned_in_one_tab_is_turned_in_the_other(conversation, a
         await other.hear_a("changes")
         await one.say(type="feature", feature="approval", enabled=True)
         await other.until(lambda: "features" in other.view.panels)
-    stands = {"plan_mode": False, "approval": True, "teams": False, "tracing": False}
+    stands = {
+        "plan_mode": False,
+        "approval": True,
+        "teams": False,
+        "tracing": False,
+        "memory": True,
+    }
     assert other.view.panels["features"] == stands
     assert (await sync_to_async(page)(conversation)).panels["features"] == stands
 

@@ -57,6 +57,7 @@ def test_a_new_conversation_has_the_agents_current_version_and_every_switch_as_g
         "tracing": False,
         "teams": True,
         "plan_mode": False,
+        "memory": True,
     }
     assert (kept.owner, kept.organisation, kept.environment) == (alice, acme, environment)
 

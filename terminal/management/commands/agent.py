@@ -10,16 +10,18 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
+from accounts.models import Organisation, User
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
-from terminal import skills
+from terminal import memory, skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -102,6 +104,7 @@ class Command(BaseCommand):
                 "--leave-files", action="store_true", help="leave the files as they are now"
             )
         skills.add_commands(command("skills", "look after the library of skills"), common)
+        memory.add_to(command)
         command("mcp", "serve MCP clients on standard input and output, on this machine")
         made = command("fork", "begin a conversation with a copy of the dialogue up to a place")
         made.add_argument("conversation")
@@ -122,6 +125,9 @@ class Command(BaseCommand):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         door: Door | None = None
         try:
+            if options["what"] == memory.NAME:
+                memory.run(options, partial(_who, options), Screen(as_json=options["json"]))
+                return
             door = _door(options) if options["what"] != "skills" else None
             if door is None:
                 ending = skills.carry_out(options)
@@ -162,6 +168,11 @@ def _serve_mcp(options: dict[str, Any]) -> None:
         )
     person = find_person(options["user"])
     serve_stdio(person, find_organisation(person, options["organisation"]))
+
+
+def _who(options: dict[str, Any]) -> tuple[User, Organisation]:
+    person = find_person(options["user"])
+    return person, find_organisation(person, options["organisation"])
 
 
 def _door(options: dict[str, Any]) -> Door:

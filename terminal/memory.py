@@ -1,0 +1,191 @@
+"""`manage.py agent memory …`: what is remembered of a person, on this machine; and turns of any dialogue
+ranked.
+
+Everything but `rank` is a person's own: it shows and takes away what the memory page does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+
+from accounts.models import Organisation, User
+from conversations.models import Conversation
+from harness.arguments import whole_number
+from harness.errors import Invalid, NotFound
+from memory.actions.remembering import forget_memory
+from memory.models import Memory
+from memory.retrieval.turns import Turn, TurnIndex
+from memory.searching import search_memories, stores_of
+from recall.listing import as_row, exported, memories_in, recalls_in
+from terminal.screen import Screen
+
+NAME = "memory"
+HELP = "what agents remember of a person, on this machine"
+Command = Callable[[str, str], ArgumentParser]
+
+
+def add_to(command: Command) -> None:
+    """The arguments of `memory`."""
+    made = command(NAME, HELP)
+    acts = made.add_subparsers(dest="act", required=True, metavar="ACT")
+    listing = acts.add_parser("list", help="what is remembered, newest first")
+    listing.add_argument("words", nargs="*", help="only what has all of these words")
+    searching = acts.add_parser("search", help="what answers a question, best first")
+    searching.add_argument("query")
+    searching.add_argument("--limit", type=whole_number(1, 100), default=10)
+    why = acts.add_parser("why", help="what a conversation recalled, and by which words")
+    why.add_argument("conversation")
+    forgetting = acts.add_parser("forget", help="take one away, with all that it said before")
+    forgetting.add_argument("memory")
+    acts.add_parser("export", help="everything of the person's own, as JSON, one a line")
+    ranking = acts.add_parser(
+        "rank", help="turns of a dialogue that answer questions; touches no table"
+    )
+    ranking.add_argument("turns", type=Path, help="JSON lines: id, text; also speaker, at, group")
+    ranking.add_argument("questions", type=Path, help="JSON lines: id, query; - is standard input")
+    ranking.add_argument("--limit", type=whole_number(1, 1_000), default=10)
+
+
+def run(
+    options: dict[str, Any], who: Callable[[], tuple[User, Organisation]], screen: Screen
+) -> None:
+    """Do what was asked for. `who` finds the person, if one is needed. Raises Invalid and NotFound."""
+    if options["act"] == "rank":
+        for line in _ranked(options["turns"], options["questions"], options["limit"]):
+            _print(screen, line)
+        return
+    if options["url"]:
+        raise Invalid(
+            "Memory is shown on the machine that keeps it.",
+            field="url",
+            hint="Leave --url out there, or use GET /v1/memory_stores.",
+        )
+    user, organisation = who()
+    match options["act"]:
+        case "list":
+            for row in memories_in(user, organisation, words=" ".join(options["words"])):
+                _show(screen, row["memory"], as_json=options["json"])
+        case "search":
+            stores = stores_of(user).filter(organisation=organisation)
+            found = search_memories(user, options["query"], stores, limit=options["limit"])
+            for hit in found.hits:
+                _show(screen, hit.memory, as_json=options["json"], why=hit.why)
+            if found.low:
+                screen.note("None of these covers the question.")
+        case "why":
+            _why(screen, user, options["conversation"], as_json=options["json"])
+        case "forget":
+            forget_memory(actor=user, memory=_find(user, options["memory"]))
+        case "export":
+            for row in exported(user, organisation):
+                _print(screen, row)
+
+
+def _why(screen: Screen, user: User, uid: str, *, as_json: bool) -> None:
+    conversation = Conversation.objects.owned_by(user).filter(uid=uid).first()
+    if conversation is None:
+        raise NotFound("There is no such conversation.")
+    for each in recalls_in(user, conversation):
+        for hit in each["hits"]:
+            if hit["memory"] is not None:
+                _show(screen, hit["memory"], as_json=as_json, why=hit["words"])
+
+
+def _find(user: User, uid: str) -> Memory:
+    rows = Memory.objects.visible_to(user).select_related("store__organisation", "store__agent")
+    found = rows.filter(uid=uid).first()
+    if found is None:
+        raise NotFound("There is no such memory.", hint="`agent memory list` shows yours.")
+    return found
+
+
+def _show(
+    screen: Screen, memory: Memory, *, as_json: bool, why: tuple[str, ...] | list[str] = ()
+) -> None:
+    if as_json:
+        _print(screen, {**as_row(memory, memory.store), **({"why": list(why)} if why else {})})
+        return
+    found = f" has: {', '.join(why)}" if why else ""
+    about = f"{memory.uid} ({memory.kind}, {memory.store.name}){found}"
+    screen.pieces([f"{about}\n  {' '.join(memory.content.split())}\n"])
+
+
+def _print(screen: Screen, row: dict[str, Any]) -> None:
+    screen.pieces([json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"])
+
+
+# --- any dialogue ---------------------------------------------------------------------------------
+
+
+def _ranked(turns: Path, questions: Path, limit: int) -> Iterator[dict[str, Any]]:
+    index = TurnIndex([_turn(row, turns) for row in _rows(turns)])
+    for row in _rows(questions):
+        found = index.search(_text(row, "query", questions), limit=limit)
+        yield {
+            "id": row.get("id"),
+            "confidence": found.confidence,
+            "low": found.low,
+            "hits": [
+                {
+                    "id": hit.turn.id,
+                    "score": hit.score,
+                    "words": list(hit.words),
+                    "near": list(hit.near),
+                }
+                for hit in found.hits
+            ],
+        }
+
+
+def _turn(row: dict[str, Any], file: Path) -> Turn:
+    at = row.get("at")
+    try:
+        moment = datetime.fromisoformat(at) if at else None
+    except (TypeError, ValueError):
+        raise Invalid(
+            f"{file}: “at” is no time.", field="turns", hint="Write it like 2026-01-31T09:30:00Z."
+        ) from None
+    if moment is not None and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return Turn(
+        str(row.get("id", "")),
+        _text(row, "text", file),
+        str(row.get("speaker") or ""),
+        moment,
+        str(row.get("group") or ""),
+    )
+
+
+def _text(row: dict[str, Any], name: str, file: Path) -> str:
+    found = row.get(name)
+    if not isinstance(found, str):
+        raise Invalid(f"{file}: a line has no “{name}”.", field=name, hint="Each line has one.")
+    return found
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise Invalid(f"{problem.strerror}: {file}", field="file", hint="Name a file.") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise Invalid(
+                    f"{file}, line {number}: it is no JSON object.",
+                    field="file",
+                    hint="Write one object a line.",
+                )
+            yield row
