@@ -32,34 +32,33 @@ HELP = "what agents remember of a person, on this machine"
 Command = Callable[[str, str], ArgumentParser]
 
 
+ACTS = {
+    "list": "[WORD…]: what is remembered and has all of the words, newest first",
+    "search": "QUESTION: what answers it, best first",
+    "why": "CONVERSATION: what it recalled, and by which words",
+    "forget": "MEMORY: take it away, with all that it said before",
+    "export": "everything of the person's own, as JSON, one a line",
+    "rank": "TURNS QUESTIONS: turns of any dialogue that answer questions, from files of JSON lines",
+}
+
+
 def add_to(command: Command) -> None:
     """The arguments of `memory`."""
     made = command(NAME, HELP)
-    acts = made.add_subparsers(dest="act", required=True, metavar="ACT")
-    listing = acts.add_parser("list", help="what is remembered, newest first")
-    listing.add_argument("words", nargs="*", help="only what has all of these words")
-    searching = acts.add_parser("search", help="what answers a question, best first")
-    searching.add_argument("query")
-    searching.add_argument("--limit", type=whole_number(1, 100), default=10)
-    why = acts.add_parser("why", help="what a conversation recalled, and by which words")
-    why.add_argument("conversation")
-    forgetting = acts.add_parser("forget", help="take one away, with all that it said before")
-    forgetting.add_argument("memory")
-    acts.add_parser("export", help="everything of the person's own, as JSON, one a line")
-    ranking = acts.add_parser(
-        "rank", help="turns of a dialogue that answer questions; touches no table"
-    )
-    ranking.add_argument("turns", type=Path, help="JSON lines: id, text; also speaker, at, group")
-    ranking.add_argument("questions", type=Path, help="JSON lines: id, query; - is standard input")
-    ranking.add_argument("--limit", type=whole_number(1, 1_000), default=10)
+    made.epilog = "; ".join(f"{name} {about}" for name, about in ACTS.items())
+    made.add_argument("act", choices=list(ACTS))
+    made.add_argument("words", nargs="*", metavar="WORD")
+    made.add_argument("--limit", type=whole_number(1, 1_000), default=10)
 
 
 def run(
     options: dict[str, Any], who: Callable[[], tuple[User, Organisation]], screen: Screen
 ) -> None:
     """Do what was asked for. `who` finds the person, if one is needed. Raises Invalid and NotFound."""
+    words = options["words"]
     if options["act"] == "rank":
-        for line in _ranked(options["turns"], options["questions"], options["limit"]):
+        turns, questions = _exactly(2, words)
+        for line in _ranked(Path(turns), Path(questions), options["limit"]):
             _print(screen, line)
         return
     if options["url"]:
@@ -71,22 +70,35 @@ def run(
     user, organisation = who()
     match options["act"]:
         case "list":
-            for row in memories_in(user, organisation, words=" ".join(options["words"])):
+            for row in memories_in(user, organisation, words=" ".join(words)):
                 _show(screen, row["memory"], as_json=options["json"])
         case "search":
             stores = stores_of(user).filter(organisation=organisation)
-            found = search_memories(user, options["query"], stores, limit=options["limit"])
+            query = " ".join(words)
+            found = search_memories(user, query, stores, limit=options["limit"])
             for hit in found.hits:
                 _show(screen, hit.memory, as_json=options["json"], why=hit.why)
             if found.low:
                 screen.note("None of these covers the question.")
         case "why":
-            _why(screen, user, options["conversation"], as_json=options["json"])
+            (uid,) = _exactly(1, words)
+            _why(screen, user, uid, as_json=options["json"])
         case "forget":
-            forget_memory(actor=user, memory=_find(user, options["memory"]))
+            (uid,) = _exactly(1, words)
+            forget_memory(actor=user, memory=_find(user, uid))
         case "export":
             for row in exported(user, organisation):
                 _print(screen, row)
+
+
+def _exactly(count: int, words: list[str]) -> list[str]:
+    if len(words) != count:
+        raise Invalid(
+            f"It takes {count} argument{'' if count == 1 else 's'}.",
+            field="words",
+            hint="`agent memory --help` shows them.",
+        )
+    return words
 
 
 def _why(screen: Screen, user: User, uid: str, *, as_json: bool) -> None:

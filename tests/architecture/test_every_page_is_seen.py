@@ -30,6 +30,7 @@ UNSEEN: Mapping[str, str] = {
     "agents:agent-versions": "the same journey looks at its versions",
     "agents:review": "the same journey asks for a review and decides it",
     "tryouts:tryout": "the same journey tries it out",
+    "recall:one": "a journey of its own puts a memory right and forgets it",
     "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",
     "conversations:file-picture": "a picture, of a file that is one; a journey of its own looks at it",
     "conversations:file-page": "for a frame, of a file that is a page; the same journey looks at it",

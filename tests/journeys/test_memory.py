@@ -1,0 +1,61 @@
+"""Tell an agent something, see in a new conversation why it was recalled, put it right, and forget it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.providers.scripted import call, reply
+from tests.journeys.conftest import Visit
+from tests.journeys.model_service import ModelService
+from tests.journeys.people import Person
+
+
+def looks_right(person: Person, name: str) -> None:
+    size = "phone" if person.phone else "desktop"
+    if folder := os.environ.get("JOURNEY_PICTURES"):
+        person.page.screenshot(path=Path(folder) / f"memory-{name}-{size}.png", full_page=True)
+    assert person.audit() == ""
+    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert width <= 0, f"{name} is wider than the window by {width}"
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_something_told_is_recalled_explained_put_right_and_forgotten(
+    visit: Visit, service: ModelService, phone: bool
+):
+    alice = visit(phone=phone)
+    page = alice.page
+    kettle = "phone" if phone else "desk"
+    service.expect(
+        f"The {kettle} kettle is red",
+        reply(call("remember", text=f"The {kettle} kettle is red.", key=f"{kettle}-kettle")),
+        reply("Noted."),
+    )
+    service.expect(f"Which colour has the {kettle} kettle?", reply("It is red."))
+
+    alice.begin(f"The {kettle} kettle is red")
+    expect(alice.log).to_contain_text("Noted.")
+    page.goto("/settings/memory/")
+    expect(page.locator("main")).to_contain_text(f"The {kettle} kettle is red.")
+    looks_right(alice, "list")
+
+    alice.begin(f"Which colour has the {kettle} kettle?")
+    expect(alice.log).to_contain_text("It is red.")
+    told = alice.log.locator(".remark").filter(has_text="Recalled")
+    told.get_by_role("link", name="Show").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("What was recalled")
+    expect(page.locator("main")).to_contain_text("found by:")
+    looks_right(alice, "why")
+
+    page.get_by_role("link", name=f"The {kettle} kettle is red.").click()
+    page.get_by_label("How it is").fill(f"The {kettle} kettle is blue.")
+    page.get_by_role("button", name="Put right").click()
+    expect(page.locator("main")).to_contain_text(f"The {kettle} kettle is red.")
+    looks_right(alice, "one")
+
+    page.get_by_role("button", name="Forget", exact=False).click()
+    expect(page.locator("main")).not_to_contain_text(f"The {kettle} kettle")
