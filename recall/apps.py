@@ -9,14 +9,22 @@ class RecallConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from chat.commands import offer  # noqa: PLC0415
-        from conversations.kitparts import add_part  # noqa: PLC0415
+        from conversations.kitparts import add_mounts, add_part, add_rules  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
-        from harness.events import MessageEdited, UserMessage, know  # noqa: PLC0415
+        from harness.events import (  # noqa: PLC0415
+            MessageEdited,
+            SessionStatusIdle,
+            UserMessage,
+            know,
+        )
 
-        from . import kitpart, reminding, shown  # noqa: PLC0415
+        from . import kitpart, mounted, reminding, shown  # noqa: PLC0415
         from .events import MemoryRecalled  # noqa: PLC0415
 
         know(MemoryRecalled)
         follow(reminding.remind, UserMessage, MessageEdited, turn=Turn.AFTER)
+        follow(mounted.follow_rest, SessionStatusIdle, turn=Turn.AFTER)
         add_part(kitpart.part)
+        add_mounts(mounted.mounts)
+        add_rules(mounted.follow_calls)
         offer(shown.commands)

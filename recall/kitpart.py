@@ -7,6 +7,7 @@ what was forgotten is not told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -17,9 +18,11 @@ from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from memory.models import Memory
 
-from .models import Recall
+from .models import Access, AttachedStore, Recall
+from .mounted import attached_to
 from .reach import Reach, reach_of, stores_for
 from .tools import EXTRA, TOOLS
+from .writing import WRITING
 
 PLACE = 90
 """Before the facts of the conversation, which stay; behind all that an agent is told for good."""
@@ -39,12 +42,30 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     reach = reach_of(conversation)
     if not reach.on:
         return Part()
-    text = section_text(conversation, reach)
+    given = attached_to(conversation)
+    texts = (_about_stores(given), section_text(conversation, reach))
+    tools = (*TOOLS, *WRITING) if any(each.access == Access.READ_WRITE for each in given) else TOOLS
     return Part(
-        tools={tool.name: tool for tool in TOOLS},
+        tools={tool.name: tool for tool in tools},
         extras={EXTRA: conversation.pk},
-        sections=(Section(PLACE, text, most=len(text)),) if text else (),
+        sections=tuple(Section(PLACE, text, most=len(text)) for text in texts if text),
     )
+
+
+def _about_stores(given: Sequence[AttachedStore]) -> str:
+    """The folders of the stores it was given, and what its person says of them."""
+    if not given:
+        return ""
+    lines = ["You have memory stores, which commands find as folders of text files:"]
+    for each in given:
+        access = "read and write" if each.access == Access.READ_WRITE else "read only"
+        lines.append(
+            f"- {each.path} ({access}, {each.store.uid}): {each.name}. {each.description}".rstrip()
+        )
+        if each.instructions:
+            lines.append(f"  {each.instructions}")
+        lines += [f"  Not kept: {problem}" for problem in each.problems]
+    return "\n".join(lines)
 
 
 def section_text(conversation: Conversation, reach: Reach) -> str:

@@ -16,6 +16,11 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Organisation, User
 from conversations.models import Conversation
 from harness.ids import new_id
+from memory.models import MemoryStore
+from memory.models.store import DESCRIPTION_LIMIT, NAME_LIMIT
+
+MOUNTED = "/mnt/memory"
+"""Below this commands find the stores of their conversation."""
 
 
 def new_recall_id() -> str:
@@ -75,3 +80,45 @@ class MemoryOff(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id}:{self.organisation_id}"
+
+
+class Access(models.TextChoices):
+    READ_WRITE = "read_write", _("read and write")
+    READ_ONLY = "read_only", _("read only")
+
+
+class AttachedStore(models.Model):
+    """That a conversation was given a store when it began, under the name that the store had then."""
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    store = models.ForeignKey(MemoryStore, on_delete=models.CASCADE, related_name="+")
+    access = models.CharField(max_length=10, choices=Access, default=Access.READ_WRITE)
+    instructions = models.TextField(blank=True)
+    name = models.CharField(max_length=NAME_LIMIT)
+    description = models.CharField(max_length=DESCRIPTION_LIMIT, blank=True)
+    slug = models.CharField(max_length=100)
+    """The name of its folder."""
+    laid_out: Any = models.JSONField(default=dict)
+    """What its folder was last seen to hold: SHA-256 by path."""
+    problems: Any = models.JSONField(default=list)
+    """Why files of it are not kept, in words, by path."""
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = _("memory store of a conversation")
+        verbose_name_plural = _("memory stores of conversations")
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "store"], name="attached_store_once"),
+            models.UniqueConstraint(fields=["conversation", "slug"], name="attached_store_slug"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.conversation_id}:{self.slug}"
+
+    @property
+    def path(self) -> str:
+        """Where commands find it."""
+        return f"{MOUNTED}/{self.slug}"

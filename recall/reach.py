@@ -15,7 +15,7 @@ from conversations.models import Conversation, Share
 from memory.models import MemoryStore
 from memory.models.store import MemoryStoreQuerySet
 
-from .models import MemoryOff
+from .models import AttachedStore, MemoryOff
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,14 @@ def reach_of(conversation: Conversation) -> Reach:
 
 
 def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
-    """Those of the organisation and of the agent, and where it may be the owner's main one."""
+    """Those of the organisation and of the agent, and where it may be the owner's main one and those that the
+    conversation was given."""
     if not reach.on:
         return MemoryStore.objects.none()
     agent = conversation.agent_version.agent_id
     shared = Q(owner=None) & (Q(agent=None) | Q(agent=agent))
-    mine = Q(owner=conversation.owner_id, main=True)
+    given = Q(pk__in=AttachedStore.objects.filter(conversation=conversation).values("store"))
+    mine = Q(owner=conversation.owner_id) & (Q(main=True) | given)
     return (
         MemoryStore.objects.visible_to(conversation.owner)
         .in_force()

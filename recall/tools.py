@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from conversations.models import Conversation, Event
+from conversations.models import Conversation
 from conversations.models.run import Run
 from harness.errors import AgentError, Declined, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
@@ -28,6 +28,7 @@ from memory.searching import search_memories
 
 from .past import around, search_past
 from .reach import reach_of, stores_for
+from .strangers import has_strangers_words
 
 EXTRA = "memory"
 """The key of the conversation, among a context's extras."""
@@ -103,7 +104,7 @@ def keep(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
             f"This turn has remembered {LEARNED_A_RUN} things already.",
             hint="Keep to what will matter later.",
         )
-    untrusted = bool(context.tainted_by) or _has_strangers_words(conversation)
+    untrusted = bool(context.tainted_by) or has_strangers_words(conversation)
     source = Source(
         conversation.uid, context.call_id, conversation.agent_version.agent.uid, untrusted
     )
@@ -201,13 +202,6 @@ def _learned(conversation: Conversation) -> int:
         operation=MemoryVersion.Operation.CREATED,
         created_at__gte=run.started_at,
     ).count()
-
-
-def _has_strangers_words(conversation: Conversation) -> bool:
-    """Whether anything in its log was written by strangers, however long ago: a later word of a person does
-    not make it hers."""
-    results = Event.objects.filter(conversation=conversation, type__endswith="tool_result")
-    return results.filter(payload__untrusted=True).exists()
 
 
 def _around(conversation: Conversation, place: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field, field_validator
@@ -13,17 +13,19 @@ from accounts.api.authentication import Caller
 from conversations.actions.stored_files import add_resource, remove_resource
 from conversations.models import Conversation, FileResource
 from harness.errors import NotFound
+from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted
+from recall.models import Access, AttachedStore
 from wire.ids import session_uid
 
 from .door import READ, WRITE, Body, Door, Shape, body_of, operation
 from .paging import ASC, page_of, paging
-from .snapshots import MOUNT, FileResourceShape, resource_shapes
+from .snapshots import MOUNT, FileResourceShape, ResourceShape, resource_shapes, store_shapes
 
 MOST = 1000
 
 
 class FileResourceBody(Body):
-    """Other types of resources (repositories, memory stores) are not served here."""
+    """Repositories are not served here, and memory stores are given when a session is created."""
 
     type: Literal["file"]
     file_id: str = Field(max_length=60)
@@ -43,8 +45,22 @@ class FileResourceBody(Body):
         return given.removeprefix(f"{MOUNT}/").lstrip("/")
 
 
+class MemoryStoreResourceBody(Body):
+    type: Literal["memory_store"]
+    memory_store_id: str = Field(max_length=60)
+    access: Literal["read_write", "read_only"] | None = None
+    instructions: str | None = Field(default=None, max_length=INSTRUCTIONS_LIMIT)
+
+    def wanted(self, place: int) -> Wanted:
+        access = self.access or Access.READ_WRITE
+        return Wanted(self.memory_store_id, access, self.instructions or "", place)
+
+
+ResourceBody = Annotated[FileResourceBody | MemoryStoreResourceBody, Field(discriminator="type")]
+
+
 class ResourceList(BaseModel):
-    data: list[FileResourceShape]
+    data: list[ResourceShape]
     next_page: str | None = None
 
 
@@ -65,17 +81,20 @@ class Resources(Door):
     )
     def get(self, request: Request, uid: str) -> Response:
         session = session_of(self.caller, uid)
-        return Response(
-            page_of(
-                FileResource.objects.filter(conversation=session),
-                request.query_params,
-                about=f"resources of {session.uid}",
-                show=lambda rows: [one.wire() for one in resource_shapes(session, rows)],
-                most=MOST,
-                usual=MOST,
-                order=ASC,
-            )
+        page = page_of(
+            FileResource.objects.filter(conversation=session),
+            request.query_params,
+            about=f"resources of {session.uid}",
+            show=lambda rows: [one.wire() for one in resource_shapes(session, rows)],
+            most=MOST,
+            usual=MOST,
+            order=ASC,
         )
+        if page["next_page"] is None:
+            # Behind the files, which may be many; they are no more than eight.
+            given = AttachedStore.objects.filter(conversation=session).select_related("store")
+            page["data"] += [one.wire() for one in store_shapes(given)]
+        return Response(page)
 
     @operation(
         "sessions_resources_add",

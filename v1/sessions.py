@@ -57,7 +57,7 @@ from .paging import (
     values,
     whole_number,
 )
-from .resources import FileResourceBody
+from .resources import FileResourceBody, MemoryStoreResourceBody, ResourceBody
 from .snapshots import SessionShape, session_shape, session_shapes, with_all
 from .toolsets import Tool
 
@@ -113,7 +113,7 @@ class SessionCreate(Body):
             raise ValueError("a session begins with one outcome at most; send the next one later")
         return events
 
-    resources: tuple[FileResourceBody, ...] = Field(default=(), max_length=500)
+    resources: tuple[ResourceBody, ...] = Field(default=(), max_length=500)
     vault_ids: tuple[str, ...] = Field(default=(), max_length=MOST_LENT)
     x_features: dict[str, bool] = {}
 
@@ -235,7 +235,16 @@ class Sessions(Door):
                 overrides=overrides,
                 features=body.x_features,
                 cap=body.budget.units if body.budget else None,
-                files=[(one.file_id, one.path) for one in body.resources],
+                files=[
+                    (one.file_id, one.path)
+                    for one in body.resources
+                    if isinstance(one, FileResourceBody)
+                ],
+                stores=[
+                    one.wanted(place)
+                    for place, one in enumerate(body.resources)
+                    if isinstance(one, MemoryStoreResourceBody)
+                ],
                 vaults=body.vault_ids,
                 messages=[to_input(event, caller) for event in body.initial_events],
             )

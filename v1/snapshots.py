@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.db.models import Count, DurationField, F, QuerySet, Sum
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
+from pydantic import Field as PydanticField
 
 from conversations.models import Conversation, FileResource, Run, SessionVault
 from conversations.outcomes import Standing, outcomes_of
 from conversations.sandboxing import session_root
+from recall.models import AttachedStore
 from spending.amounts import dollars_of
 from spending.models import Budget, Usage
 from tools_app.workspace import PUBLIC_ROOT
@@ -73,6 +75,21 @@ class OutcomeShape(Shape):
     completed_at: datetime | None
 
 
+class MemoryStoreResourceShape(Shape):
+    type: Literal["memory_store"] = "memory_store"
+    memory_store_id: str
+    access: Literal["read_write", "read_only"]
+    instructions: str | None
+    name: str
+    description: str
+    mount_path: str
+
+
+ResourceShape = Annotated[
+    FileResourceShape | MemoryStoreResourceShape, PydanticField(discriminator="type")
+]
+
+
 class SessionShape(Shape):
     type: Literal["session"] = "session"
     id: str
@@ -80,7 +97,7 @@ class SessionShape(Shape):
     title: str | None
     agent: ConfiguredAgent
     environment_id: str
-    resources: list[FileResourceShape]
+    resources: list[ResourceShape]
     vault_ids: list[str]
     metadata: dict[str, str]
     outcome_evaluations: list[OutcomeShape]
@@ -106,6 +123,7 @@ class Figures:
     active: dict[int, float] = field(default_factory=dict)
     caps: dict[int, int] = field(default_factory=dict)
     resources: dict[int, list[FileResource]] = field(default_factory=dict)
+    stores: dict[int, list[AttachedStore]] = field(default_factory=dict)
     vaults: dict[int, list[str]] = field(default_factory=dict)
     outcomes: dict[int, list[Standing]] = field(default_factory=dict)
 
@@ -138,6 +156,9 @@ def figures_of(rows: Sequence[Conversation]) -> Figures:
     figures.caps.update(caps.values_list("conversation", "limit"))
     for resource in FileResource.objects.filter(conversation__in=keys):
         figures.resources.setdefault(resource.conversation_id, []).append(resource)
+    given = AttachedStore.objects.filter(conversation__in=keys).select_related("store")
+    for attached in given:
+        figures.stores.setdefault(attached.conversation_id, []).append(attached)
     lent = SessionVault.objects.filter(conversation__in=keys).order_by("place")
     for key, uid in lent.values_list("conversation", "vault__uid"):
         figures.vaults.setdefault(key, []).append(uid)
@@ -173,7 +194,10 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
         title=row.title or None,
         agent=ConfiguredAgent.model_validate(agent_of(row)),
         environment_id=row.environment.uid,
-        resources=resource_shapes(row, figures.resources.get(row.pk, [])),
+        resources=[
+            *resource_shapes(row, figures.resources.get(row.pk, [])),
+            *store_shapes(figures.stores.get(row.pk, [])),
+        ],
         vault_ids=figures.vaults.get(row.pk, []),
         metadata=row.metadata,
         outcome_evaluations=[outcome_shape(each) for each in figures.outcomes.get(row.pk, ())],
@@ -244,4 +268,19 @@ def resource_shapes(
             updated_at=resource.updated_at,
         )
         for resource in resources
+    ]
+
+
+def store_shapes(given: Iterable[AttachedStore]) -> list[MemoryStoreResourceShape]:
+    """Memory stores as they were called when the session began."""
+    return [
+        MemoryStoreResourceShape(
+            memory_store_id=each.store.uid,
+            access=each.access,
+            instructions=each.instructions or None,
+            name=each.name,
+            description=each.description,
+            mount_path=each.path,
+        )
+        for each in given
     ]

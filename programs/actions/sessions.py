@@ -21,6 +21,7 @@ from conversations.actions.stored_files import add_resource
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Conflict
+from recall.actions.attaching import Wanted, attach_stores
 from spending.actions.budgets import remove_budget, set_budget
 from spending.models import Budget
 
@@ -40,12 +41,13 @@ def begin_session(
     cap: int | None = None,
     files: Sequence[tuple[str, str]] = (),
     vaults: Sequence[str] = (),
+    stores: Sequence[Wanted] = (),
     messages: Sequence[Input] = (),
 ) -> Conversation:
     """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
-    vaults it may draw on (ids) and its first messages, or none of it. Raises what the actions for each
-    of them raise, and Forbidden where `caller`, the token that asks, would have its agent ask less than
-    staff want it to by now and may not decide. None: a person herself."""
+    vaults it may draw on (ids), its memory stores and its first messages, or none of it. Raises what the
+    actions for each of them raise, and Forbidden where `caller`, the token that asks, would have its agent
+    ask less than staff want it to by now and may not decide. None: a person herself."""
     check_inputs(messages, actor=actor, field="initial_events")
     with transaction.atomic():
         conversation = create_conversation(
@@ -66,6 +68,8 @@ def begin_session(
             cap_session(actor=actor, conversation=conversation, limit=cap)
         for file_uid, path in files:
             add_resource(actor=actor, conversation=conversation, file_uid=file_uid, path=path)
+        if stores:
+            attach_stores(actor=actor, conversation=conversation, stores=stores)
         if vaults:
             lend_vaults(actor=actor, conversation=conversation, vault_uids=vaults)
         if messages:

@@ -145,6 +145,32 @@ def test_a_secret_is_refused_with_a_code_that_stays(alice, store):
     assert (details["error_code"], details["field"]) == ("holds_secret", "content")
 
 
+def test_a_session_with_a_mounted_store_says_where_it_is(alice, mallory, world, make_agent, store):
+    read_only = {
+        "type": "memory_store",
+        "memory_store_id": store.id,
+        "access": "read_only",
+        "instructions": "Read it first.",
+    }
+    agent = make_agent()
+    session = alice.beta.sessions.create(
+        agent=agent.id, environment_id=world.environment, resources=[read_only]
+    )
+    (mounted,) = session.resources
+    assert mounted.type == "memory_store"
+    assert (mounted.memory_store_id, mounted.access) == (store.id, "read_only")
+    assert mounted.mount_path.startswith("/mnt/memory/notes-")
+    assert (mounted.instructions, mounted.name) == ("Read it first.", store.name)
+    assert list(alice.beta.sessions.resources.list(session.id)) == [mounted]
+    with pytest.raises(anthropic.BadRequestError) as caught:
+        alice.beta.sessions.create(
+            agent=agent.id,
+            environment_id=world.environment,
+            resources=[{"type": "memory_store", "memory_store_id": "memstore_none"}],
+        )
+    assert caught.value.response.json()["error"]["details"]["field"] == "resources.0"
+
+
 def test_mallory_finds_none_of_it(mallory, store, memory):
     stores = mallory.beta.memory_stores
     assert store.id not in {one.id for one in stores.list(include_archived=True)}

@@ -1,0 +1,240 @@
+"""The stores of a conversation as folders that its commands see, and what they change there.
+
+The tables are the truth. Before a run, before each of its calls and when it rests, what commands changed
+in a folder becomes memories and versions, whichever way a file was changed; then what the tables have anew is
+written into the folder. Files are read and written like those of a workspace: never through a link.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
+from django.utils.translation import gettext as _
+
+from conversations.models import Conversation, Event
+from harness.errors import AgentError
+from harness.events import Event as EventValue
+from harness.rules import LevelledRule
+from jobs.prepared import Prepared
+from memory.access import Author
+from memory.actions.memories import change_memory, create_memory, delete_memory
+from memory.models import AuthorKind, Memory
+from memory.writing import CONTENT_LIMIT, sha_of
+from sandbox.contract import Mount
+from tools_app.workspace import Workspace
+
+from .models import Access, AttachedStore
+from .reach import reach_of
+from .strangers import has_strangers_words
+
+logger = logging.getLogger(__name__)
+
+FILES_BESIDE = 200
+"""So many more files than a store may have memories are looked at."""
+PROBLEMS = 20
+
+_ATTACHED = Prepared(
+    lambda given: (
+        AttachedStore.objects.filter(conversation=given.conversation)
+        .select_related("store__organisation", "store__agent")
+        .order_by("id")
+    )
+)
+
+
+def attached_to(conversation: Conversation) -> list[AttachedStore]:
+    """Those that may be used there now: a person's own in no conversation that others read."""
+    rows = _ATTACHED.all(conversation=conversation.pk)
+    if not rows:
+        return []
+    reach = reach_of(conversation)
+    if not reach.on:
+        return []
+    return [each for each in rows if reach.personal or each.store.owner_id is None]
+
+
+def mounts(conversation: Conversation) -> tuple[Mount, ...]:
+    found = []
+    for attached in attached_to(conversation):
+        folder = folder_of(conversation, attached)
+        try:
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            follow_changes(conversation, attached)
+        except (AgentError, OSError):
+            logger.exception("the memory store %s cannot be shown", attached.store.uid)
+            continue
+        label = _("the memory store “%(name)s”") % {"name": attached.name}
+        found.append(Mount(folder, Path(attached.path), writable=_writable(attached), label=label))
+    return tuple(found)
+
+
+def follow_calls(conversation: Conversation) -> tuple[LevelledRule, ...]:
+    """No rule: asked with the rules, before each call, so that what the call before changed is kept."""
+    _follow_all(conversation)
+    return ()
+
+
+def follow_rest(conversation: Conversation, row: Event, event: EventValue) -> None:
+    _follow_all(conversation)
+
+
+def _follow_all(conversation: Conversation) -> None:
+    for attached in attached_to(conversation):
+        if folder_of(conversation, attached).is_dir():
+            try:
+                follow_changes(conversation, attached)
+            except (AgentError, OSError):
+                logger.exception("the memory store %s cannot be followed", attached.store.uid)
+
+
+def folder_of(conversation: Conversation, attached: AttachedStore) -> Path:
+    return Path(settings.AGENTSITE_DATA_DIR) / "memory" / conversation.uid / attached.slug
+
+
+def follow_changes(conversation: Conversation, attached: AttachedStore) -> None:
+    """Both ways, in one transaction: what commands did, then what the tables have."""
+    workspace = Workspace(folder_of(conversation, attached))
+    with transaction.atomic():
+        held = AttachedStore.objects.select_for_update(of=("self",)).get(pk=attached.pk)
+        held.store = attached.store
+        problems: list[str] = []
+        there = _hashes(workspace)
+        if _writable(held):
+            _keep(conversation, held, workspace, there, problems)
+        seen = _lay_out(conversation, held, workspace, there)
+        if (seen, problems) != (held.laid_out, held.problems):
+            held.laid_out, held.problems = seen, problems[:PROBLEMS]
+            held.save(update_fields=["laid_out", "problems"])
+
+
+def _hashes(workspace: Workspace) -> dict[str, str]:
+    """By path, the SHA-256 of each file's content; "" of what is no text or too large."""
+    found: dict[str, str] = {}
+    for entry in workspace.walk():
+        if entry.kind != "file":
+            continue
+        if len(found) >= settings.AGENTSITE_MEMORIES + FILES_BESIDE:
+            break
+        content = _content(workspace, entry.path)
+        found[f"/{entry.path}"] = "" if content is None else sha_of(content)
+    return found
+
+
+def _content(workspace: Workspace, path: str) -> str | None:
+    try:
+        return workspace.read_bytes(path, CONTENT_LIMIT).decode()
+    except (AgentError, UnicodeDecodeError, OSError):
+        return None
+
+
+def _keep(
+    conversation: Conversation,
+    attached: AttachedStore,
+    workspace: Workspace,
+    there: dict[str, str],
+    problems: list[str],
+) -> None:
+    before: dict[str, str] = attached.laid_out
+    changed = [path for path, digest in there.items() if before.get(path) != digest]
+    gone = [path for path in before if path not in there]
+    if not changed and not gone:
+        return
+    store, actor = attached.store, conversation.owner
+    author = Author(AuthorKind.SESSION, conversation.uid)
+    known = {each.path: each for each in store.memories.filter(path__in=[*changed, *gone])}
+    untrusted = bool(changed) and has_strangers_words(conversation)
+    for path in gone:
+        memory = known.get(path)
+        if memory is not None and memory.sha256 == before[path]:
+            delete_memory(actor=actor, memory=memory, author=author)
+    for path in changed:
+        content = _content(workspace, path[1:])
+        memory = known.get(path)
+        if content is None:
+            problems.append(_("%(path)s is no text or too large.") % {"path": path})
+        elif memory is None or memory.sha256 != there[path]:
+            try:
+                with transaction.atomic():
+                    if memory is None:
+                        memory = create_memory(
+                            actor=actor,
+                            store=store,
+                            path=path,
+                            content=content,
+                            author=author,
+                            source_conversation=conversation.uid,
+                            source_agent=conversation.agent_version.agent.uid,
+                            untrusted=untrusted,
+                        )
+                    else:
+                        change_memory(actor=actor, memory=memory, content=content, author=author)
+                        if untrusted:
+                            Memory.objects.filter(pk=memory.pk).update(
+                                untrusted=True,
+                                confirmed_at=None,
+                                source_conversation=conversation.uid,
+                            )
+            except AgentError as problem:
+                problems.append(f"{path}: {problem.message}")
+
+
+def _lay_out(
+    conversation: Conversation,
+    attached: AttachedStore,
+    workspace: Workspace,
+    there: dict[str, str],
+) -> dict[str, str]:
+    """Write what is different; what commands left there and could not be kept stays as it is."""
+    before: dict[str, str] = attached.laid_out
+    wanted = {
+        each.path: each
+        for each in attached.store.memories.all()
+        if not each.untrusted
+        or each.confirmed_at is not None
+        or each.source_conversation == conversation.uid
+    }
+    for path, memory in wanted.items():
+        if there.get(path) != memory.sha256:
+            try:
+                workspace.write_bytes(path[1:], memory.content.encode())
+            except AgentError:
+                logger.warning("%s of %s cannot be written", path, attached.store.uid)
+    for path in there:
+        if path in before and path not in wanted and before[path] == there[path]:
+            workspace.remove(path[1:])
+    return {path: memory.sha256 for path, memory in wanted.items()}
+
+
+@receiver(post_delete, sender=AttachedStore, dispatch_uid="recall.mounted.detached")
+def _remove_folder(instance: AttachedStore, **_kwargs: Any) -> None:
+    """With its conversation, or its store."""
+    folder = folder_of(instance.conversation, instance)
+    transaction.on_commit(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+@receiver(post_delete, sender=Memory, dispatch_uid="recall.mounted.gone")
+def _remove_file(instance: Memory, **_kwargs: Any) -> None:
+    """Of a memory that is gone: from every folder, also of conversations that rest."""
+    given = AttachedStore.objects.filter(store=instance.store_id).select_related("conversation")
+    for attached in given:
+        transaction.on_commit(
+            partial(_without, folder_of(attached.conversation, attached), instance.path)
+        )
+
+
+def _without(folder: Path, path: str) -> None:
+    with suppress(AgentError, OSError):
+        Workspace(folder).remove(path[1:])
+
+
+def _writable(attached: AttachedStore) -> bool:
+    return attached.access == Access.READ_WRITE and attached.store.archived_at is None
