@@ -16,6 +16,7 @@ MODULES = [
     "tests/chat/test_socket_live.py",
     "tests/conversations/test_search.py",
     "tests/keeping/test_finding.py",
+    "tests/memory/test_remembering.py",
     "tests/workers/test_leavers.py",
     "tests/workers/test_revoked_keys.py",
     "tests/workers/test_work.py",
