@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.commandline.conftest import Installation
@@ -14,7 +15,7 @@ TURNS = (
 )
 
 
-def as_lines(path: Path, rows: object) -> str:
+def as_lines(path: Path, rows: Iterable[object]) -> str:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return str(path)
 
