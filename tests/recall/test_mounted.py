@@ -36,7 +36,7 @@ def store(alice, acme) -> MemoryStore:
 
 @pytest.fixture
 def conversation(converse, alice, store) -> Conversation:
-    made, _script = converse([])
+    made: Conversation = converse([])[0]
     attach_stores(actor=alice, conversation=made, stores=[Wanted(store.uid)])
     return made
 
