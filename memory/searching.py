@@ -23,10 +23,12 @@ from .retrieval.question import Question, read_question
 from .retrieval.turns import Found, Ranked, Turn, TurnIndex
 from .retrieval.words import scope_term
 
-CANDIDATES = 300
+CANDIDATES = 200
 """Memories that are compared with a question."""
 COUNTED = 2_000
 """Terms that more memories have than this are all alike common."""
+TERMS = 600
+"""Of a memory, the first of its terms that are compared."""
 LOOKED_AT = 4_000
 """Characters of a memory that are compared; of longer ones, the beginning."""
 MOST_STORES = 200
@@ -98,6 +100,8 @@ def _ranked(query: str, memories: list[Memory], limit: int) -> Recalled:
             f"{memory.path}\n{memory.content[:LOOKED_AT]}",
             at=memory.valid_from or memory.updated_at,
             group=memory.uid,
+            # Without that of its store, which stands before all others.
+            terms=tuple(memory.terms.split(" ", TERMS + 1)[1 : TERMS + 1]),
         )
         for memory in memories
     ]

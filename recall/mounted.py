@@ -206,6 +206,8 @@ def _lay_out(
         if there.get(path) != memory.sha256:
             try:
                 workspace.write_bytes(path[1:], memory.content.encode())
+                if attached.access == Access.READ_ONLY:
+                    _let_read(folder_of(conversation, attached), path)
             except AgentError:
                 logger.warning("%s of %s cannot be written", path, attached.store.uid)
     for path in there:
@@ -234,6 +236,17 @@ def _remove_file(instance: Memory, **_kwargs: Any) -> None:
 def _without(folder: Path, path: str) -> None:
     with suppress(AgentError, OSError):
         Workspace(folder).remove(path[1:])
+
+
+def _let_read(folder: Path, path: str) -> None:
+    """By the sandbox's own user, who is made the owner of folders to write alone. Nobody else can have put
+    a link there."""
+    file = folder / path[1:]
+    file.chmod(0o644)
+    for above in file.parents:
+        if above == folder:
+            break
+        above.chmod(0o755)
 
 
 def _writable(attached: AttachedStore) -> bool:

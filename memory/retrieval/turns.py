@@ -50,6 +50,8 @@ class Turn:
     speaker: str = ""
     at: datetime | None = None
     group: str = ""
+    terms: tuple[str, ...] | None = None
+    """Its terms in order, where somebody has them at hand; None: they are found in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ class TurnIndex:
 
     def __init__(self, turns: Sequence[Turn], embed: Embed | None = None) -> None:
         self._turns = list(turns)
-        self._terms = TermIndex(terms_of(turn.text) for turn in self._turns)
+        self._terms = TermIndex(
+            terms_of(turn.text) if turn.terms is None else turn.terms for turn in self._turns
+        )
         self._lower = [turn.text.lower() for turn in self._turns]
         self._asks = [_asks(turn.text) for turn in self._turns]
         self._speakers = {turn.speaker: set(terms_of(turn.speaker)) for turn in self._turns}

@@ -136,6 +136,7 @@ NEED_NOT = {
         folders/places.begin_in_folder
         folders/places.move_by_uid
         folders/places.move_conversation
+        recall/attaching.attach_stores
         recall/switching.switch_memory
         keeping/many.change_many
         keeping/many.chosen

@@ -104,9 +104,13 @@ def test_a_store_to_read_is_mounted_so_and_nothing_is_taken_from_it(converse, al
     attach_stores(actor=alice, conversation=made, stores=[wanted])
     (mount,) = mounts_of(made)
     assert not mount.writable
+    create_memory(actor=alice, store=store, path="/deep/a.md", content="One.")
+    rules_of(made)
+    assert (mount.source / "deep/a.md").stat().st_mode & 0o777 == 0o644
+    assert (mount.source / "deep").stat().st_mode & 0o777 == 0o755
     (mount.source / "x.md").write_text("Slipped in.")
     rules_of(made)
-    assert not store.memories.exists()
+    assert store.memories.count() == 1
     sections = part(made, made.config, Path()).sections
     assert "/mnt/memory/team-notes (read only" in sections[0].text
     assert "Read it first." in sections[0].text
