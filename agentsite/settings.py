@@ -130,6 +130,14 @@ AGENTSITE_BUDGETS_ALLOW_UNPRICED = env.bool("AGENTSITE_BUDGETS_ALLOW_UNPRICED", 
 """Whether a model without a price may be used under a budget in money, and then goes uncounted."""
 AGENTSITE_SWEEP_SECONDS = env.int("AGENTSITE_SWEEP_SECONDS", default=15)
 """How often a process looks for conversations that somebody ought to run and nobody does; 0: never."""
+AGENTSITE_SCHEDULE_SECONDS = env.int("AGENTSITE_SCHEDULE_SECONDS", default=5)
+"""How often a process looks for schedules that are due; 0: never."""
+AGENTSITE_SCHEDULE_GRACE_SECONDS = env.int("AGENTSITE_SCHEDULE_GRACE_SECONDS", default=300)
+"""What is due for longer when somebody looks counts as missed: its schedule says what becomes of it."""
+AGENTSITE_SCHEDULES = env.int("AGENTSITE_SCHEDULES", default=200)
+"""Schedules that a person may have in one organisation."""
+AGENTSITE_SCHEDULE_RUN_DAYS = env.int("AGENTSITE_SCHEDULE_RUN_DAYS", default=400)
+"""How long the history of schedules keeps a run that has ended; its conversation stays."""
 AGENTSITE_TOOL_RULES = env.str("AGENTSITE_TOOL_RULES", default="[]")
 """Rules for tools that hold everywhere on this server, as a JSON list of what an agent's tool rules
 look like: `[{"tool": "bash", "permission": "always_ask", "options": {"strict": true}}]`."""
@@ -395,6 +403,7 @@ INSTALLED_APPS = [
     "recall",
     "sharedfiles",
     "skillsets",
+    "schedules",
     "teams_app",
     "terminal",
     "agentsite",
@@ -408,6 +417,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "approvals",
     "operations",
     "folders",
+    "schedules",
     "mcpservers",
     "recall",
     "skills_app",

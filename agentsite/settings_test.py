@@ -39,4 +39,5 @@ EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 AXES_ENABLED = False
 ACCOUNT_RATE_LIMITS = False  # type: ignore[assignment]
 AGENTSITE_SWEEP_SECONDS = 0
+AGENTSITE_SCHEDULE_SECONDS = 0
 AGENTSITE_MESSAGES_PER_MINUTE = 0

@@ -36,6 +36,8 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("audit.auditentry", "history_edu"),
             ("conversations.run", "play_circle"),
             ("deadletters.deadletter", "report"),
+            ("schedules.standingorder", "event_repeat"),
+            ("schedules.orderrun", "event_available"),
             ("conversations.activation", "history"),
             ("conversations.modeltrace", "troubleshoot"),
         ],

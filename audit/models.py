@@ -146,6 +146,13 @@ class AuditEntry(models.Model):
         SKILL_REVIVED = "skill_revived", _("skill allowed again")
         SKILL_DELETED = "skill_deleted", _("skill deleted")
         SKILL_SOURCE_ADDED = "skill_source_added", _("source of skills added")
+        SCHEDULE_MADE = "schedule_made", _("schedule made")
+        SCHEDULE_CHANGED = "schedule_changed", _("schedule changed")
+        SCHEDULE_PAUSED = "schedule_paused", _("schedule paused")
+        SCHEDULE_RESUMED = "schedule_resumed", _("schedule resumed")
+        SCHEDULE_ARCHIVED = "schedule_archived", _("schedule archived")
+        SCHEDULE_DELETED = "schedule_deleted", _("schedule deleted")
+        SCHEDULE_HOOK_SET = "schedule_hook_set", _("webhook of a schedule set or taken away")
 
     at = models.DateTimeField(_("at"), default=timezone.now, editable=False)
     action = models.CharField(_("what happened"), max_length=20, choices=Action)

@@ -14,6 +14,18 @@ SESSION = {
     "tools": "agent.tools",
     "model": "agent.model",
 }
+DEPLOYMENT = {
+    **SESSION,
+    "dates": "x_dates",
+    "missed": "x_missed",
+    "most_missed": "x_most_missed",
+    "overlap": "x_overlap",
+    "jitter": "x_jitter_seconds",
+    "failures_to_pause": "x_failures_to_pause",
+    "idle_to_pause": "x_idle_to_pause",
+    "approvers": "x_approver_ids",
+    "limit": "budget.max_list_cost",
+}
 CREDENTIAL = {
     "mcp_server_url": "auth.mcp_server_url",
     "expires_at": "auth.expires_at",

@@ -31,6 +31,7 @@ from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import WAITS_FOR_WORKER
 from programs.actions.sessions import begin_session, cap_session, require_at_rest, wake_session
+from schedules.models import OrderRun
 from spending.amounts import units_of
 from wire.fieldnames import written
 from wire.ids import session_uid
@@ -171,6 +172,7 @@ class Sessions(Door):
             parameter("order", enum=[ASC, DESC]),
             parameter("agent_id"),
             parameter("agent_version", OpenApiTypes.INT, "Only with agent_id."),
+            parameter("deployment_id"),
             parameter("statuses[]", many=True, enum=list(STATUSES)),
             parameter("include_archived", OpenApiTypes.BOOL),
             *times("created_at"),
@@ -192,6 +194,9 @@ class Sessions(Door):
                     _("A version needs its agent."), field="agent_version", hint=_("Give agent_id.")
                 )
             rows = rows.filter(agent_version__number=version)
+        if deployment := query.get("deployment_id"):
+            runs = OrderRun.objects.visible_to(self.caller.user).filter(order__uid=deployment)
+            rows = rows.filter(pk__in=runs.exclude(conversation=None).values("conversation"))
         if statuses := values(query, "statuses", STATUSES):
             rows = rows.filter(having(statuses))
         order = choice(query, "order", (ASC, DESC), DESC)

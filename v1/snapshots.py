@@ -17,6 +17,7 @@ from conversations.models import Conversation, FileResource, Run, SessionVault
 from conversations.outcomes import Standing, outcomes_of
 from conversations.sandboxing import session_root
 from recall.models import AttachedStore
+from schedules.models import OrderRun
 from spending.amounts import dollars_of
 from spending.models import Budget, Usage
 from tools_app.workspace import PUBLIC_ROOT
@@ -104,7 +105,7 @@ class SessionShape(Shape):
     stats: Stats
     usage: UsageShape
     budget: BudgetShape | None
-    deployment_id: None = None
+    deployment_id: str | None
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None
@@ -126,6 +127,7 @@ class Figures:
     stores: dict[int, list[AttachedStore]] = field(default_factory=dict)
     vaults: dict[int, list[str]] = field(default_factory=dict)
     outcomes: dict[int, list[Standing]] = field(default_factory=dict)
+    deployments: dict[int, str] = field(default_factory=dict)
 
 
 def with_all(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
@@ -159,6 +161,8 @@ def figures_of(rows: Sequence[Conversation]) -> Figures:
     given = AttachedStore.objects.filter(conversation__in=keys).select_related("store")
     for attached in given:
         figures.stores.setdefault(attached.conversation_id, []).append(attached)
+    runs_of_orders = OrderRun.objects.filter(conversation__in=keys)
+    figures.deployments.update(runs_of_orders.values_list("conversation", "order__uid"))
     lent = SessionVault.objects.filter(conversation__in=keys).order_by("place")
     for key, uid in lent.values_list("conversation", "vault__uid"):
         figures.vaults.setdefault(key, []).append(uid)
@@ -207,6 +211,7 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
         ),
         usage=usage_of(row, figures),
         budget=budget_shape(figures.caps.get(row.pk)),
+        deployment_id=figures.deployments.get(row.pk),
         created_at=row.created_at,
         updated_at=row.active_at,
         archived_at=row.archived_at,

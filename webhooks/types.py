@@ -18,6 +18,8 @@ APPROVAL_REQUESTED = "x.approval.requested"
 APPROVAL_DECIDED = "x.approval.decided"
 APPROVAL_EXPIRED = "x.approval.expired"
 
+RUN_ENDED = "x.deployment_run.ended"
+
 GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
     (
         _("Sessions"),
@@ -64,6 +66,21 @@ GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
             ("environment.updated", _("An environment was changed.")),
             ("environment.archived", _("An environment is no longer offered.")),
             ("environment.deleted", _("An environment was deleted.")),
+        ),
+    ),
+    (
+        _("Deployments (schedules)"),
+        (
+            ("deployment.created", _("A schedule was made.")),
+            ("deployment.updated", _("A schedule was changed.")),
+            ("deployment.paused", _("A schedule was paused, by somebody or by itself.")),
+            ("deployment.unpaused", _("A schedule goes on.")),
+            ("deployment.archived", _("A schedule was put away for good.")),
+            ("deployment.deleted", _("A schedule was deleted.")),
+            ("deployment_run.started", _("A run of a schedule is about to begin.")),
+            ("deployment_run.succeeded", _("Its session was created and is at work.")),
+            ("deployment_run.failed", _("Its session could not be created.")),
+            (RUN_ENDED, _("A run of a schedule came to its end, well or not.")),
         ),
     ),
     (

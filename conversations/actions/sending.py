@@ -109,6 +109,7 @@ def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sen
                 key=key,
                 attachments=[block for block in event.content if not isinstance(block, Text)],
                 front_end=event.front_end,
+                untrusted_by=event.untrusted_by,
             )
             return _stored(row)
         case UserInterrupt():

@@ -31,6 +31,9 @@ from mcpservers.actions.servers import add_server
 from mcpservers.models import McpServer
 from memory.actions.memories import create_memory
 from memory.actions.stores import create_store
+from schedules.actions.orders import create_order
+from schedules.drafts import Draft
+from schedules.models import OrderRun
 from skills_app.actions.skills import create_skill
 from spending.actions.budgets import set_budget
 from spending.models import Budget
@@ -200,6 +203,20 @@ def alices_objects(
         actor=alice, conversation=conversation, days=1, details=True, members_only=False
     ).link
     review = ask_for_review(actor=alice, agent=own)
+    order = create_order(
+        actor=alice,
+        organisation=acme,
+        draft=Draft(
+            name="Nightly",
+            agent=conversation.agent_version.agent,
+            environment=conversation.environment,
+            messages=(UserMessage(content=(Text(text="Tidy up"),)),),
+            cron="0 3 * * *",
+        ),
+    )
+    order_run = OrderRun.objects.create(
+        order=order, agent_version=order.agent_version, trigger="manual", state="failed"
+    )
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     task = create_task(actor=alice, board=board_of(conversation), subject="My secret task")
     link_of_task = link_task(
@@ -217,6 +234,11 @@ def alices_objects(
     )
     return {
         ".well-known/": {"digest": skill.digest},
+        "hooks/schedules/": {"uid": order.uid},
+        "schedules/": {"uid": order.uid, "run_uid": order_run.uid},
+        "api/schedules/": {"uid": order.uid, "run_uid": order_run.uid},
+        "v1/deployments/": {"uid": order.uid},
+        "v1/deployment_runs/": {"uid": order_run.uid},
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
         "api/skills/": {"uid": skill.skill.uid, "label": skill.label},

@@ -13,6 +13,7 @@ import anthropic
 
 from v1 import (
     agents,
+    deployments,
     environments,
     events,
     files,
@@ -31,8 +32,6 @@ ROOT = Path(anthropic.__file__).parent
 TOLD = (Path(__file__).parents[2] / "docs" / "api-divergences.md").read_text(encoding="utf-8")
 
 NOT_SERVED = {
-    "deployments": "Deployments",
-    "deployment_runs": "Deployments",
     "dreams": "dreams",
     "tunnels": "tunnels",
     "user_profiles": "user profiles",
@@ -45,6 +44,7 @@ LISTS = {
     "agent_list_params.py": agents.Agents,
     "environment_list_params.py": environments.Environments,
     "environments/work_list_params.py": work.Work,
+    "deployment_list_params.py": deployments.Deployments,
     "file_list_params.py": files.Files,
     "model_list_params.py": modellist.Models,
     "session_list_params.py": sessions.Sessions,

@@ -23,6 +23,9 @@ DJANGOS_OWN = "admin/"
 UNSEEN: Mapping[str, str] = {
     "conversations:models": "a part of the form in which a conversation begins; a journey unfolds it",
     "conversations:event": "a journey of its own opens it from an answer",
+    "schedules:schedule": "a journey of its own makes a schedule and looks at it",
+    "schedules:schedule-change": "the same journey changes it",
+    "schedules:schedule-delete": "the same journey deletes it",
     "folders:folder": "a journey of its own makes a folder and looks at it",
     "folders:folder-change": "the same journey changes it",
     "folders:folder-delete": "the same journey deletes it",

@@ -142,6 +142,7 @@ NEED_NOT = {
         keeping/many.chosen
         keeping/pins.pin_conversation
         keeping/tags.tag_conversation
+        schedules/runs.run_now
         skillsets/adding.add_skill
         vaults/vaults.change_vault
     """,

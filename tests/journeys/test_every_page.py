@@ -38,6 +38,8 @@ PAGES = (
     "/agents/new/",
     "/agents/reviews/",
     "/folders/",
+    "/schedules/",
+    "/schedules/new/",
     "/go/",
     "/keyboard/",
     "/tasks/",

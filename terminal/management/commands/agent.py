@@ -21,7 +21,7 @@ from accounts.models import Organisation, User
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
-from terminal import memory, skills
+from terminal import memory, schedules, skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -30,6 +30,8 @@ from wire.givenjson import read_object
 
 TOKEN = "AGENTSITE_TOKEN"  # noqa: S105 - a variable's name
 URL = "AGENTSITE_URL"
+SUBJECTS = {"skills": skills.carry_out, "schedule": schedules.carry_out}
+"""Commands of this machine alone, which need no door."""
 
 
 class Command(BaseCommand):
@@ -105,6 +107,7 @@ class Command(BaseCommand):
             )
         skills.add_commands(command("skills", "look after the library of skills"), common)
         memory.add_to(command)
+        schedules.add_commands(command("schedule", "look after your schedules"), common)
         command("mcp", "serve MCP clients on standard input and output, on this machine")
         made = command("fork", "begin a conversation with a copy of the dialogue up to a place")
         made.add_argument("conversation")
@@ -128,13 +131,14 @@ class Command(BaseCommand):
             if options["what"] == memory.NAME:
                 memory.run(options, partial(_who, options), Screen(as_json=options["json"]))
                 return
-            door = _door(options) if options["what"] != "skills" else None
-            if door is None:
-                ending = skills.carry_out(options)
+            subject = SUBJECTS.get(options["what"])
+            if subject is not None:
+                ending = subject(options)
             elif options["what"] == "mcp":
                 _serve_mcp(options)
                 ending = Ending.DONE
             else:
+                door = _door(options)
                 ending = _do(door, options)
         except Declined as declined:
             field = (

@@ -1,0 +1,188 @@
+"""People make, change, pause, put away and delete their standing orders. What they do is `running`'s."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+from accounts import vault
+from accounts.api.authentication import Caller
+from accounts.models import Organisation, User
+from accounts.permissions import require_member
+from agents.models import AgentVersion
+from approvals.decisions import asks_less, require_decider, switches_off
+from audit.models import AuditEntry
+from harness.errors import Conflict, LimitReached
+from schedules.access import own_order
+from schedules.auditing import about_order, announce_order
+from schedules.drafts import Draft, check_draft
+from schedules.models import OrderRun, StandingOrder
+from schedules.pausing import pause, resume
+from webhooks.signing import new_secret
+
+
+def create_order(
+    *,
+    actor: User,
+    organisation: Organisation,
+    draft: Draft,
+    caller: Caller | None = None,
+    now: datetime | None = None,
+) -> StandingOrder:
+    """An order that is due from now on, for the actor and at her account. `caller`: the token that asks,
+    which must be one that decides where an older version of the agent asks less than the current one.
+
+    Raises NotFound for a stranger, Forbidden, LimitReached, and what `check_draft` raises.
+    """
+    require_member(actor, organisation)
+    now = now or timezone.now()
+    checked = check_draft(draft, actor=actor, organisation=organisation)
+    _require_decider(caller, checked.version)
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        most = settings.AGENTSITE_SCHEDULES
+        held = StandingOrder.objects.filter(
+            owner=actor, organisation=organisation, archived_at=None
+        )
+        if held.count() >= most:
+            raise LimitReached(
+                _("You have %(most)d schedules here already.") % {"most": most},
+                hint=_("Archive one, or ask the operator to raise AGENTSITE_SCHEDULES."),
+            )
+        order = StandingOrder(
+            organisation=organisation, owner=actor, handled_at=now, **checked.columns
+        )
+        order.foresee()
+        order.save()
+        order.approvers.set(checked.approvers)
+        about_order(AuditEntry.Action.SCHEDULE_MADE, actor, order)
+        announce_order(order, "deployment.created")
+    return order
+
+
+def change_order(
+    *,
+    actor: User,
+    order: StandingOrder,
+    draft: Draft,
+    caller: Caller | None = None,
+    now: datetime | None = None,
+) -> StandingOrder:
+    """Runs that begin from now on are as the draft says; it is pinned anew to what its model means now.
+    Raises NotFound, Conflict for one that is archived, and as `create_order`."""
+    now = now or timezone.now()
+    with transaction.atomic():
+        held = _open(actor, order)
+        checked = check_draft(draft, actor=actor, organisation=held.organisation, order=held)
+        _require_decider(caller, checked.version)
+        before = held.timing
+        for name, value in checked.columns.items():
+            setattr(held, name, value)
+        if held.timing != before:
+            # A new timetable holds from now on; it makes nothing due in the past.
+            held.handled_at = max(held.handled_at, now)
+        held.foresee()
+        held.save()
+        held.approvers.set(checked.approvers)
+        about_order(AuditEntry.Action.SCHEDULE_CHANGED, actor, held)
+        announce_order(held, "deployment.updated")
+    return held
+
+
+def pause_order(
+    *, actor: User, order: StandingOrder, words: str = "", now: datetime | None = None
+) -> StandingOrder:
+    """Nothing of it begins until somebody resumes it; what is at work goes on. Raises NotFound, Conflict
+    for one that is archived."""
+    with transaction.atomic():
+        held = _open(actor, order)
+        if held.paused_at is None:
+            pause(held, StandingOrder.Pause.MANUAL, now=now or timezone.now(), words=words)
+            about_order(AuditEntry.Action.SCHEDULE_PAUSED, actor, held, reason="manual")
+    return held
+
+
+def resume_order(
+    *, actor: User, order: StandingOrder, now: datetime | None = None
+) -> StandingOrder:
+    """It goes on with what is due from now on. Raises NotFound, Conflict for one that is archived."""
+    with transaction.atomic():
+        held = _open(actor, order)
+        if held.paused_at is not None:
+            resume(held, now=now or timezone.now())
+            about_order(AuditEntry.Action.SCHEDULE_RESUMED, actor, held)
+    return held
+
+
+def archive_order(*, actor: User, order: StandingOrder) -> StandingOrder:
+    """It ends for good and stays with its history. Raises NotFound."""
+    with transaction.atomic():
+        held = own_order(actor, order)
+        if held.archived_at is None:
+            held.archived_at = timezone.now()
+            held.foresee()
+            held.save(update_fields=["archived_at", "next_due_at", "next_start_at", "updated_at"])
+            about_order(AuditEntry.Action.SCHEDULE_ARCHIVED, actor, held)
+            announce_order(held, "deployment.archived")
+    return held
+
+
+def delete_order(*, actor: User, order: StandingOrder) -> None:
+    """It goes with the history of its runs; their conversations stay. Raises NotFound, Conflict while a run
+    is at work."""
+    with transaction.atomic():
+        held = own_order(actor, order)
+        if OrderRun.objects.open().filter(order=held).exists():
+            raise Conflict(
+                _("A run of this schedule is at work."), hint=_("Stop it first, or wait.")
+            )
+        about_order(AuditEntry.Action.SCHEDULE_DELETED, actor, held)
+        announce_order(held, "deployment.deleted")
+        held.delete()
+
+
+@sensitive_variables("secret")
+def issue_hook(*, actor: User, order: StandingOrder) -> str:
+    """A new secret with which others begin it by a signed request; an earlier one is good no more. Shown
+    once. Raises NotFound, Conflict, and NotConfigured where secrets cannot be sealed."""
+    secret = new_secret()
+    sealed = vault.seal(secret)
+    with transaction.atomic():
+        held = _open(actor, order)
+        held.hook_secret = sealed
+        held.save(update_fields=["hook_secret", "updated_at"])
+        about_order(AuditEntry.Action.SCHEDULE_HOOK_SET, actor, held)
+    return secret
+
+
+def remove_hook(*, actor: User, order: StandingOrder) -> StandingOrder:
+    """No request begins it any more. Raises NotFound."""
+    with transaction.atomic():
+        held = own_order(actor, order)
+        held.hook_secret = ""
+        held.save(update_fields=["hook_secret", "updated_at"])
+        about_order(AuditEntry.Action.SCHEDULE_HOOK_SET, actor, held, removed="yes")
+    return held
+
+
+def _open(actor: User, order: StandingOrder) -> StandingOrder:
+    held = own_order(actor, order)
+    if held.archived_at is not None:
+        raise Conflict(
+            _("This schedule is archived and changes no more."), hint=_("Make a new one.")
+        )
+    return held
+
+
+def _require_decider(caller: Caller | None, version: AgentVersion) -> None:
+    current = version.agent.current or version
+    before, after = current.config, version.config
+    if switches_off(before.features, after.features.model_dump()) or asks_less(
+        before.tools, after.tools
+    ):
+        require_decider(caller)

@@ -1,0 +1,23 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class SchedulesConfig(AppConfig):
+    name = "schedules"
+    verbose_name = _("Schedules")
+
+    def ready(self) -> None:
+        # Only now are there models to import.
+        from accounts.sealed import holds_sealed  # noqa: PLC0415
+        from agents.uses import count_uses  # noqa: PLC0415
+        from conversations.notices import notify_of  # noqa: PLC0415
+        from conversations.projections import Turn, follow  # noqa: PLC0415
+
+        from . import projection, uses  # noqa: PLC0415
+        from .hooks import reseal_hooks  # noqa: PLC0415
+        from .notices import waiting  # noqa: PLC0415
+
+        follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
+        count_uses(uses.is_used)
+        holds_sealed(reseal_hooks)
+        notify_of(waiting)

@@ -1,0 +1,247 @@
+"""The form of a schedule. It shapes input; `drafts` judges it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext_lazy as _
+
+from accounts.formwords import OurForm
+from accounts.models import Organisation, User
+from agents.listing import listed_agents
+from agents.models import Agent, Environment
+from chat.forms import NamedChoice
+from harness.content import Text, text_of
+from harness.events import UserMessage
+from spending.amounts import dollars_of, units_of
+
+from .drafts import Draft, messages_of
+from .models import StandingOrder
+from .phrases import read_phrase
+from .times import read_cron
+
+FIELD_OF = {
+    "initial_events": "text",
+    "schedule.expression": "cron",
+    "schedule.timezone": "timezone",
+    "agent": "agent",
+    "limit": "budget",
+}
+"""Names of refusals that the form spells otherwise."""
+
+
+class ScheduleForm(OurForm):
+    name = forms.CharField(label=_("Name"), required=False)
+    agent = NamedChoice(
+        label=_("Agent"),
+        queryset=Agent.objects.none(),
+        to_field_name="uid",
+        help_text=_("Its current version and model are what runs stay with until you save again."),
+    )
+    environment = NamedChoice(
+        label=_("Environment"), queryset=Environment.objects.none(), to_field_name="uid"
+    )
+    text = forms.CharField(
+        label=_("What it is to do"), required=False, widget=forms.Textarea(attrs={"rows": 6})
+    )
+    when = forms.CharField(
+        label=_("When, in words"),
+        required=False,
+        help_text=_(
+            "“every weekday at 8:30”, “monthly on the 15th at 9”, “every 30 minutes”, “tomorrow at 9”."
+            " It is shown as it was understood before anything is saved."
+        ),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    cron = forms.CharField(
+        label=_("As a cron expression"),
+        required=False,
+        help_text=_("Empty: no time of its own; it begins by hand, by a webhook or at dates."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    dates = forms.CharField(
+        label=_("Single dates"),
+        required=False,
+        help_text=_("One a line, like 2026-12-24T18:00:00+01:00."),
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+    )
+    timezone = forms.CharField(
+        label=_("Time zone"),
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text=_("An IANA name such as Europe/Berlin."),
+    )
+    after = NamedChoice(
+        label=_("Also when a run of this one has ended"),
+        queryset=StandingOrder.objects.none(),
+        to_field_name="uid",
+        required=False,
+        empty_label=_("none"),
+    )
+    after_outcome = forms.ChoiceField(label=_("But only"), choices=StandingOrder.After.choices)
+    missed = forms.ChoiceField(
+        label=_("When the server was not there at that time"), choices=StandingOrder.Missed.choices
+    )
+    most_missed = forms.IntegerField(label=_("So many at most"), initial=1)
+    overlap = forms.ChoiceField(
+        label=_("When an earlier run is not done"), choices=StandingOrder.Overlap.choices
+    )
+    jitter = forms.IntegerField(
+        label=_("Begin up to so many seconds later"),
+        initial=0,
+        help_text=_("Spreads schedules that are due at the same time."),
+    )
+    budget = forms.DecimalField(
+        label=_("Most US dollars a run"),
+        required=False,
+        max_digits=12,
+        decimal_places=2,
+        min_value=Decimal("0.01"),
+    )
+    failures_to_pause = forms.IntegerField(
+        label=_("Pause after so many failed runs in a row"), initial=3, help_text=_("0: never.")
+    )
+    idle_to_pause = forms.IntegerField(
+        label=_("Pause after so many runs in a row that said the same"),
+        initial=0,
+        help_text=_("0: never."),
+    )
+    approvers = forms.ModelMultipleChoiceField(
+        label=_("May decide beside you"),
+        queryset=User.objects.none(),
+        to_field_name="uid",
+        required=False,
+    )
+    mails = forms.BooleanField(label=_("Mail me how each run ended"), required=False)
+
+    def __init__(
+        self,
+        *args: Any,
+        user: User,
+        organisation: Organisation,
+        order: StandingOrder | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.order = order
+        fields: Any = self.fields
+        fields["agent"].queryset = listed_agents(user, organisation)
+        places = Environment.objects.visible_to(user).usable_in(organisation)
+        fields["environment"].queryset = places.on_offer()
+        others = StandingOrder.objects.visible_to(user).filter(
+            organisation=organisation, archived_at=None
+        )
+        fields["after"].queryset = others.exclude(pk=order.pk) if order else others
+        members = User.objects.filter(memberships__organisation=organisation, is_active=True)
+        fields["approvers"].queryset = members.exclude(pk=user.pk).order_by("username")
+
+    def understood(self, now: datetime) -> bool:
+        """Whether words said when: then the cron expression or date that they mean stands in the form in
+        their place, to be confirmed. Raises Invalid."""
+        given = self.cleaned_data
+        if not given["when"].strip():
+            return False
+        read_cron("0 0 * * *", given["timezone"] or "UTC")
+        found = read_phrase(given["when"], zone=given["timezone"] or "UTC", now=now)
+        posted: Any = self.data
+        data = posted.copy()
+        data["when"] = ""
+        data["cron"] = given["cron"] = found.cron
+        if found.date is not None:
+            place = timezone.get_current_timezone()
+            lines = [given["dates"].strip(), found.date.astimezone(place).isoformat()]
+            data["dates"] = given["dates"] = "\n".join(line for line in lines if line)
+        given["when"] = ""
+        self.data = data
+        return True
+
+    def clean_dates(self) -> str:
+        text: str = self.cleaned_data["dates"]
+        for line in text.split()[:200]:
+            if _moment(line) is None:
+                raise forms.ValidationError(
+                    _(
+                        "“%(text)s” is no date with a time and an offset. Write it like"
+                        " 2026-12-24T18:00:00+01:00."
+                    )
+                    % {"text": line[:60]}
+                )
+        return text
+
+    def draft(self) -> Draft:
+        given = self.cleaned_data
+        kept: dict[str, Any] = {}
+        said: tuple[UserMessage, ...] = (UserMessage(content=(Text(text=given["text"]),)),)
+        if self.order is not None:
+            before = self.order
+            if given["text"].replace("\r\n", "\n") == text_in(before):
+                said = messages_of(before)  # pictures and several messages are left as they are
+            kept = {
+                "description": before.description,
+                "files": tuple((uid, path) for uid, path in before.files),
+                "vaults": tuple(before.vaults),
+                "metadata": before.metadata,
+            }
+        return Draft(
+            name=given["name"],
+            agent=given["agent"],
+            environment=given["environment"],
+            messages=said,
+            budget=units_of(given["budget"]) if given["budget"] is not None else None,
+            approvers=tuple(one.uid for one in given["approvers"]),
+            mails=given["mails"],
+            cron=given["cron"].strip(),
+            timezone=given["timezone"].strip() or "UTC",
+            dates=tuple(at for line in given["dates"].split() if (at := _moment(line))),
+            after=given["after"],
+            after_outcome=given["after_outcome"],
+            missed=given["missed"],
+            most_missed=given["most_missed"],
+            overlap=given["overlap"],
+            jitter=given["jitter"],
+            failures_to_pause=given["failures_to_pause"],
+            idle_to_pause=given["idle_to_pause"],
+            **kept,
+        )
+
+
+def text_in(order: StandingOrder) -> str:
+    """The texts of its first messages, as the form shows and sends them."""
+    texts = [text_of(said.content) for said in messages_of(order)]
+    return "\n\n".join(texts).replace("\r\n", "\n").strip()
+
+
+def initial_of(order: StandingOrder) -> dict[str, Any]:
+    return {
+        "name": order.name,
+        "agent": order.agent_version.agent.uid,
+        "environment": order.environment.uid,
+        "text": text_in(order),
+        "cron": order.cron,
+        "dates": "\n".join(order.dates),
+        "timezone": order.timezone,
+        "after": order.after.uid if order.after else None,
+        "after_outcome": order.after_outcome,
+        "missed": order.missed,
+        "most_missed": order.most_missed,
+        "overlap": order.overlap,
+        "jitter": order.jitter,
+        "budget": dollars_of(order.budget) if order.budget is not None else None,
+        "failures_to_pause": order.failures_to_pause,
+        "idle_to_pause": order.idle_to_pause,
+        "approvers": list(order.approvers.values_list("uid", flat=True)),
+        "mails": order.mails,
+    }
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None

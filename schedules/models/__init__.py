@@ -1,0 +1,6 @@
+"""The tables of standing orders and of what became of their due times."""
+
+from .order import StandingOrder
+from .run import OrderRun
+
+__all__ = ["OrderRun", "StandingOrder"]

@@ -1,0 +1,318 @@
+"""A dry run of a standing order: what it may call, where it would rest with nobody there and who would be
+asked, what it reaches, what it is pinned to, and what it may cost at worst. Nothing is begun or stored.
+
+Judged by the same policy as a run (`harness.policy`); what depends on a call's arguments is said to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from accounts.persons import charged_person
+from approvals.policyrules import rules_of_new
+from conversations.judging import judging_kit
+from conversations.models import Conversation
+from harness.agentconfig import ToolRule
+from harness.events import SpanModelRequestStart
+from harness.history import History
+from harness.policy import Judgement, Situation, Verdict
+from harness.rules import AskTerms
+from harness.tools import Effect
+from skills_app.choosing import choose
+from spending.amounts import amount_text, units_of
+from spending.applying import without_replaced
+from spending.models import Budget
+from spending.prices import worst_cost
+from spending.standings import Standing, standings
+from vaults.models import Vault
+
+from .drafts import Draft, check_draft, messages_of
+from .models import StandingOrder
+from .running import CannotBegin, require_beginnable
+from .templates import UNTRUSTED, places_in
+
+MONTH = timedelta(days=30)
+MOST_RUNS = 3_000
+"""Due times of a month that are counted one by one; denser ones are counted for a day."""
+STRANGERS = "a page or an answer that strangers wrote"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCheck:
+    """One tool that a run is offered."""
+
+    name: str
+    effect: str
+    verdict: str
+    """`allow`, `ask`, `deny`, or `depends` on its arguments."""
+    reason: str
+    asks_after_strangers: bool
+    """Asks once a run has read what strangers wrote, though it is allowed before."""
+    asked: tuple[str, ...] = ()
+    """Who would be asked, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCheck:
+    standing: Standing
+    fits: bool | None
+    """Whether the worst case of its period is no more than is left; None: unknown."""
+
+    @property
+    def words(self) -> str:
+        if self.fits is None:
+            return _("cannot be told")
+        return _("enough at worst") if self.fits else _("may run out")
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    problem: str
+    """Why a run would not begin now; empty: it would."""
+    tools: tuple[ToolCheck, ...]
+    servers: tuple[str, ...]
+    """MCP servers whose tools it has; each call asks unless a rule says otherwise."""
+    hosts: tuple[str, ...]
+    """That commands and fetches may reach; `*`: every public one."""
+    skills: tuple[str, ...]
+    vaults: tuple[str, ...]
+    model: str
+    version: int
+    current_version: int
+    messages: int
+    run_cost: int | None
+    """What one run may cost at worst, in hundred-millionths of a US dollar; None: its model has no price."""
+    capped: bool
+    """Whether that is the order's own cap and not what its agent's limits allow."""
+    runs_a_month: int
+    """By the clock, in the thirty days to come."""
+    budgets: tuple[BudgetCheck, ...]
+    upcoming: tuple[datetime, ...]
+
+    @property
+    def stops(self) -> tuple[ToolCheck, ...]:
+        """Tools at whose call a run would rest with nobody there."""
+        return tuple(one for one in self.tools if one.verdict in {"ask", "depends"})
+
+    @property
+    def month_cost(self) -> int | None:
+        return None if self.run_cost is None else self.run_cost * self.runs_a_month
+
+    @property
+    def run_cost_text(self) -> str:
+        return _money(self.run_cost)
+
+    @property
+    def month_cost_text(self) -> str:
+        return _money(self.month_cost)
+
+
+def _money(units: int | None) -> str:
+    return _("unknown: its model has no price") if units is None else amount_text("money", units)
+
+
+def preflight_of(order: StandingOrder, *, now: datetime | None = None) -> Preflight:
+    """Of an order as it is. Who may see it, the caller has asked."""
+    return _preflight(order, list(order.approvers.all()), now or timezone.now())
+
+
+def preview(
+    draft: Draft,
+    *,
+    actor: User,
+    organisation: Organisation,
+    order: StandingOrder | None = None,
+    now: datetime | None = None,
+) -> Preflight:
+    """Of one that is not saved yet; `order`: what it is to change. Raises what saving it would raise."""
+    now = now or timezone.now()
+    checked = check_draft(draft, actor=actor, organisation=organisation, order=order)
+    wanted = StandingOrder(
+        organisation=organisation, owner=actor, handled_at=now, **checked.columns
+    )
+    return _preflight(wanted, checked.approvers, now)
+
+
+def _preflight(order: StandingOrder, approvers: Sequence[User], now: datetime) -> Preflight:
+    config = order.agent_version.config
+    environment = order.environment.sandbox_policy
+    run_cost, capped = _run_cost(order)
+    runs = _runs_a_month(order, now)
+    current = order.agent_version.agent.current
+    chosen = choose(config.skills, order.organisation, order.owner)
+    return Preflight(
+        problem=_problem(order),
+        tools=_tools(order, approvers),
+        servers=tuple(use.name for use in config.mcp_servers),
+        hosts=("*",)
+        if environment.unrestricted
+        else tuple(sorted({endpoint.host for endpoint in environment.endpoints})),
+        skills=(
+            *(f"{one.skill.name} {one.label}" for one in chosen.versions),
+            *chosen.problems,
+        ),
+        vaults=tuple(
+            Vault.objects.filter(uid__in=order.vaults).values_list("display_name", flat=True)
+        ),
+        model=f"{order.provider}/{order.model}",
+        version=order.agent_version.number,
+        current_version=current.number if current else 0,
+        messages=len(order.messages),
+        run_cost=run_cost,
+        capped=capped,
+        runs_a_month=runs,
+        budgets=_budgets(order, run_cost, runs, now),
+        upcoming=tuple(order.timing.upcoming(now, 5)),
+    )
+
+
+def _problem(order: StandingOrder) -> str:
+    try:
+        require_beginnable(order)
+    except CannotBegin as refusal:
+        return refusal.words
+    return ""
+
+
+def _tools(order: StandingOrder, approvers: Sequence[User]) -> tuple[ToolCheck, ...]:
+    version = order.agent_version
+    config = version.config
+    rules = rules_of_new(order.organisation_id, version.agent_id, order.owner_id)
+    kit = judging_kit(config, rules)
+    # Without the rules that hold back some inputs alone: what they change depends on the input.
+    plain = judging_kit(
+        config.model_copy(update={"tools": tuple(r for r in config.tools if not _is_partial(r))}),
+        [held for held in rules if not _is_partial(held.rule)],
+    )
+    history = History(features=config.features)
+    policy, always = kit.policy_in(history), plain.policy_in(history)
+    begun = Situation(
+        config.features, tainted_by=UNTRUSTED if places_in(messages_of(order)) else ""
+    )
+    later = Situation(config.features, tainted_by=STRANGERS)
+    found = []
+    for name, tool in sorted(kit.tools_in(history).items()):
+        if not policy.offers(tool, history.features):
+            continue
+        judgement = policy.judge(tool, name, begun, arguments={})
+        verdict = judgement.verdict.value
+        if tool.external:
+            verdict = Verdict.ALLOW.value  # whom it asks answers it
+        elif judgement.verdict is not Verdict.ALLOW and (
+            always.judge(tool, name, begun, arguments={}).verdict is Verdict.ALLOW
+        ):
+            verdict = "depends"
+        after = policy.judge(tool, name, later, arguments={})
+        found.append(
+            ToolCheck(
+                name=name,
+                effect=tool.effect.value,
+                verdict=verdict,
+                reason=judgement.reason,
+                asks_after_strangers=verdict == Verdict.ALLOW.value
+                and tool.effect is Effect.OUTSIDE
+                and after.verdict is Verdict.ASK,
+                asked=_asked(order, approvers, judgement) if verdict in {"ask", "depends"} else (),
+            )
+        )
+    return tuple(found)
+
+
+def _is_partial(rule: ToolRule) -> bool:
+    return rule.when is not None and rule.permission != "always_allow"
+
+
+def _asked(
+    order: StandingOrder, approvers: Sequence[User], judgement: Judgement
+) -> tuple[str, ...]:
+    """Who may answer: the owner and her approvers, or those whom the rule names."""
+    terms = judgement.terms or AskTerms()
+    people: list[User] = []
+    if not terms.requester_may_not_decide:
+        people.append(order.owner)
+    people += approvers
+    names = [str(person) for person in people] if not terms.reviewers_only else []
+    if terms.reviewers_only or terms.two_people or not names:
+        names.append(_("reviewers of %(organisation)s") % {"organisation": order.organisation})
+    return tuple(names)
+
+
+# --- money ----------------------------------------------------------------------------------------
+
+
+def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
+    """All tokens that its agent's limits let one turn use, and the one request that may go past them, at the
+    dearest price, for each first message; or the order's own cap."""
+    limits = order.agent_version.config.limits
+    tokens = limits.token_budget + limits.context_window + limits.output_tokens
+    output = min(limits.steps * limits.output_tokens, tokens)
+    dearest = worst_cost(
+        SpanModelRequestStart(
+            provider=order.provider,
+            model=order.model,
+            prompt_tokens_at_most=tokens - output,
+            output_tokens_at_most=output,
+        )
+    )
+    worst = None if dearest is None else units_of(dearest * Decimal(len(order.messages)))
+    if order.budget is not None and (worst is None or order.budget < worst):
+        return order.budget, True
+    return worst, False
+
+
+def _runs_a_month(order: StandingOrder, now: datetime) -> int:
+    found = 0
+    for due in order.timing.after(now):
+        if due > now + MONTH:
+            return found
+        found += 1
+        if found == MOST_RUNS:
+            break
+    if found < MOST_RUNS:
+        return found
+    day = sum(1 for due in _within(order, now, now + timedelta(days=1)))
+    return max(found, day * MONTH.days)
+
+
+def _within(order: StandingOrder, begin: datetime, end: datetime) -> list[datetime]:
+    found = []
+    for due in order.timing.after(begin):
+        if due > end:
+            break
+        found.append(due)
+    return found
+
+
+def _budgets(
+    order: StandingOrder, run_cost: int | None, runs: int, now: datetime
+) -> tuple[BudgetCheck, ...]:
+    payer = charged_person(order.owner, order.organisation_id)
+    asked_by = Conversation(organisation=order.organisation, owner=order.owner)
+    applying = Budget.objects.applying_to(asked_by, payer, server_keys=True)
+    held = without_replaced(list(applying.select_related("organisation", "user")))
+    day = len(_within(order, now, now + timedelta(days=1))) if runs < MOST_RUNS else runs // 30
+    times = {
+        Budget.Period.RUN.value: 1,
+        Budget.Period.DAY.value: day,
+        Budget.Period.MONTH.value: runs,
+        Budget.Period.TOTAL.value: runs,
+    }
+    checks = []
+    for standing in standings(held, now=now, person=payer):
+        fits = None
+        if standing.unit == Budget.Unit.MONEY and run_cost is not None:
+            fits = run_cost * times[standing.period] <= standing.remaining
+        elif standing.unit == Budget.Unit.TOKENS:
+            limits = order.agent_version.config.limits
+            tokens = limits.token_budget + limits.context_window + limits.output_tokens
+            most = tokens * len(order.messages) * times[standing.period]
+            fits = most <= standing.remaining
+        checks.append(BudgetCheck(standing, fits))
+    return tuple(checks)

@@ -1,0 +1,81 @@
+"""Runs of orders as their conversations come to an end, in the transaction of the event that says so.
+
+Only the run's own row is written here; what follows for its order is `ending`'s, after the commit.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from conversations.branches import counting
+from conversations.models import Conversation, Event
+from harness.content import text_of
+from harness.events import (
+    AgentMessage,
+    EndTurn,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusTerminated,
+)
+from harness.events import Event as EventValue
+from jobs.dispatch import dispatch
+from jobs.prepared import Prepared
+
+from .models import OrderRun
+
+FOLLOWED = (SessionStatusIdle, SessionStatusTerminated)
+END = "schedules.end"
+STOPPED = "stopped"
+"""Code of a run that a person stopped."""
+
+_OPEN = Prepared(
+    lambda given: OrderRun.objects.open().filter(conversation=given.conversation).values_list("pk")
+)
+
+
+def project(conversation: Conversation, row: Event, event: EventValue) -> None:
+    if conversation.parent_id is not None:
+        return
+    if isinstance(event, SessionStatusIdle) and isinstance(event.stop_reason, RequiresAction):
+        return
+    found = _OPEN.first(conversation=conversation.pk)
+    if found is None:
+        return
+    state, code, words = _outcome(conversation, event)
+    OrderRun.objects.open().filter(pk=found[0]).update(
+        state=state, error=code[:60], words=words[:500], ended_at=row.created_at, is_settled=False
+    )
+    transaction.on_commit(partial(dispatch, END, run_id=found[0]))
+
+
+def _outcome(conversation: Conversation, event: EventValue) -> tuple[OrderRun.State, str, str]:
+    """State, code and words of a run that ends so."""
+    failed = OrderRun.State.FAILED
+    if not isinstance(event, SessionStatusIdle):
+        return failed, "terminated", _("Its conversation has ended.")
+    if event.interrupted:
+        return failed, STOPPED, _("It was stopped.")
+    if isinstance(event.stop_reason, EndTurn):
+        return OrderRun.State.SUCCEEDED, "", first_lines(last_words(conversation))
+    details = event.stop_details
+    return (
+        failed,
+        (details.code if details else "") or event.stop_reason.type,
+        (details.message if details else "") or event.stop_reason.type.replace("_", " "),
+    )
+
+
+def last_words(conversation: Conversation) -> str:
+    """What the agent has said last."""
+    row = counting(conversation).filter(type="agent.message").order_by("-seq").first()
+    value = row.value if row is not None else None
+    return text_of(value.content) if isinstance(value, AgentMessage) else ""
+
+
+def first_lines(text: str) -> str:
+    """The first three lines that say anything."""
+    lines = [" ".join(line.split()) for line in text[:4_000].splitlines()]
+    return "\n".join([line for line in lines if line][:3])

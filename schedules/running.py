@@ -1,0 +1,356 @@
+"""Begins what is due: due times become rows, rows become conversations, each at most once.
+
+Any number of processes may look at the same time and as often as they like: a constraint lets each due time
+be one row, and a row is begun under the lock of its order. What follows from a run's end is `ending`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.models import Agent, AgentVersion, Environment
+from conversations.actions.messages import stop
+from conversations.actions.sharing import share_conversation
+from conversations.kits import choose_provider
+from conversations.models import Conversation, StoredFile
+from harness.errors import AgentError, Conflict, Forbidden, NotFound, TooMany
+from jobs.dispatch import dispatch
+from programs.actions.sessions import begin_session
+from vaults.models import Vault
+
+from . import times
+from .access import may_go_on
+from .auditing import announce_run
+from .drafts import messages_of
+from .models import OrderRun, StandingOrder
+from .pausing import pause_by_itself
+from .templates import filled
+
+logger = logging.getLogger(__name__)
+
+BEGIN = "schedules.begin"
+AT_A_TIME = 500
+"""Orders, and runs, that one look takes; the next one goes on."""
+MOST_QUEUED = 10
+"""Runs of one order that wait for an earlier one; more are left out."""
+PATIENCE = timedelta(hours=1)
+"""How long a run is tried again to which the site says *too many*."""
+
+PAUSING = frozenset(
+    {
+        "agent_archived_error",
+        "environment_archived_error",
+        "environment_not_found_error",
+        "vault_archived_error",
+        "vault_not_found_error",
+        "file_not_found_error",
+        "self_hosted_resources_unsupported_error",
+    }
+)
+"""Errors that no later try mends: the order is paused at once, as the public API has it."""
+REJECTED = "session_creation_rejected_error"
+RATE_LIMITED = "session_rate_limited_error"
+UNKNOWN = "unknown_error"
+
+
+class CannotBegin(Exception):
+    """Why no conversation begins: an error type of the public API, and words for people."""
+
+    def __init__(self, error: str, words: str) -> None:
+        super().__init__(words)
+        self.error, self.words = error, words
+
+
+# --- due times become rows ------------------------------------------------------------------------
+
+
+def take_due(now: datetime | None = None) -> int:
+    """Turn every due time that has come into a row; how many orders were due. One query where none is."""
+    now = now or timezone.now()
+    due = list(StandingOrder.objects.due(now).values_list("pk", flat=True)[:AT_A_TIME])
+    for order_id in due:
+        _take(order_id, now)
+    return len(due)
+
+
+def _take(order_id: int, now: datetime) -> None:
+    with transaction.atomic():
+        held = StandingOrder.objects.due(now).filter(pk=order_id)
+        order = (
+            held.select_for_update(of=("self",), no_key=True, skip_locked=True)
+            .select_related("owner", "agent_version")
+            .first()
+        )
+        if order is None:
+            return  # somebody else has it
+        if not may_go_on(order):
+            pause_by_itself(
+                order,
+                StandingOrder.Pause.RIGHTS,
+                now=now,
+                words=_("Its owner is no active member of the organisation."),
+            )
+            return
+        found = times.look(order.timing, order.rule, handled=order.handled_at, now=now)
+        rows = [_row(order, OrderRun.Trigger.SCHEDULE, due_at=due) for due in found.run]
+        if found.skipped_until is not None:
+            rows.append(
+                _row(
+                    order,
+                    OrderRun.Trigger.SCHEDULE,
+                    due_at=found.skipped_until,
+                    state=OrderRun.State.SKIPPED,
+                    skip=OrderRun.Skip.MISSED,
+                    skipped=found.skipped,
+                    ended_at=now,
+                )
+            )
+        # The constraint is the claim: a due time that has its row already is nobody's again.
+        OrderRun.objects.bulk_create(rows, ignore_conflicts=True)
+        order.handled_at = found.handled or order.handled_at
+        order.foresee()
+        order.save(update_fields=["handled_at", "next_due_at", "next_start_at"])
+
+
+def _row(order: StandingOrder, trigger: OrderRun.Trigger, **columns: object) -> OrderRun:
+    return OrderRun(
+        order=order, agent_version_id=order.agent_version_id, trigger=trigger, **columns
+    )
+
+
+def queue_run(
+    order: StandingOrder,
+    trigger: OrderRun.Trigger,
+    *,
+    key: str = "",
+    payload: object = None,
+    depth: int = 0,
+) -> OrderRun:
+    """A row for what is to begin soon, in the caller's transaction; with a `key` that was given before
+    the row that has it."""
+    if key:
+        known = OrderRun.objects.filter(order=order, trigger=trigger, key=key).first()
+        if known is not None:
+            return known
+    run = _row(order, trigger, key=key, payload=payload, depth=depth)
+    run.save()
+    dispatch(BEGIN, run_id=run.pk)
+    return run
+
+
+# --- rows become conversations --------------------------------------------------------------------
+
+
+def begin_queued(now: datetime | None = None) -> int:
+    """Begin what waits to; how many rows that were."""
+    waiting = list(OrderRun.objects.queued().values_list("pk", flat=True)[:AT_A_TIME])
+    for run_id in waiting:
+        begin(run_id, now)
+    return len(waiting)
+
+
+def begin(run_id: int, now: datetime | None = None) -> None:
+    """Begin this run, or say in its row why it does not; nothing, if it is no longer queued or has to wait
+    for an earlier one. Whatever happens to the process, there is one conversation at most."""
+    now = now or timezone.now()
+    try:
+        with transaction.atomic():
+            blocking = _begin(run_id, now)
+    except Exception as failure:
+        # An order that nobody can begin must not keep the others from beginning.
+        logger.exception("the run %s of a schedule could not begin", run_id)
+        with transaction.atomic():
+            _fail_unbegun(run_id, now, CannotBegin(UNKNOWN, type(failure).__name__))
+        return
+    for conversation in blocking:
+        try:
+            stop(actor=conversation.owner, conversation=conversation)
+        except (NotFound, Forbidden, Conflict) as refusal:
+            logger.warning("an earlier run cannot be stopped: %s", refusal.code)
+
+
+def _begin(run_id: int, now: datetime) -> list[Conversation]:
+    """The conversations that have to be stopped before it may begin."""
+    run = _held(run_id)
+    if run is None:
+        return []
+    order = run.order
+    if order.archived_at is not None or (
+        order.paused_at is not None and run.trigger != OrderRun.Trigger.MANUAL
+    ):
+        _leave_out(run, OrderRun.Skip.PAUSED, now)
+        return []
+    if run.trigger != OrderRun.Trigger.MANUAL:
+        earlier = OrderRun.objects.open().filter(order=order).exclude(conversation=None)
+        busy = [one.conversation for one in earlier.select_related("conversation__owner")]
+        if busy and order.overlap == StandingOrder.Overlap.SKIP:
+            _leave_out(run, OrderRun.Skip.OVERLAP, now)
+            return []
+        if busy:
+            ahead = OrderRun.objects.queued().filter(order=order, pk__gt=run.pk)
+            if order.overlap == StandingOrder.Overlap.REPLACE and ahead.exists():
+                _leave_out(run, OrderRun.Skip.OVERLAP, now)  # a later one replaces this one too
+            elif ahead.count() >= MOST_QUEUED:
+                _leave_out(run, OrderRun.Skip.OVERLAP, now)
+            elif order.overlap == StandingOrder.Overlap.REPLACE:
+                return [each for each in busy if each is not None]
+            return []
+    try:
+        with transaction.atomic():
+            conversation = _conversation_for(order, run, now)
+    except TooMany as refusal:
+        by_hand = run.trigger == OrderRun.Trigger.MANUAL
+        if by_hand or timezone.now() - run.created_at > PATIENCE:
+            _fail(run, now, CannotBegin(RATE_LIMITED, refusal.message))
+        return []
+    except CannotBegin as refusal:
+        _fail(run, now, refusal)
+        return []
+    except AgentError as refusal:
+        _fail(run, now, CannotBegin(REJECTED, refusal.message))
+        return []
+    run.state, run.started_at = OrderRun.State.STARTED, now
+    run.conversation, run.session_uid = conversation, conversation.uid
+    run.save(update_fields=["state", "started_at", "conversation", "session_uid"])
+    if run.trigger == OrderRun.Trigger.SCHEDULE:
+        order.last_run_at = now
+        order.save(update_fields=["last_run_at"])
+    announce_run(run, "deployment_run.started", "deployment_run.succeeded")
+    return []
+
+
+def _held(run_id: int) -> OrderRun | None:
+    """The queued run under its order's lock, which is taken first by everybody."""
+    order_id = OrderRun.objects.filter(pk=run_id).values_list("order", flat=True).first()
+    if order_id is None:
+        return None
+    order = (
+        StandingOrder.objects.select_for_update(of=("self",), no_key=True)
+        .select_related("owner", "organisation", "agent_version__agent__current", "environment")
+        .filter(pk=order_id)
+        .first()
+    )
+    run = OrderRun.objects.queued().select_for_update(no_key=True).filter(pk=run_id).first()
+    if order is None or run is None:
+        return None
+    run.order = order
+    return run
+
+
+def _leave_out(run: OrderRun, why: OrderRun.Skip, now: datetime) -> None:
+    run.state, run.skip, run.ended_at = OrderRun.State.SKIPPED, why, now
+    run.save(update_fields=["state", "skip", "ended_at"])
+
+
+def _fail_unbegun(run_id: int, now: datetime, refusal: CannotBegin) -> None:
+    run = _held(run_id)
+    if run is not None:
+        _fail(run, now, refusal)
+
+
+def _fail(run: OrderRun, now: datetime, refusal: CannotBegin) -> None:
+    """It did not begin. What no later try mends pauses the order at once."""
+    run.state, run.ended_at = OrderRun.State.FAILED, now
+    run.error, run.words = refusal.error, refusal.words[:500]
+    run.is_settled = False
+    run.save(update_fields=["state", "ended_at", "error", "words", "is_settled"])
+    announce_run(run, "deployment_run.started", "deployment_run.failed")
+    if refusal.error in PAUSING and run.trigger != OrderRun.Trigger.MANUAL:
+        pause_by_itself(
+            run.order,
+            StandingOrder.Pause.ERROR,
+            now=now,
+            words=refusal.words,
+            error=refusal.error,
+        )
+
+
+def _conversation_for(order: StandingOrder, run: OrderRun, now: datetime) -> Conversation:
+    require_beginnable(order)
+    version, owner = order.agent_version, order.owner
+    started = timezone.localtime(run.due_at or now)
+    pinned = {"provider": order.provider, "model": order.model}
+    own = {"provider": version.config.provider, "model": version.config.model}
+    conversation = begin_session(
+        caller=None,
+        actor=owner,
+        organisation=order.organisation,
+        agent=version.agent,
+        environment=order.environment,
+        version=version.number,
+        title=f"{order.name}, {started:%Y-%m-%d %H:%M}",
+        overrides=pinned if pinned != own else None,
+        cap=order.budget,
+        files=[(uid, path) for uid, path in order.files],
+        vaults=order.vaults,
+        messages=filled(messages_of(order), run.payload),
+    )
+    for uid in order.approvers.values_list("uid", flat=True):
+        share_conversation(actor=owner, conversation=conversation, user_uid=uid, role="decider")
+    return conversation
+
+
+def require_beginnable(order: StandingOrder) -> None:
+    """Raises CannotBegin where something it is pinned to is gone, or means something else by now: it
+    falls back to nothing."""
+    owner, version = order.owner, order.agent_version
+    agent, environment = version.agent, order.environment
+    if not may_go_on(order):
+        raise CannotBegin(REJECTED, _("Its owner is no active member of the organisation."))
+    if agent.archived_at is not None:
+        raise CannotBegin(
+            "agent_archived_error", _("The agent “%(name)s” is archived.") % {"name": agent.name}
+        )
+    seen = Agent.objects.visible_to(owner).usable_in(order.organisation).on_offer()
+    mine = AgentVersion.objects.visible_to(owner).filter(pk=version.pk)
+    if not (seen.filter(pk=agent.pk).exists() and mine.exists()):
+        raise CannotBegin(
+            REJECTED,
+            _("Version %(number)d of the agent “%(name)s” is not offered to its owner any more.")
+            % {"number": version.number, "name": agent.name},
+        )
+    if environment.archived_at is not None:
+        raise CannotBegin("environment_archived_error", _("The environment is archived."))
+    places = Environment.objects.visible_to(owner).usable_in(order.organisation)
+    if not places.filter(pk=environment.pk).exists():
+        raise CannotBegin("environment_not_found_error", _("The environment is gone."))
+    if order.files and environment.has_workers:
+        raise CannotBegin(
+            "self_hosted_resources_unsupported_error",
+            _("An environment with workers takes no files."),
+        )
+    _require_things(order)
+    choice = choose_provider(version.config, owner, order.organisation)
+    if choice.problem is not None:
+        raise CannotBegin(REJECTED, choice.problem.message)
+    if (choice.provider, choice.model) != (order.provider, order.model):
+        raise CannotBegin(
+            REJECTED,
+            _(
+                "It was saved for the model %(pinned)s; its agent would use %(now)s. Save it again to"
+                " go on with that."
+            )
+            % {
+                "pinned": f"{order.provider}/{order.model}",
+                "now": f"{choice.provider}/{choice.model}",
+            },
+        )
+
+
+def _require_things(order: StandingOrder) -> None:
+    files = [uid for uid, _path in order.files]
+    mine = StoredFile.objects.visible_to(order.owner).filter(organisation=order.organisation)
+    if mine.filter(uid__in=files).count() < len(set(files)):
+        raise CannotBegin("file_not_found_error", _("A file of it is gone."))
+    vaults = Vault.objects.visible_to(order.owner).filter(
+        organisation=order.organisation, uid__in=order.vaults
+    )
+    if vaults.count() < len(order.vaults):
+        raise CannotBegin("vault_not_found_error", _("A vault of it is gone."))
+    if vaults.exclude(archived_at=None).exists():
+        raise CannotBegin("vault_archived_error", _("A vault of it is archived."))

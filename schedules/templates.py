@@ -1,0 +1,75 @@
+"""Fills what a webhook sent into the texts of a message: `{{ payload }}`, `{{ payload.repository.name }}`.
+
+No language: a place is a path of names and numbers, and what is filled in is never read again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from harness.content import Block, Text
+from harness.errors import Invalid
+from harness.events import UserMessage
+
+PAYLOAD = "payload"
+UNTRUSTED = "the payload of a webhook"
+MOST_FILLED = 64 * 1024
+"""Characters that one place may take."""
+
+_PLACE = re.compile(r"\{\{ {0,3}([A-Za-z0-9_.-]{1,200}) {0,3}\}\}", re.ASCII)
+
+
+def places_in(messages: Sequence[UserMessage]) -> list[str]:
+    """The paths that the texts ask for, in order."""
+    texts = [block.text for said in messages for block in said.content if isinstance(block, Text)]
+    return [found for text in texts for found in _PLACE.findall(text)]
+
+
+def check_places(messages: Sequence[UserMessage]) -> None:
+    """Raises Invalid for a place that nothing is ever filled into."""
+    for path in places_in(messages):
+        if path.split(".")[0] != PAYLOAD:
+            raise Invalid(
+                _("Nothing fills “{{ %(path)s }}”.") % {"path": path[:60]},
+                field="initial_events",
+                hint=_("Write {{ payload }} or {{ payload.name }} for what a webhook sends."),
+            )
+
+
+def filled(messages: Sequence[UserMessage], payload: Any) -> list[UserMessage]:
+    """The messages with the payload in their places; those that have any say that strangers wrote it.
+
+    What the payload does not have becomes empty, as all of it does where there is none."""
+    return [_filled(said, payload) for said in messages]
+
+
+def _filled(said: UserMessage, payload: Any) -> UserMessage:
+    if not places_in([said]):
+        return said
+    content: list[Block] = [
+        Text(text=_PLACE.sub(lambda found: _found(found[1], payload), block.text))
+        if isinstance(block, Text)
+        else block
+        for block in said.content
+    ]
+    return said.model_copy(update={"content": tuple(content), "untrusted_by": UNTRUSTED})
+
+
+def _found(path: str, payload: Any) -> str:
+    value = payload
+    for name in path.split(".")[1:]:
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            value = None
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text[:MOST_FILLED]

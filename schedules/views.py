@@ -1,0 +1,260 @@
+"""The pages of schedules: all of a person's with the two weeks to come, one with its history and a dry run,
+the form; and the door for signed requests that begin one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Max, Subquery
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.current_organisation import require_shown_organisation
+from accounts.forms import add_error
+from accounts.requests import SignedInRequest
+from harness.errors import (
+    AgentError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    LimitReached,
+    NotFound,
+    TooLarge,
+)
+
+from .actions.orders import (
+    archive_order,
+    change_order,
+    create_order,
+    delete_order,
+    issue_hook,
+    pause_order,
+    remove_hook,
+    resume_order,
+)
+from .actions.runs import run_now
+from .calendar import two_weeks
+from .forms import FIELD_OF, ScheduleForm, initial_of
+from .hooks import BODY_BYTES, receive
+from .models import OrderRun, StandingOrder
+from .preflight import Preflight, preflight_of, preview
+
+SHOWN_RUNS = 50
+
+
+@login_required
+@require_safe
+def show_schedules(request: SignedInRequest) -> HttpResponse:
+    """Those of the organisation one works in, and what is due in the two weeks to come."""
+    archived = "archived" in request.GET
+    mine = StandingOrder.objects.visible_to(request.user).filter(
+        organisation=request.organisation, archived_at__isnull=not archived
+    )
+    orders = list(mine.with_what_a_page_shows())
+    last = OrderRun.objects.filter(order__in=orders).order_by().values("order")
+    newest = last.annotate(newest=Max("pk")).values("newest")
+    runs = OrderRun.objects.filter(pk__in=Subquery(newest)).select_related("conversation")
+    by_order = {run.order_id: run for run in runs}
+    context = {
+        "rows": [(order, by_order.get(order.pk)) for order in orders],
+        "days": two_weeks(orders, timezone.now()),
+        "archived": archived,
+    }
+    return render(request, "schedules/schedules.html", context)
+
+
+@login_required
+@require_safe
+def show_schedule(request: SignedInRequest, uid: str) -> HttpResponse:
+    return _shown(request, find_schedule(request, uid))
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: SignedInRequest) -> HttpResponse:
+    return _edited(request, None)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: SignedInRequest, uid: str) -> HttpResponse:
+    return _edited(request, find_schedule(request, uid))
+
+
+@login_required
+@require_POST
+def run(request: SignedInRequest, uid: str) -> HttpResponse:
+    order = find_schedule(request, uid)
+    try:
+        begun = run_now(actor=request.user, order=order)
+    except Conflict as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        return redirect(order)
+    if begun.conversation is not None:
+        messages.success(request, _("It has begun."))
+        return redirect(begun.conversation)
+    messages.error(request, _("It could not begin: %(why)s") % {"why": begun.words})
+    return redirect(order)
+
+
+@login_required
+@require_POST
+def switch(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Pause, resume or archive, by the button that was pressed."""
+    order = find_schedule(request, uid)
+    acts = {"pause": pause_order, "resume": resume_order, "archive": archive_order}
+    act = acts.get(request.POST.get("act", ""))
+    try:
+        if act is None:
+            raise Invalid(_("This is no button of the page."), field="act")
+        act(actor=request.user, order=order)
+    except (Conflict, Invalid) as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+    else:
+        messages.success(request, _("Done."))
+    return redirect(order)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Asks on GET; nothing is deleted by following a link."""
+    order = find_schedule(request, uid)
+    if request.method != "POST":
+        return render(request, "schedules/delete.html", {"order": order})
+    try:
+        delete_order(actor=request.user, order=order)
+    except Conflict as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        return redirect(order)
+    messages.success(request, _("The schedule is deleted. Its conversations are in your list."))
+    return redirect("schedules:schedules")
+
+
+@login_required
+@require_POST
+@never_cache
+@sensitive_variables("secret")
+def set_hook(request: SignedInRequest, uid: str) -> HttpResponse:
+    """A new secret, on the very page that answers its making; or none any more."""
+    order = find_schedule(request, uid)
+    if "remove" in request.POST:
+        remove_hook(actor=request.user, order=order)
+        messages.success(request, _("No request begins it any more."))
+        return redirect(order)
+    try:
+        secret = issue_hook(actor=request.user, order=order)
+    except AgentError as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        return redirect(order)
+    return _shown(request, find_schedule(request, uid), secret=secret)
+
+
+def find_schedule(request: SignedInRequest, uid: str) -> StandingOrder:
+    """NotFound for one that is not hers."""
+    mine = StandingOrder.objects.visible_to(request.user).with_what_a_page_shows()
+    found = mine.filter(uid=uid).first()
+    if found is None:
+        raise NotFound(_("There is no such schedule."))
+    return found
+
+
+def _shown(request: SignedInRequest, order: StandingOrder, secret: str = "") -> HttpResponse:
+    runs = order.runs.select_related("conversation", "agent_version").order_by("-pk")
+    place = reverse("schedules:hook", kwargs={"uid": order.uid})
+    context = {
+        "order": order,
+        "upcoming": order.upcoming(timezone.now()),
+        "runs": runs[:SHOWN_RUNS],
+        "check": preflight_of(order),
+        "approvers": order.approvers.all(),
+        "hook_address": f"{settings.AGENTSITE_BASE_URL}{place}",
+        "secret": secret,
+    }
+    return render(request, "schedules/schedule.html", context)
+
+
+def _edited(request: SignedInRequest, order: StandingOrder | None) -> HttpResponse:
+    """The form; *Check* and words for a time show it again with what they mean, *Save* saves."""
+    organisation = order.organisation if order else request.organisation
+    posted = request.POST if request.method == "POST" else None
+    usual = {"timezone": str(timezone.get_current_timezone())}
+    form = ScheduleForm(
+        posted,
+        initial=initial_of(order) if order else usual,
+        user=request.user,
+        organisation=organisation,
+        order=order,
+    )
+    check: Preflight | None = None
+    status = 200
+    if posted is not None:
+        status = 422
+        try:
+            if order is None:
+                require_shown_organisation(request)
+            if form.is_valid():
+                read = form.understood(timezone.now())
+                draft = form.draft()
+                if not read and "save" in posted:
+                    saved = _save(request, order, draft)
+                    messages.success(request, _("Saved."))
+                    return redirect(saved)
+                check = preview(draft, actor=request.user, organisation=organisation, order=order)
+                status = 200
+        except AgentError as problem:
+            status = _refused(form, problem)
+    context = {"form": form, "order": order, "check": check}
+    return render(request, "schedules/edit.html", context, status=status)
+
+
+def _save(request: SignedInRequest, order: StandingOrder | None, draft: Any) -> StandingOrder:
+    if order is not None:
+        return change_order(actor=request.user, order=order, draft=draft)
+    return create_order(actor=request.user, organisation=request.organisation, draft=draft)
+
+
+def _refused(form: ScheduleForm, problem: AgentError) -> int:
+    """Puts the refusal into the form; what is nobody's business passes."""
+    if isinstance(problem, NotFound | Forbidden):
+        raise problem
+    if isinstance(problem, Invalid):
+        name = problem.field.split("[")[0]
+        problem = type(problem)(
+            problem.message, field=FIELD_OF.get(name, name), hint=str(problem.hint)
+        )
+    add_error(form, problem)
+    return 409 if isinstance(problem, Conflict | LimitReached) else 422
+
+
+@csrf_exempt  # no cookie is looked at: the signature says who it is
+@require_POST
+def hook(request: HttpRequest, uid: str) -> JsonResponse:
+    """Begins the schedule that the request is signed for; the same id again is answered as before."""
+    try:
+        length = request.META.get("CONTENT_LENGTH") or ""
+        if not length.isdigit() or int(length) > BODY_BYTES:
+            raise TooLarge(
+                _("A request says its length and has at most %(limit)d bytes.")
+                % {"limit": BODY_BYTES},
+                hint=_("Send less."),
+            )
+        begun = receive(uid, request.headers, request.body)
+    except AgentError as problem:
+        body = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        return JsonResponse({"error": body}, status=_status(problem))
+    return JsonResponse({"id": begun.uid}, status=202)
+
+
+def _status(problem: AgentError) -> int:
+    return {"not_found": 404, "conflict": 409, "too_large": 413}.get(problem.code, 400)

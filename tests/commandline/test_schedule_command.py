@@ -1,0 +1,97 @@
+"""`agent schedule …`: made after it was shown what it means, begun, paused, checked; and nobody else's."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from schedules.models import StandingOrder
+from tests.schedules.conftest import (
+    MakeOrder,
+    agent,
+    draft,
+    environment,
+    make_agent,
+    make_order,
+    scripted,
+    still_engine,
+)
+
+__all__ = [
+    "agent",
+    "draft",
+    "environment",
+    "make_agent",
+    "make_order",
+    "scripted",
+    "still_engine",
+]
+
+
+@pytest.fixture
+def schedule(capsys: pytest.CaptureFixture[str]):
+    """What it says, whatever it ends with."""
+
+    def run(*words: str, user: str = "alice") -> str:
+        with suppress(SystemExit):
+            call_command("agent", "schedule", *words, "--user", user)
+        return capsys.readouterr().out
+
+    return run
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_schedule_is_shown_first_and_saved_with_yes(
+    schedule, alice: User, acme: Organisation, agent: Agent, environment: Environment
+) -> None:
+    words = ["add", "News", "Look.", "--when", "every weekday at 8:30"]
+    words += ["--timezone", "Europe/Berlin", "--agent", agent.uid, "--environment", environment.uid]
+    shown = schedule(*words)
+    assert "30 8 * * 1-5" in shown
+    assert "Nothing is saved" in shown
+    assert not StandingOrder.objects.exists()
+
+    made = rows(schedule(*words, "--yes", "--json"))[0]
+
+    assert (made["cron"], made["timezone"]) == ("30 8 * * 1-5", "Europe/Berlin")
+    assert [row["id"] for row in rows(schedule("list", "--json"))] == [made["id"]]
+
+
+def test_it_is_begun_paused_resumed_and_checked_by_name(schedule, make_order: MakeOrder) -> None:
+    order = make_order()
+    run = rows(schedule("run", "Morning look", "--json"))[0]
+    assert (run["state"], run["trigger"]) == ("started", "manual")
+    assert rows(schedule("pause", order.uid, "--json"))[0]["paused"] == "manual"
+    assert rows(schedule("resume", order.uid, "--json"))[0]["paused"] is None
+    shown = rows(schedule("show", order.uid, "--json"))
+    assert shown[1]["conversation"] == run["conversation"]
+    check = rows(schedule("check", order.uid, "--json"))[0]
+    assert (check["problem"], check["version"]) == ("", 1)
+
+
+def test_a_run_that_cannot_begin_says_why(schedule, make_order: MakeOrder, agent: Agent) -> None:
+    order = make_order()
+    agent.archived_at = order.created_at
+    agent.save()
+
+    assert "archived" in schedule("run", order.uid)
+    assert "archived" in schedule("check", order.uid)
+
+
+def test_mallory_finds_nobodys_schedule(
+    schedule, make_order: MakeOrder, mallory: User, elsewhere: Organisation
+) -> None:
+    order = make_order()
+    assert schedule("list", user="mallory") == ""
+    for word in ("show", "run", "pause", "resume", "check"):
+        with pytest.raises(CommandError, match="no such schedule"):
+            schedule(word, order.uid, user="mallory")

@@ -1,0 +1,69 @@
+"""What tests of schedules begin with: an agent that answers from a script, and orders of alice's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from harness.content import Text
+from harness.events import UserMessage
+from harness.ids import new_id
+from harness.providers.scripted import Script, registered
+from schedules.actions.orders import create_order
+from schedules.drafts import Draft
+from schedules.models import StandingOrder
+from tests.conversations.conftest import MakeAgent, environment, make_agent, still_engine
+
+__all__ = ["environment", "make_agent", "still_engine"]
+
+MONDAY = datetime(2028, 5, 1, 6, 0, tzinfo=UTC)
+"""When the tests' orders are made, unless a test says otherwise."""
+
+MakeOrder = Callable[..., StandingOrder]
+
+
+def said(text: str) -> UserMessage:
+    return UserMessage(content=(Text(text=text),))
+
+
+@pytest.fixture
+def scripted(make_agent: MakeAgent) -> Iterator[Callable[..., Agent]]:
+    with ExitStack() as scripts:
+
+        def make(script: Script = (), **config: Any) -> Agent:
+            name = new_id("script")
+            scripts.enter_context(registered(name, script))
+            return make_agent(name, provider="scripted", model=name, **config)
+
+        yield make
+
+
+@pytest.fixture
+def agent(scripted: Callable[..., Agent]) -> Agent:
+    return scripted()
+
+
+@pytest.fixture
+def draft(agent: Agent, environment: Environment) -> Draft:
+    return Draft(
+        name="Morning look",
+        agent=agent,
+        environment=environment,
+        messages=(said("Look at the news."),),
+        cron="0 9 * * *",
+    )
+
+
+@pytest.fixture
+def make_order(alice: User, acme: Organisation, draft: Draft) -> MakeOrder:
+    def make(*, now: datetime = MONDAY, **fields: Any) -> StandingOrder:
+        return create_order(actor=alice, organisation=acme, draft=replace(draft, **fields), now=now)
+
+    return make

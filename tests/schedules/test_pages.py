@@ -1,0 +1,398 @@
+"""The pages of schedules, the dry run that they show, and signed requests that begin one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from standardwebhooks import Webhook
+
+from accounts.models import Organisation, User
+from agents.models import Agent, Environment
+from approvals.actions.rules import save_rule
+from conversations.models import Event
+from schedules import running
+from schedules.actions.orders import issue_hook, pause_order, remove_hook
+from schedules.drafts import Draft, draft_of
+from schedules.hooks import BODY_BYTES
+from schedules.models import OrderRun, StandingOrder
+from schedules.preflight import preflight_of, preview
+from spending.actions.budgets import set_budget
+from spending.amounts import units_of
+from spending.models import Budget, ModelPrice
+from tests.cast import ClientOf, shown
+
+from .conftest import MakeOrder, said
+
+
+def form_of(acme: Organisation, agent: Agent, environment: Environment, **values: Any) -> Any:
+    usual = {
+        "name": "Morning look",
+        "agent": agent.uid,
+        "environment": environment.uid,
+        "text": "Look at the news.",
+        "timezone": "Europe/Berlin",
+        "after_outcome": "success",
+        "missed": "skip",
+        "most_missed": "1",
+        "overlap": "skip",
+        "jitter": "0",
+        "failures_to_pause": "3",
+        "idle_to_pause": "0",
+    }
+    return shown(acme, **(usual | values))
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_words_for_a_time_are_shown_as_what_they_mean_before_anything_is_saved(
+    client_of: ClientOf, alice: User, acme: Organisation, agent: Agent, environment: Environment
+) -> None:
+    client = client_of(alice)
+    form = form_of(acme, agent, environment, when="every weekday at 8:30", save="1")
+    answer = client.post(reverse("schedules:new"), form)
+
+    assert answer.status_code == 200
+    assert not StandingOrder.objects.exists()
+    assert answer.context["form"]["cron"].value() == "30 8 * * 1-5"
+    assert len(answer.context["check"].upcoming) == 5
+
+    confirmed = client.post(
+        reverse("schedules:new"), form | {"when": "", "cron": "30 8 * * 1-5"}, follow=True
+    )
+
+    order = StandingOrder.objects.get()
+    assert (order.owner, order.cron, order.timezone) == (alice, "30 8 * * 1-5", "Europe/Berlin")
+    page = confirmed.content.decode()
+    assert "Run now" in page
+    assert "30 8 * * 1-5" in page
+
+
+def test_what_is_refused_stands_at_its_field_and_nothing_typed_is_lost(
+    client_of: ClientOf, alice: User, acme: Organisation, agent: Agent, environment: Environment
+) -> None:
+    form = form_of(acme, agent, environment, when="every fortnight", text="Count sheep.")
+    answer = client_of(alice).post(reverse("schedules:new"), form)
+
+    assert answer.status_code == 422
+    assert "fortnight" in answer.context["form"].errors["when"][0]
+    assert "Count sheep." in answer.content.decode()
+    crooked = client_of(alice).post(
+        reverse("schedules:new"), form | {"when": "", "cron": "61 * * * *", "save": "1"}
+    )
+    assert "61" in crooked.context["form"].errors["cron"][0]
+    dated = form | {"when": "", "dates": "tomorrow", "save": "1"}
+    assert client_of(alice).post(reverse("schedules:new"), dated).status_code == 422
+
+
+def test_a_change_on_the_page_keeps_what_the_page_does_not_show(
+    client_of: ClientOf, alice: User, acme: Organisation, make_order: MakeOrder, draft: Draft
+) -> None:
+    order = make_order(metadata={"team": "press"}, messages=(said("One."), said("Two.")))
+    form = form_of(
+        acme, draft.agent, draft.environment, name="Other", text="One.\r\n\r\nTwo.", save="1"
+    )
+    answer = client_of(alice).post(
+        reverse("schedules:schedule-change", kwargs={"uid": order.uid}), form
+    )
+
+    assert answer.status_code == 302
+    order.refresh_from_db()
+    assert (order.name, order.metadata, len(order.messages)) == ("Other", {"team": "press"}, 2)
+
+
+def test_the_list_and_the_page_tell_next_last_and_history(
+    client_of: ClientOf, alice: User, make_order: MakeOrder
+) -> None:
+    order = make_order(now=datetime.now(UTC) - timedelta(minutes=1), cron="*/30 * * * *")
+    run = OrderRun.objects.create(
+        order=order,
+        agent_version=order.agent_version,
+        trigger="schedule",
+        due_at=datetime.now(UTC),
+        state="failed",
+        error="bad_credentials",
+        words="The key is not accepted.",
+    )
+    client = client_of(alice)
+    listed = client.get(reverse("schedules:schedules"))
+    page = client.get(order.get_absolute_url()).content.decode()
+
+    assert listed.context["rows"] == [(order, run)]
+    days = listed.context["days"]
+    assert len(days) == 14
+    assert days[1].entries[0].more == 45
+    assert "The key is not accepted." in page
+    assert "bad_credentials" in page
+
+
+def test_buttons_run_pause_resume_archive_and_delete(
+    client_of: ClientOf, alice: User, make_order: MakeOrder
+) -> None:
+    order = make_order()
+    client = client_of(alice)
+    at = {"uid": order.uid}
+    switch = reverse("schedules:schedule-switch", kwargs=at)
+
+    begun = client.post(reverse("schedules:schedule-run", kwargs=at))
+    conversation = order.runs.get().conversation
+    assert conversation is not None
+    assert begun["Location"] == conversation.get_absolute_url()
+    for act, column in (("pause", "paused_at"), ("resume", None), ("archive", "archived_at")):
+        client.post(switch, {"act": act})
+        order.refresh_from_db()
+        assert (order.paused_at is not None) == (column == "paused_at")
+        assert (order.archived_at is not None) == (column == "archived_at")
+    assert client.post(switch, {"act": "explode"}).status_code == 302
+    delete = reverse("schedules:schedule-delete", kwargs=at)
+    assert client.get(delete).status_code == 200
+    client.post(delete)
+    assert StandingOrder.objects.filter(pk=order.pk).exists(), "a run is at work"
+    OrderRun.objects.update(state="succeeded")
+    client.post(delete)
+    assert not StandingOrder.objects.filter(pk=order.pk).exists()
+
+
+def test_mallory_gets_no_page_of_a_schedule(
+    client_of: ClientOf, mallory: User, bob: User, make_order: MakeOrder
+) -> None:
+    order = make_order()
+    at = {"uid": order.uid}
+    for person in (mallory, bob):
+        client = client_of(person)
+        assert client.get(reverse("schedules:schedules")).context["rows"] == []
+        for name in ("schedule", "schedule-change", "schedule-delete"):
+            assert client.get(reverse(f"schedules:{name}", kwargs=at)).status_code == 404
+        for name in ("schedule-run", "schedule-switch", "schedule-hook", "schedule-delete"):
+            assert client.post(reverse(f"schedules:{name}", kwargs=at)).status_code == 404
+
+
+# --- signed requests ------------------------------------------------------------------------------
+
+
+def signed(secret: str, body: str, *, key: str = "msg_1", at: datetime | None = None) -> Any:
+    moment = at or datetime.now(UTC)
+    return {
+        "webhook-id": key,
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": Webhook(secret).sign(key, moment, body),
+    }
+
+
+def send(order: StandingOrder, body: str, headers: dict[str, str]) -> Any:
+    return Client().post(
+        reverse("schedules:hook", kwargs={"uid": order.uid}),
+        body,
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+@pytest.fixture
+def hooked(make_order: MakeOrder, alice: User) -> tuple[StandingOrder, str]:
+    order = make_order(
+        cron="", messages=(said("See {{ payload.issue.title }} of {{payload.repository}}."),)
+    )
+    return order, issue_hook(actor=alice, order=order)
+
+
+def test_a_signed_request_begins_one_run_with_what_it_sent_however_often_it_comes(
+    hooked: tuple[StandingOrder, str],
+) -> None:
+    order, secret = hooked
+    body = json.dumps({"issue": {"title": "It {{ payload }} burns"}, "repository": ["a", 1]})
+    first = send(order, body, signed(secret, body))
+    again = send(order, body, signed(secret, body))
+    running.begin_queued()
+
+    run = order.runs.get()
+    assert (first.status_code, first.json()) == (202, {"id": run.uid})
+    assert again.json() == first.json()
+    assert (run.state, run.trigger) == ("started", "webhook")
+    message = Event.objects.get(conversation=run.conversation, type="user.message")
+    text = message.payload["content"][0]["text"]
+    assert text == 'See It {{ payload }} burns of ["a", 1].'
+    assert message.payload["untrusted_by"] == "the payload of a webhook"
+
+
+def test_what_is_not_signed_by_its_secret_within_its_time_finds_nothing(
+    hooked: tuple[StandingOrder, str], make_order: MakeOrder, alice: User
+) -> None:
+    order, secret = hooked
+    body = "{}"
+    good = signed(secret, body)
+    old = datetime.now(UTC) - timedelta(minutes=6)
+    other = make_order(cron="")
+    theirs = issue_hook(actor=alice, order=other)
+    wrong: list[tuple[StandingOrder, str, dict[str, str]]] = [
+        (order, body, {}),
+        (order, '{"x": 1}', good),
+        (order, body, good | {"webhook-id": "msg_2"}),
+        (order, body, signed(secret, body, at=old)),
+        (order, body, signed(theirs, body)),
+        (order, body, good | {"webhook-timestamp": "1e400"}),
+        (order, body, good | {"webhook-signature": "v1"}),
+        (make_order(cron=""), body, good),
+    ]
+    for at, sent, headers in wrong:
+        assert send(at, sent, headers).status_code == 404
+    remove_hook(actor=alice, order=order)
+    assert send(order, body, good).status_code == 404
+    assert not OrderRun.objects.exists()
+
+
+def test_a_request_that_is_too_long_or_no_json_or_for_a_paused_schedule_is_refused(
+    hooked: tuple[StandingOrder, str], alice: User
+) -> None:
+    order, secret = hooked
+    long = "x" * (BODY_BYTES + 1)
+    assert send(order, long, signed(secret, long)).status_code == 413
+    most = json.dumps("x" * (BODY_BYTES - 2))
+    assert send(order, most, signed(secret, most)).status_code == 202
+    assert send(order, "no json", signed(secret, "no json", key="b")).status_code == 400
+    pause_order(actor=alice, order=order)
+    assert send(order, "{}", signed(secret, "{}", key="c")).status_code == 409
+
+
+def test_a_new_secret_ends_the_old_one_and_is_shown_once(
+    hooked: tuple[StandingOrder, str], client_of: ClientOf, alice: User
+) -> None:
+    order, old = hooked
+    client = client_of(alice)
+    page = client.post(reverse("schedules:schedule-hook", kwargs={"uid": order.uid}))
+    secret = page.context["secret"]
+
+    assert secret in page.content.decode()
+    assert secret not in client.get(order.get_absolute_url()).content.decode()
+    assert send(order, "{}", signed(old, "{}")).status_code == 404
+    assert send(order, "{}", signed(secret, "{}")).status_code == 202
+
+
+def test_filling_what_was_sent_takes_a_time_that_grows_with_its_length() -> None:
+    """Braces and blanks, of which a careless pattern would try every pairing."""
+    from schedules.templates import filled  # noqa: PLC0415
+
+    text = "{{ " * 60_000 + "a." * 60_000
+    begun = time.process_time()
+    assert filled([said(text)], {})[0].content[0] == said(text).content[0]
+    assert time.process_time() - begun < 2
+
+
+# --- the dry run ----------------------------------------------------------------------------------
+
+
+def verdicts(order: StandingOrder) -> dict[str, str]:
+    return {tool.name: tool.verdict for tool in preflight_of(order).tools}
+
+
+def test_a_dry_run_says_which_tools_would_wait_and_whom_they_would_ask(
+    make_order: MakeOrder,
+    scripted: Callable[..., Agent],
+    alice: User,
+    bob: User,
+    acme: Organisation,
+) -> None:
+    agent = scripted(tools=[{"tool": "*"}, {"tool": "write_file", "permission": "always_ask"}])
+    order = make_order(agent=agent, approvers=(bob.uid,))
+    before = verdicts(order)
+    # A shell could do what the rule asks about.
+    assert (before["write_file"], before["read_file"], before["bash"]) == ("ask", "allow", "ask")
+    write = next(tool for tool in preflight_of(order).stops if tool.name == "write_file")
+    assert write.asked == ("alice", "bob")
+
+    save_rule(
+        actor=alice,
+        level="organisation",
+        organisation=acme,
+        rule={
+            "tool": "read_file",
+            "permission": "always_ask",
+            "options": {"requester_may_not_decide": True, "reviewers_only": True},
+        },
+    )
+    save_rule(
+        actor=alice,
+        level="organisation",
+        organisation=acme,
+        rule={
+            "tool": "glob",
+            "permission": "always_ask",
+            "when": {"argument": "path", "path": "private/**"},
+        },
+    )
+    after = {tool.name: tool for tool in preflight_of(order).tools}
+    assert (after["read_file"].verdict, after["glob"].verdict) == ("ask", "depends")
+    assert after["read_file"].asked == ("reviewers of Acme",)
+    save_rule(
+        actor=alice,
+        level="organisation",
+        organisation=acme,
+        rule={"tool": "bash", "permission": "always_deny"},
+    )
+    assert "bash" not in verdicts(order)
+
+
+def test_what_a_webhook_sends_makes_calls_that_reach_outside_wait(make_order: MakeOrder) -> None:
+    calm = {tool.name: tool for tool in preflight_of(make_order()).tools}
+    fetch = calm["web_fetch"]
+    assert (fetch.verdict, fetch.asks_after_strangers) == ("allow", True)
+    filled = make_order(messages=(said("Read {{ payload.url }}."),))
+    assert verdicts(filled)["web_fetch"] == "ask"
+
+
+def test_the_worst_case_is_the_agents_limits_at_the_dearest_price_or_the_orders_cap(
+    make_order: MakeOrder, alice: User, acme: Organisation, scripted: Callable[..., Agent]
+) -> None:
+    agent = scripted(
+        limits={"steps": 1, "token_budget": 1_000, "context_window": 4_000, "output_tokens": 1_000}
+    )
+    order = make_order(agent=agent, cron="0 9 * * *")
+    assert preflight_of(order).run_cost is None
+    ModelPrice.objects.create(
+        provider="scripted",
+        model="script",
+        input=2,
+        output=10,
+        cache_write=3,
+        cache_read=1,
+    )
+    # 6,000 tokens at most, of which 1,000 are written.
+    worst = units_of(Decimal(5_000 * 3 + 1_000 * 10) / 1_000_000)
+    check = preflight_of(order)
+    assert (check.run_cost, check.runs_a_month, check.capped) == (worst, 30, False)
+    assert check.month_cost == 30 * worst
+
+    set_budget(
+        actor=alice,
+        scope=Budget.Scope.ORGANISATION,
+        organisation=acme,
+        unit="money",
+        period="month",
+        limit=29 * worst,
+    )
+    assert [one.fits for one in preflight_of(order).budgets] == [False]
+    capped = preview(
+        replace(draft_of(order), budget=worst // 2), actor=alice, organisation=acme, order=order
+    )
+    assert (capped.run_cost, capped.capped) == (worst // 2, True)
+    assert [one.fits for one in capped.budgets] == [True]
+
+
+def test_a_dry_run_says_that_nothing_would_begin(make_order: MakeOrder, agent: Agent) -> None:
+    order = make_order()
+    assert preflight_of(order).problem == ""
+    agent.archived_at = datetime.now(UTC)
+    agent.save()
+    order.agent_version.agent.refresh_from_db()
+
+    assert "archived" in preflight_of(order).problem
+    assert not OrderRun.objects.exists()
