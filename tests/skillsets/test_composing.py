@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentsite.seeding import seed
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
@@ -253,6 +254,26 @@ def test_a_skill_calls_the_tool_of_one_that_it_requires(converse, released, alic
     rested(conversation)
     assert result(conversation) == "4"
     assert result(conversation, "skill__tables__work") == '{"sum": 3}'
+
+
+def test_the_capacity_planner_that_we_ship_asks_the_error_budget_that_it_requires(
+    converse, alice, acme
+):
+    seed()
+    level = {"objective": 99, "window_days": 30, "elapsed_days": 15, "total": 1_000, "bad": 5}
+    given = {"peak_rate": 420, "seconds": 0.18, "slots": 16, "instances": 9, "level": level}
+    asks = reply(call("skill__capacity-planner__plan", **given))
+    conversation, _script = converse([asks, reply("Done.")], skills=[{"name": "capacity-planner"}])
+    post_message(actor=alice, conversation=conversation, text="Go")
+    rested(conversation)
+    found = json.loads(result(conversation, "skill__capacity-planner__plan"))
+    assert found["needed_now"] == 9
+    assert found["error_budget"] == {
+        "allowed": 20.0,
+        "used_share": 0.25,
+        "burn_rate": 0.5,
+        "days_left": 45.0,
+    }
 
 
 def test_an_answer_that_breaks_its_schema_is_an_error(converse, released, alice):

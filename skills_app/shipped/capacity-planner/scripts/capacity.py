@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import sys
+from typing import Any
 
 MOST_MONTHS = 240
 
@@ -58,6 +59,27 @@ def plan(given: argparse.Namespace) -> dict[str, int | float | None]:
         "needed_at_the_end": needed(given, given.months),
         "too_few_from_month": short,
     }
+
+
+def as_tool(
+    level: dict[str, float] | None = None,
+    free: float = 0.35,
+    growth: float = 0.0,
+    months: int = 12,
+    **given: float,
+) -> dict[str, Any]:
+    values = argparse.Namespace(free=free, growth=growth, months=months, **given)
+    wrong = fault_of(values)
+    if wrong:
+        raise ValueError(wrong)
+    if level is None:
+        return plan(values)
+    # There only where the server runs it as a tool.
+    from agentsite_skill import (  # type: ignore[import-not-found]  # noqa: PLC0415
+        call_skill,
+    )
+
+    return {**plan(values), "error_budget": call_skill("error-budget", "budget", **level)}
 
 
 if __name__ == "__main__":

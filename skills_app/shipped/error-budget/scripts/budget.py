@@ -51,5 +51,13 @@ def budget(given: argparse.Namespace) -> dict[str, float | None]:
     }
 
 
+def as_tool(**given: float) -> dict[str, float | None]:
+    values = argparse.Namespace(**given)
+    wrong = fault_of(values)
+    if wrong:
+        raise ValueError(wrong)
+    return budget(values)
+
+
 if __name__ == "__main__":
     raise SystemExit(main())
