@@ -12,6 +12,7 @@ from django.urls import Resolver404, resolve
 
 from agents.actions.environments import MOST_UPLOAD_BYTES
 from agentsite.requestlimits import MB
+from mcpdoor.door import MOST_BYTES
 from wire.jsonbodies import BODY_BYTES
 
 PAGE_BYTES = 4 * MB
@@ -39,6 +40,10 @@ def _skills() -> int:
     return int(settings.AGENTSITE_SKILL_BYTES) + FORM_BYTES
 
 
+def _messages() -> int:
+    return MOST_BYTES
+
+
 _PROGRAMS = ("v1/", "api/", "agui", "mcp")
 _LARGE = {
     "v1/files": _files,
@@ -49,8 +54,9 @@ _LARGE = {
     "v1/skills/<str:uid>/versions": _skills,
     "skills/new/": _skills,
     "skills/<id:uid>/edit/": _skills,
+    "mcp": _messages,
 }
-"""Routes that take files, as the URL conf writes them."""
+"""Routes that take files, and such as take less than others, as the URL conf writes them."""
 
 
 def limit_of_route(route: str) -> Limit:

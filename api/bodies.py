@@ -6,6 +6,7 @@ REST framework finds them; it is told apart by its codes, and the limits are the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from rest_framework import serializers
@@ -17,6 +18,8 @@ from harness.refusals import refusal, wrong_type
 from wire.jsonbodies import Unparsed
 
 Place = tuple[str | int, ...]
+MOST_ENTRIES = 2_000
+"""Of a list whose field says no less: each is read by itself."""
 
 
 def read_body(
@@ -26,17 +29,17 @@ def read_body(
     for `extra`, each that nobody knows."""
     if not isinstance(data, Mapping):
         raise Unparsed(wrong_type("", data, "one JSON object"))
+    for name, value in data.items():
+        if isinstance(value, list) and len(value) > MOST_ENTRIES:
+            raise refusal([faults.too_many(place(str(name)), len(value), MOST_ENTRIES)])
     read = form(data=data)
     read.is_valid()
     found: list[Fault] = []
     if not extra:
         known = tuple(name for name, field in read.fields.items() if not field.read_only)
-        found = [
-            faults.unknown_field(place(str(name)), str(name), known)
-            for name in data
-            if name not in read.fields
-        ]
-    found += _faults(read, read.errors, data, ())
+        unknown = islice((name for name in data if name not in read.fields), faults.MOST_FAULTS)
+        found = [faults.unknown_field(place(str(name)), str(name), known) for name in unknown]
+    found += islice(_faults(read, read.errors, data, ()), faults.MOST_FAULTS)
     if found:
         raise refusal(found)
     return dict(read.validated_data)

@@ -8,6 +8,7 @@ class FoldersConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
+        from accounts.happenings import listen  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
         from harness.events import know  # noqa: PLC0415
         from keeping.actions.many import offer  # noqa: PLC0415
@@ -16,8 +17,10 @@ class FoldersConfig(AppConfig):
         from . import finding, kitpart  # noqa: PLC0415
         from .actions.places import move_by_uid  # noqa: PLC0415
         from .events import FolderEntered  # noqa: PLC0415
+        from .membershipends import end_with_membership  # noqa: PLC0415
 
         know(FolderEntered)
         add_part(kitpart.part)
         know_filter("in", finding.narrow)
         offer("move", move_by_uid)
+        listen(end_with_membership)

@@ -18,6 +18,7 @@ from harness.programs import (
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
     GIT_EVERYTHING,
+    GIT_FORMS,
     GIT_LISTING,
     GIT_OPTIONS,
     GIT_OPTIONS_WITH_VALUE,
@@ -309,6 +310,8 @@ def _git_is_meant(
         if arguments and _are_options(arguments):
             return Match.MAYBE if any(map(_is_option, after)) else Match.NO
         arguments = [word for word in arguments if not _is_option(word)]
+    if forms := GIT_FORMS.get(command):
+        arguments = [word for word in arguments if not _is_option(word) and word not in forms]
     supplied = command in GIT_BY_SETTINGS or (command in GIT_UNSAID and _are_options(after))
     if supplied and not _are_options(arguments):
         return Match.MAYBE

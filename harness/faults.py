@@ -142,6 +142,12 @@ def too_many(field: str, has: int, most: int) -> Fault:
     return Fault(field, rule, "Send fewer.", "too_many")
 
 
+def too_many_faults(has: int) -> Fault:
+    """For what is so wrong that nobody is told where."""
+    rule = f"It breaks its rules in {has:,} places, too many to name."
+    return Fault("", rule, "Compare it with the reference, and send a short one first.", "too_many")
+
+
 def too_few(field: str, has: int, least: int) -> Fault:
     if has == 0:
         rule = "It is empty."

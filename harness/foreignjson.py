@@ -11,10 +11,14 @@ from collections.abc import Mapping
 from math import isinf
 from typing import Any
 
+from harness.jsonparts import has_more_than
+
 NESTING = 60
 """Objects and lists inside one another; deeper ones are nobody's message."""
 TEXT_LIMIT = 1_000_000
 """Characters (bytes, where bytes are given) unless the caller says otherwise."""
+PARTS = 200_000
+"""Values and fields unless the caller says otherwise: what a moment is enough to read and to judge."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -29,13 +33,21 @@ class TooDeep(Unreadable):
         self.most = most
 
 
+class TooManyParts(Unreadable):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"it holds more than {most:,} values and fields")
+        self.most = most
+
+
 class TooLong(Unreadable):
     def __init__(self, limit: int) -> None:
         super().__init__(f"it is longer than {limit:,} characters")
         self.limit = limit
 
 
-def read_json(text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING) -> Any:
+def read_json(
+    text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING, parts: int = PARTS
+) -> Any:
     """The value. Raises `Unreadable`, and nothing else, whatever was given.
 
     `NaN`, infinite numbers and halves of characters are refused: they are not JSON, or no database
@@ -48,9 +60,13 @@ def read_json(text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NEST
             text = text.decode()
         elif not text.isascii():
             text.encode()
+        if len(text) > parts and has_more_than(parts, text.encode()):
+            raise TooManyParts(parts)
         value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
         raise TooDeep(nesting) from None
+    except Unreadable:
+        raise
     except UnicodeError:
         raise Unreadable("it is no valid Unicode") from None
     except json.JSONDecodeError as problem:

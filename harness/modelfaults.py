@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 MOST_READ = 200
 """Of the faults that pydantic found; a long list may break a rule with each entry."""
+MOST_TOLD = 2_000
+"""Past so many faults pydantic is not asked for them: it writes them all out, and nothing else runs
+meanwhile."""
 _ABSENT = object()
 KEY = "[key]"
 """How pydantic says that not a value but its name breaks a rule."""
@@ -58,6 +61,8 @@ def faults_of(
     problem: ValidationError, shape: type[BaseModel] | TypeAdapter[Any], data: Any
 ) -> list[Fault]:
     """What `data` breaks of `shape`, at least one; unknown names first, for they explain what misses."""
+    if (count := problem.error_count()) > MOST_TOLD:
+        return [faults.too_many_faults(count)]
     schema = shape.core_schema if isinstance(shape, TypeAdapter) else shape.__pydantic_core_schema__
     errors = problem.errors(include_url=False)[:MOST_READ]
     walk = _Walk(schema, data)

@@ -147,12 +147,17 @@ GIT_REACHING = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote
 GIT_PATHS = frozenset({"add", "checkout", "clean", "ls-files", "restore", "rm"})
 """Those that take names of files, a folder for all that is in it, and options for a folder."""
 
+GIT_FORMS: Mapping[str, frozenset[str]] = {"cat-file": frozenset({"blob", "tree", "commit", "tag"})}
+"""Subcommands that show the same of a name by several options, and by words in place of them."""
+
 GIT_TWINS: Mapping[str, frozenset[str]] = {
     "annotate": frozenset({"blame"}),
     "blame": frozenset({"annotate"}),
+    "cat-file": frozenset({"show"}),
     "checkout": frozenset({"restore", "switch"}),
     "log": frozenset({"whatchanged"}),
     "restore": frozenset({"checkout"}),
+    "show": frozenset({"cat-file"}),
     "switch": frozenset({"checkout"}),
     "whatchanged": frozenset({"log"}),
 }

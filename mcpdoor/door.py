@@ -7,7 +7,6 @@ nothing that was begun.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -20,11 +19,18 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts.api.authentication import caller_with, presented_secret
 from accounts.api.throttling import count_request
-from harness.errors import Forbidden, TooMany
+from harness.errors import Forbidden, TooLarge, TooMany
+from harness.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from jobs.connections import give_back
+from jobs.garbage import keeping_what_is_imported
+from wire.givenjson import refusal_of
 
 from .tools import TOOLS, Principal
 
+MOST_BYTES = 1_000_000
+"""Of one message: the longest text that a tool takes, with room around it."""
+MOST_PARTS = 5_000
+"""Values and fields of it. It is read where everybody waits."""
 _READING = frozenset(each.name for each in TOOLS if each.reads)
 
 
@@ -39,6 +45,8 @@ async def serve(request: HttpRequest) -> HttpResponse:
         return _refusal(429, problem.message, {"Retry-After": str(problem.retry_after)})
     except Forbidden as problem:
         return _refusal(403, problem.message, {})
+    except TooLarge as problem:
+        return _refusal(413, problem.message, {})
     if who is None:
         return _refusal(401, _("A token is needed."), {"WWW-Authenticate": "Bearer"})
     return await _answered(request, who)
@@ -55,6 +63,7 @@ def _admitted(request: HttpRequest) -> Principal | None:
         if caller is None:
             return None
         count_request(caller.token, writes=_writes(request.body))
+        _prepare()
         base = f"{request.scheme}://{request.get_host()}"
         return Principal(caller.user, caller.organisation, caller, base)
     finally:
@@ -73,10 +82,12 @@ def _may_ask(origin: str, request: HttpRequest) -> bool:
 
 
 def _writes(body: bytes) -> bool:
-    """Whether it counts as a change: what cannot be read does."""
+    """Whether it counts as a change: what cannot be read does. Raises TooLarge."""
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
+        message = read_json(body, limit=MOST_BYTES, parts=MOST_PARTS)
+    except (TooLong, TooManyParts) as problem:
+        raise refusal_of(problem) from None
+    except Unreadable:
         return True
     if not isinstance(message, dict):
         return True
@@ -85,8 +96,16 @@ def _writes(body: bytes) -> bool:
     return message.get("method") == "tools/call" and name not in _READING
 
 
+def _prepare() -> None:
+    """Heavy, and of no use to most processes; imported for the first who asks, in her thread."""
+    with keeping_what_is_imported():
+        from mcp.server import streamable_http_manager  # noqa: F401, PLC0415
+
+        from . import serving  # noqa: F401, PLC0415
+
+
 async def _answered(request: HttpRequest, who: Principal) -> HttpResponse:
-    # Heavy, and of no use to most processes.
+    # Imported by now (`_prepare`).
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
 
     from .serving import server_for  # noqa: PLC0415

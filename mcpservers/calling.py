@@ -21,6 +21,7 @@ from .places import is_covered
 from .results import blocks_of, fault_in
 from .secrets import headers_of
 from .sessions import Listing, Unreachable, Where, sessions
+from .whose import is_hers_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,11 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
     )
     if row is None:
         raise ToolError("The MCP server of this tool was taken away or switched off.")
+    if row.server.owner_id is not None and not is_hers_alone(conversation):
+        raise ToolError(
+            "The MCP server of this tool is one person's own, and others may write in this conversation.",
+            hint="Go on without it.",
+        )
     if is_covered(row.server, serving):
         raise ToolError(
             "There is a server of the organisation, or of everybody, at the address of this one.",

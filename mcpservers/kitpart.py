@@ -22,6 +22,7 @@ from .addresses import host_of
 from .listing import CONNECT_SECONDS, Described, held
 from .models import McpServer, McpTool
 from .places import is_covered
+from .whose import is_hers_alone
 
 PLACE = 60
 KEPT = 4_000
@@ -36,6 +37,10 @@ _ready: OrderedDict[tuple[Any, ...], Tool] = OrderedDict()
 
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
     chosen = servers_for(conversation.organisation_id, conversation.owner_id, config)
+    if any(server.owner_id is not None for server, _only in chosen) and not is_hers_alone(
+        conversation
+    ):
+        chosen = [(server, only) for server, only in chosen if server.owner_id is None]
     if not chosen:
         return Part()
     tools: dict[str, Tool] = {}

@@ -8,12 +8,12 @@ once, or a question that wants an answer, leads to a request each, so these are 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Callable
 
 import httpx2
 
+from harness.jsonparts import Parts
 from net.guarded import GuardedTransport
 
 from .addresses import judge
@@ -24,9 +24,6 @@ A_SECOND = 10.0
 """Those that it may make after that."""
 LISTENING_SECONDS = 5.0
 """Between two of the streams on which a server says what nobody asked for."""
-_ESCAPE = re.compile(rb"\\[^\r\n]")
-_LINE_END = re.compile(rb"[\r\n]")
-_STRUCTURE = (b",", b":", b"[", b"{")
 
 
 def client_for(
@@ -41,38 +38,6 @@ def client_for(
 
 
 GiveUp = Callable[[str], None]
-
-
-class Parts:
-    """How many values, lines and messages a stream of JSON texts holds, whatever stands in its strings.
-
-    No string of JSON goes past the end of a line, so a quotation mark misleads on its own line alone.
-    """
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self._in_text = False
-        self._escaped = False
-
-    def take(self, piece: bytes) -> None:
-        if self._escaped and piece[:1] not in (b"\r", b"\n"):
-            piece = piece[1:]
-        slashes = len(piece) - len(piece.rstrip(b"\\"))
-        self._escaped = slashes % 2 == 1
-        if self._escaped:
-            piece = piece[:-1]
-        first, *others = _LINE_END.split(_ESCAPE.sub(b"", piece))
-        self._take_line(first)
-        self.seen += len(others)
-        for line in others:
-            self._in_text = False
-            self._take_line(line)
-
-    def _take_line(self, line: bytes) -> None:
-        texts = line.split(b'"')
-        outside = b"".join(texts[1 if self._in_text else 0 :: 2])
-        self.seen += sum(map(outside.count, _STRUCTURE))
-        self._in_text ^= len(texts) % 2 == 0
 
 
 class _Counted(httpx2.AsyncBaseTransport):

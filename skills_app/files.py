@@ -17,19 +17,21 @@ from django.utils.translation import gettext as _
 from harness.errors import Conflict, NotFound
 from tools_app.confinement import shown
 
-from .folder import SkillFolder, read_folder, sha256_of
+from .folder import SkillFolder, digest_of, read_folder, sha256_of
 from .models import SkillFile, SkillVersion
 from .names import SKILL
 
 
 def files_of(version: SkillVersion) -> dict[str, bytes]:
     """By path. Raises Conflict where what is stored is not what was: one changed byte refuses all."""
-    rows = version.files.select_related("content")
+    rows = list(version.files.select_related("content"))
+    _require_same(version, {row.path: row.content_id for row in rows})
     return {row.path: _checked(row) for row in rows}
 
 
 def file_of(version: SkillVersion, path: str) -> bytes:
     """Raises NotFound, and Conflict as `files_of`."""
+    _require_same(version, dict(version.files.values_list("path", "content_id")))
     row = version.files.select_related("content").filter(path=path).first()
     if row is None:
         raise NotFound(
@@ -91,6 +93,14 @@ def empty(version: SkillVersion) -> None:
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)
+
+
+def _require_same(version: SkillVersion, files: dict[str, str]) -> None:
+    if digest_of(files) != version.digest:
+        raise Conflict(
+            _("The files of the skill are not those that were stored."),
+            hint=_("Tell whoever runs this server; the skill is not used."),
+        )
 
 
 def _checked(row: SkillFile) -> bytes:

@@ -23,10 +23,10 @@ from .manifest import requirement_of
 
 ROUNDS = 2_000
 """Steps of the search; a graph that needs more is refused."""
-LOOKS = 200_000
-"""Versions that are held against conditions in one search, and names that are asked for, each a hundred:
-about a second."""
-NAME_LOOKS = 100
+LOOKS = 50_000
+"""Versions that are held against conditions in one search, and names that are asked for, each twenty:
+a fraction of a second, for which nobody else can write."""
+NAME_LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)

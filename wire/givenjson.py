@@ -11,7 +11,15 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from harness.foreignjson import TEXT_LIMIT, TooDeep, TooLong, Unreadable, kept_json, read_json
+from harness.foreignjson import (
+    TEXT_LIMIT,
+    TooDeep,
+    TooLong,
+    TooManyParts,
+    Unreadable,
+    kept_json,
+    read_json,
+)
 
 
 def read_given(
@@ -52,6 +60,12 @@ def refusal_of(problem: Unreadable, *, field: str = "", hint: str = "") -> Inval
         case TooLong():
             return TooLarge(
                 _("The JSON is longer than %(limit)d characters.") % {"limit": problem.limit},
+                field=field,
+                hint=_("Send less."),
+            )
+        case TooManyParts():
+            return TooLarge(
+                _("The JSON holds more than %(most)d values and fields.") % {"most": problem.most},
                 field=field,
                 hint=_("Send less."),
             )

@@ -108,7 +108,7 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
     except NotFound as problem:
         return _slim("chat/shared_nothing.html", {"words": problem.message}, status=404)
     context = {
-        "title": visible(redacted_text(found.conversation.title)),
+        "title": visible(redacted_text(found.title)),
         "at": found.created_at,
         "said": frozen(found),
     }

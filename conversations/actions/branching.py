@@ -161,13 +161,15 @@ def regenerate(
     """Have what a message led to done anew on a branch of its own; `event_uid` is the message's, or of
     anything it led to. `model` answers in place of the agent's own, this time. `files` as for an edit.
 
-    Raises NotFound, Invalid for the model's name, Conflict while it works, LimitReached.
+    Raises NotFound, Invalid for the model's name, Conflict while it works, LimitReached, and TooMany: it
+    has the agent work as a message does.
     """
     model = checked_model(model)
     read = _read(actor, conversation)
     with transaction.atomic():
         log = at_rest(own_conversation(actor, conversation), read)
         taken = log.taken(log.place_of(event_uid))
+        count_message(actor)
         behind = log.path[taken].seq
         rewound = Rewound(behind=behind, why="regenerate", model=model)
         row = _leave(log, rewound, actor, files=files)

@@ -62,6 +62,7 @@ def make_link(
             conversation=held,
             made_by=actor,
             token_hash=hash_token(secret),
+            title=held.title,
             seq=held.last_seq,
             details=details,
             members_only=members_only,

@@ -602,6 +602,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(default=conversations.models.link.new_link_uid, editable=False, max_length=40, unique=True)),
                 ('token_hash', models.CharField(editable=False, max_length=64, unique=True)),
+                ('title', models.CharField(blank=True, max_length=200)),
                 ('seq', models.PositiveBigIntegerField()),
                 ('details', models.BooleanField(default=False)),
                 ('members_only', models.BooleanField(default=True)),

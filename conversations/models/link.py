@@ -50,6 +50,8 @@ class Link(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="links"
     )
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    title = models.CharField(max_length=200, blank=True)
+    """The conversation's as it was then."""
     seq = models.PositiveBigIntegerField()
     """The last event that it shows anything of."""
     details = models.BooleanField(default=False)

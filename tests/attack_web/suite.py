@@ -14,12 +14,14 @@ from tests.attack_web import (
     on_budgets,
     on_connections,
     on_injection,
+    on_mcp,
     on_meanwhile,
     on_media,
     on_permissions,
     on_programs,
     on_sign_in,
     on_single_sign_on,
+    on_skills,
     on_staff,
     on_stalls,
     on_strangers,
@@ -46,10 +48,12 @@ SUBJECTS = (
     on_injection,
     on_stalls,
     on_connections,
+    on_skills,
+    on_mcp,
 )
 """Imported, they have registered their attacks."""
-FEWEST = 450
-FEWEST_QUICK = 150
+FEWEST = 520
+FEWEST_QUICK = 170
 QUICK_STRIDE = 2
 """The quick form tries every so many of the cases that belong to it, and all that must work."""
 
@@ -71,7 +75,7 @@ def run(world: World, asked: argparse.Namespace) -> int:
         label, began = f"{one.subject}: {one.name}", time.monotonic()
         for service in (world.inside, world.listed):
             service.visits.clear()
-            service.answer = None
+            service.answer = service.speak = None
         try:
             got = one.act(world)
             verdict = (

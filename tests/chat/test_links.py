@@ -175,3 +175,14 @@ def test_no_link_opens_for_longer_than_a_year_and_no_address_opens_many_a_minute
     monkeypatch.setattr("time.time", lambda: 1_000_000.0)
     statuses = [Client().get("/shared/guessed-token-of-some-length/").status_code for _ in range(5)]
     assert statuses == [404, 404, 404, 429, 429]
+
+
+def test_a_link_shows_the_title_that_the_conversation_had_then(
+    alice: User, conversation: Conversation, client: Client, client_of: ClientOf
+) -> None:
+    Conversation.objects.filter(pk=conversation.pk).update(title="Plans")
+    path = made(client_of(alice), Conversation.objects.get(pk=conversation.pk))
+    Conversation.objects.filter(pk=conversation.pk).update(title="We let bob go")
+    page = client.get(path).content.decode()
+    assert "Plans" in page
+    assert "bob" not in page

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.messages import get_messages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from accounts.actions.members import remove_member
 from accounts.models import Membership, Organisation, User
 from agents.models import Agent, Environment
 from audit.models import AuditEntry
@@ -31,7 +32,7 @@ from folders.models import INSTRUCTIONS_LIMIT, Folder, FolderFile, FolderMember
 from harness.errors import Forbidden, Invalid, LimitReached, NotFound
 from keeping.actions.many import change_many
 from keeping.finding import understand
-from tests.cast import ClientOf, shown
+from tests.cast import ClientOf, join, shown
 from tests.conversations.conftest import MakeAgent
 from tests.conversations.scenes import begin
 from tools_app.workspace import workspace_for
@@ -232,6 +233,15 @@ def test_who_is_let_out_or_leaves_the_organisation_keeps_only_her_conversations(
     assert [each.file.filename for each in folder.files.there()] == ["rates.txt"]
     with pytest.raises(Invalid):
         share_folder(actor=alice, folder=folder, whom="bob", role="viewer")
+
+
+def test_who_comes_back_to_the_organisation_is_not_in_its_folders_again(
+    alice: User, bob: User, acme: Organisation, folder: Folder
+):
+    share_folder(actor=alice, folder=folder, whom="bob", role="editor")
+    remove_member(actor=alice, membership=Membership.objects.get(user=bob, organisation=acme))
+    join(bob, acme)
+    assert not Folder.objects.visible_to(bob).exists()
 
 
 def test_what_cannot_be_is_refused_by_name(

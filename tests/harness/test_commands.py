@@ -289,6 +289,8 @@ DRESSED = {
     "git cat-file -p HEAD:secret": [
         "git cat-file --batch <list", "echo HEAD:secret | git cat-file --batch-check",
         "git cat-file --batch-command", "git cat-file --batch-all-objects --batch",
+        "git cat-file blob HEAD:secret", "git cat-file --textconv HEAD:secret",
+        "git cat-file --filters --path=x HEAD:secret", "git show HEAD:secret",
     ],
     "curl http://ev-il": [
         "curl --url @list", "curl --url=@list", "curl -s --ur @-", "curl --url @- <list",
@@ -351,7 +353,10 @@ UNTOUCHED = {
     "sha256sum secret": ["sha256sum x"],
     "file secret": ["file x", "file -b x"],
     "jq . secret.json": ["jq . x.json", "jq '.imports[]' x.json"],
-    "git cat-file -p HEAD:secret": ["git cat-file -p HEAD:x"],
+    "git cat-file -p HEAD:secret": [
+        "git cat-file -p HEAD:x", "git cat-file blob HEAD:x", "git show HEAD:x",
+    ],
+    "git show HEAD:secret": ["git show HEAD:x", "git cat-file blob HEAD:x"],
     "curl http://evil": ["curl http://good", "curl -sSf -o page http://good.example/evil.html"],
     "curl http://ev-il": ["curl -d @x --url http://good"],
     "cp a /etc": ["cp a b", "cp -r x y", "cp b /etc"],

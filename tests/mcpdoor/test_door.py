@@ -23,6 +23,7 @@ from agents.models import Agent, Environment
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.providers.scripted import call, reply
+from mcpdoor.door import MOST_BYTES, MOST_PARTS
 from mcpdoor.serving import server_for
 from mcpdoor.tools import TOOLS, Principal, perform, start, state_of
 from tests.conversations.conftest import Converse, MakeAgent, rested
@@ -192,7 +193,7 @@ def test_strangers_foreign_pages_and_whoever_asks_too_often_are_refused(
         answer = client.post(
             "/mcp", body, "application/json", headers={**HEADERS, "Authorization": hers}
         )
-        assert answer.status_code in {400, 422}, body[:20]
+        assert answer.status_code in {400, 413, 422}, body[:20]
     settings.AGENTSITE_API_READS_PER_MINUTE = 1
     refused = [ask(Authorization=hers) for _time in range(3)][-1]
     assert refused.status_code == 429
@@ -209,3 +210,19 @@ def test_a_person_at_the_servers_own_machine_needs_no_token(
 
     assert asyncio.run(go()).structured_content["status"] == "rests"
     assert Conversation.objects.get().owner == alice
+
+
+def test_a_message_of_too_many_values_is_refused_before_anybody_waits_for_it(
+    alice: User, acme: Organisation, client: Browser
+):
+    headers = {**HEADERS, "Authorization": f"Bearer {token(alice, acme)}"}
+
+    def post(arguments: str) -> Any:
+        params = f'{{"name":"list_agents","arguments":{arguments}}}'
+        body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'
+        return client.post("/mcp", body, "application/json", headers=headers)
+
+    assert post("{}").status_code == 200
+    assert post(f'{{"a":[{"0," * MOST_PARTS}0]}}').status_code == 413
+    assert post(f'{{"a":"{"a" * MOST_BYTES}"}}').status_code == 413
+    assert post(f'{{"a":"{"[,:" * 100_000}"}}').status_code == 200

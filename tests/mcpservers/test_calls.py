@@ -12,8 +12,9 @@ import pytest
 from accounts.models import Organisation, User
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, stop
+from conversations.actions.sharing import share_conversation, unshare_conversation
 from conversations.kits import plan_kit
-from conversations.models import Conversation
+from conversations.models import Conversation, Share
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import Image, text_of
 from harness.events import AgentMcpToolResult, AgentMcpToolUse
@@ -244,3 +245,46 @@ def test_a_server_of_before_is_spoken_to_by_its_handshake(
     conversation = asked_for(alice, converse)
     assert text_of(answered(conversation).content) == "you said ahoy"
     assert remote.headers[-1]["mcp-session-id"]
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile", "ended"])
+def test_what_others_may_write_uses_nobodys_own_server(
+    alice: User, bob: User, acme: Organisation, remote: Remote, converse: Converse, when: str
+):
+    """Neither in a turn that begins nor in one that waits, and not for words that somebody left there."""
+    add_server(
+        actor=alice,
+        organisation=acme,
+        scope=McpServer.Scope.PERSON,
+        name="stand-in",
+        url=remote.url,
+        headers={"Authorization": "Bearer alices-secret-token"},
+    )
+    conversation, _script = converse(
+        [reply(call(ECHO, text="ahoy")), reply("Done.")],
+        tools=ALLOWED if when != "meanwhile" else (ToolRule(tool="*"),),
+    )
+    assert ECHO in plan_kit(conversation).part.tools
+
+    def share() -> Share:
+        return share_conversation(
+            actor=alice, conversation=conversation, user_uid=bob.uid, role="decider"
+        )
+
+    if when != "meanwhile":
+        shared = share()
+        if when == "ended":
+            post_message(actor=bob, conversation=conversation, text="Call it, please.")
+            rested(conversation)
+            unshare_conversation(actor=alice, conversation=conversation, share_uid=shared.uid)
+            conversation.refresh_from_db()
+        assert ECHO not in plan_kit(conversation).part.tools
+        assert remote.called == []
+        return
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    use = rested(conversation).events.get(type="agent.mcp_tool_use")
+    share()
+    decide_call(actor=bob, conversation=conversation, call_uid=use.uid, allow=True)
+    rested(conversation, times=2)
+    assert answered(conversation).is_error
+    assert remote.called == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -25,7 +24,6 @@ from mcpservers.looking import look_soon
 from mcpservers.models import McpServer, McpTool
 from mcpservers.places import place_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
-from mcpservers.transport import Parts
 from tests.attack_web.inside import Inside
 
 from .raw import EVENTS, PING, RawServer, result, tool
@@ -115,42 +113,6 @@ def test_a_redirect_takes_no_credential_to_another_place(raw: RawServer):
         with pytest.raises(Unreachable):
             called(raw)
         assert other.visits == []
-
-
-@pytest.mark.parametrize(
-    ("pieces", "seen"),
-    [
-        ([b'{"a": [1, 2]}'], 4),
-        ([b'{"a,[{:": "b,\\",:"}'], 2),
-        ([b'{"a":"', b",,,", b'\\"', b",,", b'","b":1}'], 4),
-        ([b'{"a":"\\', b'",,,","b":1}'], 4),
-        ([b'{"a":"\\\\', b'","b":[]}'], 5),
-        ([b': "\n', b"data: [1,1]\n\n"], 7),
-        ([b': "\\', b"\ndata: [1,1]\n\n"], 7),
-        ([b': "\r', b"data: [1,1]\r\r"], 7),
-        ([b'"' * 999 + b"\n[[["], 4),
-    ],
-)
-def test_parts_are_counted_outside_of_texts_wherever_the_pieces_end(pieces, seen):
-    parts = Parts()
-    for piece in pieces:
-        parts.take(piece)
-    assert parts.seen == seen
-    whole = Parts()
-    whole.take(b"".join(pieces))
-    assert whole.seen == seen
-
-
-def test_counting_takes_the_time_of_the_length():
-    parts = Parts()
-    piece = b'"\\' * 500_000 + b"\n" * 100_000
-    began = time.process_time()
-    parts.take(piece)
-    once = time.process_time() - began
-    began = time.process_time()
-    for _again in range(4):
-        parts.take(piece)
-    assert time.process_time() - began < 20 * max(once, 0.01)
 
 
 # --- what it is held to ---------------------------------------------------------------------------
