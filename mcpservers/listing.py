@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 15.0
 """Until a server has said what tools it has."""
 LONGEST_DESCRIPTION = 10_000
+LONGEST_TOGETHER = 400_000
+"""Characters of all that a server says of its tools: each run that may use it reads them all."""
 LONGEST_NAME = 64
 """Of a tool, as model services take it."""
 _REMOTE = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -124,7 +126,16 @@ def take_listing(
 ) -> None:
     """Keep what a server says now. In a thread with tables; nothing is released by it but the first."""
     most: int = settings.AGENTSITE_MCP_TOOLS_PER_SERVER
-    faults = {tool.name: fault_of(tool) for tool in tools[:most]}
+    faults: dict[str, str] = {}
+    room = LONGEST_TOGETHER
+    for tool in tools[:most]:
+        faults[tool.name] = fault_of(tool)
+        if not faults[tool.name]:
+            room -= len(tool.words())
+            if room < 0:
+                faults[tool.name] = _(
+                    "What the server says of its tools is longer than %(most)d characters together."
+                ) % {"most": LONGEST_TOGETHER}
     with transaction.atomic():
         server = McpServer.objects.select_for_update().filter(pk=server_id).first()
         if server is None:

@@ -12,8 +12,12 @@ from django.utils.translation import gettext as _
 from rendering.diff import diff_table
 from tools_app.diffs import diff_of
 
+from .names import SKILL
+
 LONGEST = 200_000
 """Bytes of a file up to which its lines are compared."""
+LONGEST_TOGETHER = 400_000
+"""Characters of all differences together; of files behind those it is only said that they differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,19 @@ class FileChange:
 
 
 def changes_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[FileChange]:
-    """In the order of paths; nothing for files that are the same."""
+    """In the order of paths, SKILL.md first; nothing for files that are the same."""
     found = []
-    for path in sorted(before.keys() | after.keys()):
+    left = LONGEST_TOGETHER
+    for path in sorted(before.keys() | after.keys(), key=lambda path: (path != SKILL, path)):
         old, new = before.get(path), after.get(path)
         if old == new:
             continue
         kind: Literal["added", "removed", "changed"] = (
             "added" if old is None else "removed" if new is None else "changed"
         )
-        found.append(FileChange(path, kind, _diff(path, old or b"", new or b"")))
+        diff = _diff(path, old or b"", new or b"") if left > 0 else ""
+        left -= len(diff)
+        found.append(FileChange(path, kind, diff))
     return found
 
 

@@ -19,7 +19,7 @@ from mcpservers.actions import servers as actions
 from mcpservers.actions.servers import add_server, change_server, look_again
 from mcpservers.addresses import check_url
 from mcpservers.kitpart import servers_for
-from mcpservers.listing import Described, fault_of, take_listing
+from mcpservers.listing import LONGEST_TOGETHER, Described, fault_of, take_listing
 from mcpservers.looking import look_soon
 from mcpservers.models import McpServer, McpTool
 from mcpservers.places import place_of
@@ -251,3 +251,12 @@ def test_a_server_that_does_not_answer_keeps_no_thread_of_the_runs(
     engine.submit(lambda: look_soon(quiet.pk)).result(30)
     assert McpTool.objects.filter(server=quiet, remote_name="new").exists()
     assert not any("agentsite-mcp-look" in each for each in threads)
+
+
+@pytest.mark.django_db
+def test_what_a_server_says_of_all_its_tools_is_bounded(quiet: McpServer):
+    long = {"type": "object", "description": "a" * 50_000}
+    take_listing(quiet.pk, [Described(name=f"t{n}", input_schema=long) for n in range(20)])
+    states = list(quiet.tools.exclude(state="gone").values_list("state", flat=True))
+    assert states.count("new") == LONGEST_TOGETHER // 50_100
+    assert states.count("refused") == 20 - LONGEST_TOGETHER // 50_100

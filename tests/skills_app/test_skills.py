@@ -35,6 +35,7 @@ from skills_app.actions.skills import (
     revive_skill,
 )
 from skills_app.choosing import choose, version_for
+from skills_app.comparing import LONGEST_TOGETHER, changes_between
 from skills_app.files import empty, lay_out
 from skills_app.files import files_of as stored_files
 from skills_app.models import Channel, Skill, SkillContent, SkillFile, SkillVersion
@@ -340,3 +341,16 @@ def test_what_changes_is_shown_with_signs_that_nobody_sees(alice, acme, released
     page = client_of(alice).get(f"/skills/{version.skill.uid}/versions/2/").content.decode()
     assert "Look\\u2066 twice." in page
     assert "\u2066" not in page.partition('id="changes-title"')[2].partition("</section>")[0]
+
+
+def test_what_differs_is_shown_up_to_a_length_and_what_agents_read_first():
+    def files(sign: str) -> dict[str, bytes]:
+        lines = "\n".join(f"{sign}{number}" for number in range(1_900)).encode()
+        return {"SKILL.md": lines, **{f"a{number:03}.md": lines for number in range(120)}}
+
+    changes = changes_between(files("old "), files("new "))
+    assert changes[0].path == "SKILL.md"
+    assert changes[0].diff
+    assert len(changes) == 121
+    assert not changes[-1].diff
+    assert sum(len(change.diff) for change in changes) < LONGEST_TOGETHER + 70_000
