@@ -15,6 +15,7 @@ from posixpath import basename, normpath
 from harness.commandwords import Simple, Word, all_words, read, simple_command
 from harness.hostnames import MeantBy, as_written
 from harness.programs import (
+    ASSIGNING,
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
     GIT_EVERYTHING,
@@ -72,6 +73,8 @@ def surely_begins(command: str, prefix: Sequence[str]) -> bool:
         return place is not None and named and not _begins_any(below, unnamed)
     if name == "tar" and rest and len(prefix) == 1 and not rest[0].startswith("-"):
         rest[0] = f"-{rest[0]}"  # its letters need no hyphen
+    if name in ASSIGNING and any("=" in word for word in rest):
+        return False
     return not _begins_any(STARTING.get(name, ()), rest)
 
 

@@ -66,20 +66,34 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "tar": (
         *("--to-command", "--checkpoint-action", "-I", "--use", "--rsh", "--rmt-command"),
         *("--info-script", "--new-volume-script", "-F"),
+        *("-T", "--files-from"),  # names that are options in the file are options
     ),
     "rsync": ("-e", "--rsh", "--rsync-path"),
     "zip": ("-T", "--unzip-command"),
-    "man": ("-P", "--pager", "-H"),
+    "man": ("-P", "--pager", "-H", "--ht"),
     "wget": ("--use-askpass", "-e", "--execute", "--config"),
     **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec")),
     **dict.fromkeys(("nc", "ncat", "netcat"), ("-c", "-e", "--exec", "--sh-exec", "--lua-exec")),
     **dict.fromkeys(("ag", "bat", "batcat"), ("--pager",)),
     "scp": ("-o", "-D", "-F", "-S"),
+    "sftp": ("-o", "-b", "-D", "-F", "-S"),
+    "sed": ("-e", "--ex", "-f", "--fi"),
+    **dict.fromkeys(("apt", "apt-get"), ("-o", "--opt", "-c", "--conf")),
+    "dpkg": ("--pre-inv", "--post-inv", "--status-l"),
+    "hg": ("--config",),
+    "svn": ("--config-o", "--edi", "--diff"),
+    **dict.fromkeys(
+        ("make", "gmake"), ("-f", "--fi", "--mak", "-E", "--ev", "-C", "--dir", "-I", "--inc")
+    ),
+    "npm": ("--script-s", "--node-o", "--userc", "--globalc", "--git", "--shell", "--pref", "-C"),
     "split": ("--filter",),
     "patch": ("-e", "--ed"),
 }
 """Options by which a program starts another, loads a library or sets a variable: their beginnings, since
 long options may be cut short and a short one may stand in a row with others."""
+
+ASSIGNING = frozenset({"make", "gmake"})
+"""Those to which a word such as `SHELL=x` says what they start."""
 
 _CHECKING = _words("b2sum cksum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum")
 NAMES_IN_A_FILE: Mapping[str, tuple[str, ...]] = {
