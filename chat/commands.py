@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from accounts.models import User
 from conversations.models import Conversation, Event
 
 MOST = 100
@@ -20,7 +21,7 @@ MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Exactly one of the last four is given."""
+    """Exactly one of `press`, `address`, `dialog` and `text` is given."""
 
     name: str
     """One word, without the slash."""
@@ -32,6 +33,8 @@ class Command:
     """The address of what the page's dialog shows."""
     text: str = ""
     """Put into the box, to be changed before it is sent."""
+    owners_alone: bool = False
+    """It would do nothing for others, or tells of what is the owner's."""
 
 
 Source = Callable[[Conversation], Iterable[Command]]
@@ -45,12 +48,14 @@ def offer(source: Source) -> None:
         _sources.append(source)
 
 
-def commands_of(conversation: Conversation) -> list[Command]:
-    """Those of all sources; of several with one name, the first."""
+def commands_of(conversation: Conversation, reader: User) -> list[Command]:
+    """Those of all sources that this reader is offered; of several with one name, the first."""
+    owns = conversation.owner_id == reader.pk
     found: dict[str, Command] = {}
     for source in _sources:
         for command in source(conversation):
-            found.setdefault(command.name, command)
+            if owns or not command.owners_alone:
+                found.setdefault(command.name, command)
     return list(found.values())[:MOST]
 
 

@@ -57,7 +57,7 @@ def commands(conversation: Conversation) -> Iterator[Command]:
     )
     for skill in rows.on_offer().exclude(pk__in=had).order_by("name")[:MOST_SHOWN]:
         address = reverse("skillsets:add", args=[conversation.uid, skill.name])
-        yield Command(skill.name, _short(skill.description), dialog=address)
+        yield Command(skill.name, _short(skill.description), dialog=address, owners_alone=True)
 
 
 def _short(text: str) -> str:

@@ -24,6 +24,7 @@ def list_commands(request: SignedInRequest, uid: str) -> JsonResponse:
     """`commands`: those whose name holds the query's `q`; those that begin with it first."""
     conversation = find_conversation(request.user, uid)
     wanted = request.GET.get("q", "")[:NAME_CHARACTERS].casefold()
-    found = [each for each in commands_of(conversation) if wanted in each.name.casefold()]
+    offered = commands_of(conversation, request.user)
+    found = [each for each in offered if wanted in each.name.casefold()]
     found.sort(key=lambda each: not each.name.casefold().startswith(wanted))
     return JsonResponse({"commands": [asdict(each) for each in found]})

@@ -123,7 +123,7 @@ def edit_and_resend(
     no message of a person's in the present dialogue, LimitReached past `MOST_BRANCHES`.
     """
     text = checked_text(text)
-    read = _read(actor, conversation)
+    read = read_so_far(actor, conversation)
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         known = Event.objects.filter(conversation=held, key=key).first() if key else None
@@ -165,7 +165,7 @@ def regenerate(
     has the agent work as a message does.
     """
     model = checked_model(model)
-    read = _read(actor, conversation)
+    read = read_so_far(actor, conversation)
     with transaction.atomic():
         log = at_rest(own_conversation(actor, conversation), read)
         taken = log.taken(log.place_of(event_uid))
@@ -183,7 +183,7 @@ def rewind(*, actor: User, conversation: Conversation, event_uid: str, files: bo
 
     Raises NotFound, LimitReached, Conflict while it works and where it stands there already.
     """
-    read = _read(actor, conversation)
+    read = read_so_far(actor, conversation)
     with transaction.atomic():
         log = at_rest(own_conversation(actor, conversation), read)
         behind = log.edge(log.place_of(event_uid))
@@ -200,7 +200,7 @@ def switch_branch(
 
     Raises NotFound, LimitReached, Conflict while it works and where that is the present one.
     """
-    read = _read(actor, conversation)
+    read = read_so_far(actor, conversation)
     with transaction.atomic():
         log = at_rest(own_conversation(actor, conversation), read)
         chosen = next((entry for entry in log.entries if entry.uid == event_uid), None)
@@ -287,7 +287,7 @@ def require_quiet_files(held: Conversation) -> None:
         )
 
 
-def _read(actor: User, conversation: Conversation) -> list[Entry]:
+def read_so_far(actor: User, conversation: Conversation) -> list[Entry]:
     """The log so far. Before the transaction: a long one takes seconds, in which nobody else could write
     where the database knows one writer only. Raises NotFound."""
     require_own(actor, conversation)

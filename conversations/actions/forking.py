@@ -13,7 +13,13 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.branching import Log, at_rest, require_files_settled, require_quiet_files
+from conversations.actions.branching import (
+    Log,
+    at_rest,
+    read_so_far,
+    require_files_settled,
+    require_quiet_files,
+)
 from conversations.actions.conversations import create_conversation
 from conversations.actions.own import own_conversation
 from conversations.checkpoints import Carried, carry_files
@@ -107,8 +113,9 @@ def fork_conversation(
     Raises NotFound, Conflict while it works, for a place at which nothing was said yet and for a message
     that waits, and what `create_conversation` raises where the agent is no longer on offer.
     """
+    read = read_so_far(actor, conversation)
     with transaction.atomic():
-        log = _forkable(actor, conversation)
+        log = _forkable(actor, conversation, read)
         seen = _Seen(log.held.last_seq, log.edge(log.place_of(event_uid)))
         origin = log.held
     if not seen.place:
@@ -118,7 +125,7 @@ def fork_conversation(
         # Files may take a while, for which no row is held.
         carried = carry_files(origin, seen.place, uid)
         with transaction.atomic():
-            log = _forkable(actor, conversation)
+            log = _forkable(actor, conversation, log.entries)
             if log.held.last_seq != seen.last_seq:
                 raise Conflict(_("The conversation went on meanwhile."), hint=_("Try again."))
             return _begun(actor, log, seen.place, uid, title, carried)
@@ -127,8 +134,8 @@ def fork_conversation(
         raise
 
 
-def _forkable(actor: User, conversation: Conversation) -> Log:
-    log = at_rest(own_conversation(actor, conversation))
+def _forkable(actor: User, conversation: Conversation, read: Sequence[Entry]) -> Log:
+    log = at_rest(own_conversation(actor, conversation), read)
     if not log.held.environment.has_workers:
         require_files_settled(log.held)
         require_quiet_files(log.held)

@@ -58,6 +58,6 @@ def test_another_source_adds_to_them_and_takes_no_name_away(
 
     offer(more)
     offer(more)
-    found = {each.name: each for each in commands_of(conversation)}
+    found = {each.name: each for each in commands_of(conversation, conversation.owner)}
     assert found["plan"].text == "Make a plan for "
     assert found["stop"].press == "stop"

@@ -13,6 +13,7 @@ from agentsite.seeding import seed
 from chat.commands import commands_of
 from chat.presentation.frames import page as page_of
 from conversations.actions.messages import post_message
+from conversations.actions.sharing import share_conversation
 from conversations.kitparts import mounts_of, rules_of
 from conversations.kits import plan_kit
 from conversations.models import Conversation
@@ -275,7 +276,7 @@ def test_a_slash_offers_what_a_conversation_has_and_what_can_be_added(alice, con
     released(files_of("tables"))
     conversation, _script = converse([], skills=SKILLS)
     post_message(actor=alice, conversation=conversation, text="Hi")
-    offered = {each.name: each for each in commands_of(conversation)}
+    offered = {each.name: each for each in commands_of(conversation, alice)}
     assert offered["code-review"].text == "Use the skill “code-review”: "
     assert offered["tables"].dialog.endswith("/skills/tables/add/")
 
@@ -332,3 +333,15 @@ def test_an_agent_makes_a_document_in_its_sandbox_with_a_shipped_skill(alice, co
     assert "made" in result(conversation), result(conversation)
     document = docx.Document(str(workspace_for(conversation.uid) / "letter.docx"))
     assert [each.text for each in document.paragraphs] == ["Dues", "Dear Ann,", "four"]
+
+
+def test_whom_a_conversation_is_shared_with_is_not_told_of_its_owners_library(
+    alice, bob, acme, client_of, converse
+):
+    version = create_skill(actor=alice, organisation=acme, files=files_of("my-diary"), own=True)
+    ask_for_release(actor=alice, version=version)
+    conversation, _script = converse([])
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="writer")
+    address = f"/c/{conversation.uid}/commands/"
+    assert "my-diary" in client_of(alice).get(address).content.decode()
+    assert "my-diary" not in client_of(bob).get(address).content.decode()
