@@ -64,7 +64,7 @@ async def call(
         raise ToolError(f"“{plan.server}” wants to ask something first, which it cannot do here.")
     if fault := await context.offload(fault_in, result, plan.pinned.output_schema):
         raise ToolError(f"The answer of “{plan.server}” was not taken. {fault}")
-    blocks = await context.offload(blocks_of, result)
+    blocks = await context.offload(blocks_of, result, where.without_secrets)
     return ToolOutput(
         blocks, is_error=bool(result.is_error), untrusted=True, untrusted_by=plan.server
     )

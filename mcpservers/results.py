@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mcp_types import (
@@ -29,8 +29,9 @@ MOST_CHARACTERS = 1_000_000
 """Of all texts of one answer; what is longer is cut there."""
 
 
-def blocks_of(result: CallToolResult) -> tuple[Block, ...]:
-    """In the order of the answer; what is structured stands for a text where there is none."""
+def blocks_of(result: CallToolResult, told: Callable[[str], str] = str) -> tuple[Block, ...]:
+    """In the order of the answer; what is structured stands for a text where there is none. Of each text
+    `told` makes what may be kept of it."""
     found: list[Block] = []
     left = MOST_CHARACTERS
     for block in _blocks(result):
@@ -38,7 +39,7 @@ def blocks_of(result: CallToolResult) -> tuple[Block, ...]:
             found.append(Text(text="[More of the answer is left out.]"))
             break
         if isinstance(block, Text):
-            block = Text(text=_whole(block.text[:left]))
+            block = Text(text=_whole(told(block.text)[:left]))
             left -= len(block.text)
         found.append(block)
     return tuple(found) or (Text(text="[It answered nothing.]"),)

@@ -31,11 +31,14 @@ from pydantic import TypeAdapter
 
 from harness.errors import AddressRefused, AgentError
 from jobs.engine import engine
+from tools_app.web.credentials import HIDDEN
 
 from .listing import CONNECT_SECONDS, Described, described
 from .transport import GiveUp, client_for
 
 MOST_PAGES = 20
+LEAST_SECRET = 8
+"""Characters of a header's value that is looked for; shorter ones stand in any text."""
 BACKOFF = (2.0, 5.0, 15.0, 60.0)
 """Seconds in which one that could not be reached is not tried again, each time more."""
 
@@ -63,6 +66,14 @@ class Where:
         marks = [f"{name}={value}" for name, value in sorted(self.headers.items())]
         mark = sha256("\n".join([self.url, *marks]).encode()).hexdigest()
         return f"{self.server_id} {self.conversation} {mark}"
+
+    def without_secrets(self, text: str) -> str:
+        """A text of the server's, which may repeat what it was sent."""
+        for value in self.headers.values():
+            for secret in (value, value.rpartition(" ")[2]):
+                if len(secret) >= LEAST_SECRET:
+                    text = text.replace(secret, HIDDEN)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,7 @@ async def look_at(where: Where) -> Listing:
             async with connected(where, lambda: None, told.append) as client:
                 return await listing_of(client)
     except Exception as problem:
-        raise Unreachable(told[0] if told else words_of(problem)) from None
+        raise Unreachable(told[0] if told else words_of(problem, where)) from None
 
 
 @dataclass(slots=True, eq=False)
@@ -181,7 +192,7 @@ class Sessions:
             raise
         except Exception as problem:
             session.stop.set()
-            raise Unreachable(session.fault or words_of(problem)) from None
+            raise Unreachable(session.fault or words_of(problem, where)) from None
         finally:
             session.in_use -= 1
             session.used = time.monotonic()
@@ -237,7 +248,7 @@ class Sessions:
                 await self._until_idle(session)
         except Exception as problem:
             if not session.ready.done():
-                session.ready.set_exception(Unreachable(session.fault or words_of(problem)))
+                session.ready.set_exception(Unreachable(session.fault or words_of(problem, where)))
                 session.ready.exception()  # somebody may have given up
         finally:
             session.stop.set()
@@ -271,7 +282,7 @@ class Sessions:
             session.listing = None
 
 
-def words_of(problem: BaseException) -> str:
+def words_of(problem: BaseException, where: Where) -> str:
     """The first of what went wrong, in a sentence."""
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
@@ -284,7 +295,7 @@ def words_of(problem: BaseException) -> str:
         if code in {401, 403}:
             return f"It wants other credentials ({code})."
         return f"It answered {code}."
-    text = " ".join(str(problem).split())[:300]
+    text = where.without_secrets(" ".join(str(problem).split()))[:300]
     return text or type(problem).__name__
 
 

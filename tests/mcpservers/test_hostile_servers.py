@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from accounts.models import Organisation, User
 from harness.agentconfig import AgentConfig
+from harness.content import text_of
 from harness.errors import Busy, Conflict
 from jobs.engine import engine
 from mcpservers.actions import servers as actions
@@ -23,10 +25,11 @@ from mcpservers.listing import LONGEST_TOGETHER, Described, fault_of, take_listi
 from mcpservers.looking import look_soon
 from mcpservers.models import McpServer, McpTool
 from mcpservers.places import place_of
+from mcpservers.results import blocks_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
 from tests.attack_web.inside import Inside
 
-from .raw import EVENTS, PING, RawServer, result, tool
+from .raw import EVENTS, JSON, PING, RawServer, result, tool
 
 Scope = McpServer.Scope
 OTHER = "https://mcp.example.org/"
@@ -260,3 +263,25 @@ def test_what_a_server_says_of_all_its_tools_is_bounded(quiet: McpServer):
     states = list(quiet.tools.exclude(state="gone").values_list("state", flat=True))
     assert states.count("new") == LONGEST_TOGETHER // 50_100
     assert states.count("refused") == 20 - LONGEST_TOGETHER // 50_100
+
+
+@pytest.mark.parametrize("secret", ["Bearer held-here", "held-here"])
+def test_what_authorises_us_at_a_server_comes_back_in_no_words_of_its(raw: RawServer, secret: str):
+    raw.on["tools/call"] = lambda message: (
+        200,
+        JSON,
+        json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": message["id"],
+                "error": {"code": -32000, "message": f"You sent {secret}."},
+            }
+        ).encode(),
+    )
+    with pytest.raises(Unreachable) as problem:
+        called(raw)
+    assert "You sent [secret]." in str(problem.value)
+    where = Where(1, "sesn_1", raw.url, {"Authorization": "Bearer held-here", "X": "short"})
+    block = types.TextContent(type="text", text=f"You sent {secret}, and short.")
+    told = blocks_of(types.CallToolResult(content=[block]), where.without_secrets)
+    assert text_of(told) == "You sent [secret], and short."
