@@ -287,10 +287,10 @@ def require_quiet_files(held: Conversation) -> None:
         )
 
 
-def read_so_far(actor: User, conversation: Conversation) -> list[Entry]:
+def read_so_far(reader: User, conversation: Conversation) -> list[Entry]:
     """The log so far. Before the transaction: a long one takes seconds, in which nobody else could write
     where the database knows one writer only. Raises NotFound."""
-    require_own(actor, conversation)
+    require_own(reader, conversation)
     return entries_after(conversation.pk, 0)
 
 
