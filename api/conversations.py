@@ -11,8 +11,11 @@ from rest_framework.response import Response
 from accounts.models import TokenScope
 from conversations.actions.background import cancel_all_background
 from conversations.actions.branching import go_elsewhere
+from conversations.actions.compacting import request_compaction
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.forking import fork_conversation
+from conversations.contextplans import Request as PlannedRequest
+from conversations.contextplans import requests_of
 from conversations.models import Conversation
 from conversations.search import Hit
 from keeping.finding import understand
@@ -27,6 +30,8 @@ from .serializers import (
     BackgroundEnded,
     Branched,
     Branching,
+    Compacting,
+    ContextPlans,
     ConversationDetail,
     ConversationRow,
     Deleted,
@@ -178,6 +183,49 @@ class ForkView(ApiView):
             title=given["title"],
         )
         return Response({"id": fork.uid}, status=201)
+
+
+class ContextView(ApiView):
+    scopes = {"GET": TokenScope.CONVERSATIONS_READ, "POST": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_context",
+        summary="What the newest requests to the model held, by source",
+        tags=["Conversations"],
+        responses=answers(ContextPlans, 401, 403, 404),
+    )
+    def get(self, request: Any, uid: str) -> Response:
+        found = requests_of(self.find_conversation(uid))
+        return Response({"requests": [_planned(each) for each in found]})
+
+    @extend_schema(
+        operation_id="conversations_compact",
+        summary="Have older messages summarised at the next free moment",
+        description="The log keeps all of them; an event tells the summary and what it took.",
+        tags=["Conversations"],
+        request=Compacting,
+        responses=answers(Branched, 401, 403, 404, 409, 422, 429),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        conversation = self.find_conversation(uid)
+        given = read_body(Compacting, request.data)
+        row = request_compaction(actor=self.actor, conversation=conversation, focus=given["focus"])
+        return Response({"event_id": row.uid, "seq": row.seq})
+
+
+def _planned(request: PlannedRequest) -> dict[str, Any]:
+    plan = request.plan
+    return {
+        "id": request.uid,
+        "seq": request.seq,
+        "step": request.step,
+        "model": request.model,
+        "window": plan.window,
+        "reserve": plan.reserve,
+        "total": plan.total,
+        "tokens": plan.tokens,
+        "cut": list(plan.cut),
+    }
 
 
 class BackgroundView(ApiView):

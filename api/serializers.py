@@ -10,6 +10,7 @@ from typing import Any
 from rest_framework import serializers
 
 from conversations.actions.branching import ACTS
+from conversations.actions.compacting import FOCUS_LENGTH
 from conversations.models import ShareRole
 
 EFFORTS = ("high", "max")
@@ -257,6 +258,36 @@ class Forked(serializers.Serializer[Any]):
 class Branched(serializers.Serializer[Any]):
     event_id = serializers.CharField(help_text="Of the new message, or of the event that says it.")
     seq = serializers.IntegerField(help_text="Its number in the log.")
+
+
+class Compacting(serializers.Serializer[Any]):
+    focus = StrictText(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=FOCUS_LENGTH,
+        help_text="What the summary is to dwell on.",
+    )
+
+
+class ContextRequest(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="Of the model request.")
+    seq = serializers.IntegerField()
+    step = serializers.IntegerField(help_text="Counts the requests of its turn from 1.")
+    model = serializers.CharField()
+    window = serializers.IntegerField(help_text="Tokens of the agent's context window.")
+    reserve = serializers.IntegerField(help_text="Of them kept free for the reply.")
+    total = serializers.IntegerField(help_text="Of the prompt, estimated.")
+    tokens = serializers.DictField(
+        child=serializers.IntegerField(), help_text="By source: `system`, `tools`, `history` …"
+    )
+    cut = serializers.ListField(
+        child=serializers.CharField(), help_text="What did not fit, with the tool that rereads it."
+    )
+
+
+class ContextPlans(serializers.Serializer[Any]):
+    requests = ContextRequest(many=True, help_text="The newest first, at most 30.")
 
 
 class BackgroundEnded(serializers.Serializer[Any]):

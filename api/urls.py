@@ -47,6 +47,7 @@ urlpatterns = [
         name="background",
     ),
     path("api/conversations/<id:uid>/branch", conversations.BranchView.as_view(), name="branch"),
+    path("api/conversations/<id:uid>/context", conversations.ContextView.as_view(), name="context"),
     path("api/conversations/<id:uid>/fork", conversations.ForkView.as_view(), name="fork"),
     path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
     path(

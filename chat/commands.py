@@ -85,6 +85,11 @@ def own_commands(conversation: Conversation) -> list[Command]:
         Command("retry", _("Try again what failed"), press="retry"),
         Command("again", _("Have the last answer once more"), press="regenerate"),
         *back,
+        Command(
+            "compact",
+            _("Summarise older messages, and see what the model is sent"),
+            dialog=at("context"),
+        ),
         Command("attach", _("Attach files"), press="attach"),
         Command(
             "outcome", _("Give it an outcome to reach, and be judged by"), dialog=at("outcome")

@@ -20,6 +20,8 @@ from harness.errors import LeaseLost
 from harness.events import (
     WAITS_FOR_WORKER,
     AgentMessage,
+    AgentThreadContextCompacted,
+    CompactionSkipped,
     ContentSetAside,
     EndTurn,
     InputTaken,
@@ -73,7 +75,7 @@ _SENT_BEFORE = Prepared(
 _WAKING = Prepared(
     lambda given: Event.objects.filter(
         conversation=given.conversation,
-        type__in=("x.background_finished", "x.wake_due"),
+        type__in=("x.background_finished", "x.wake_due", "x.compaction_requested"),
         processed_at=None,
     ).values_list("pk")[:1]
 )
@@ -94,6 +96,12 @@ _LAST_WORD = Prepared(
         .order_by("-seq")
         .values_list("type")[:1]
     )
+)
+_ASKED_TO_COMPACT = PreparedUpdate(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type="x.compaction_requested", processed_at=None
+    ),
+    lambda given: {"processed_at": given.now},
 )
 _HANDLED = PreparedUpdate(
     lambda given: Event.objects.filter(
@@ -354,6 +362,8 @@ def _project(
             conversation.queued_count = max(0, conversation.queued_count - 1)
         case ContentSetAside() if conversation.queued_count or _something_wakes(conversation):
             conversation.owes_run = True  # nothing holds back what waits any more
+        case AgentThreadContextCompacted() | CompactionSkipped():
+            _ASKED_TO_COMPACT.run(conversation=conversation.pk, now=timezone.now())
         case SessionStatusRunning():
             conversation.status = Conversation.Status.RUNNING
             delays.retried(conversation)
@@ -477,7 +487,8 @@ def _is_held(conversation: Conversation) -> bool:
 
 
 def _something_wakes(conversation: Conversation) -> bool:
-    """Whether a wake has come due, or a background command has ended, and no turn has taken it in."""
+    """Whether a wake has come due, a background command has ended or a summary was asked for, and no run has
+    seen to it."""
     return _WAKING.exists(conversation=conversation.pk)
 
 

@@ -6,6 +6,7 @@ click must not cost more the longer the conversation is. Who may ask for it is t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import QuerySet
@@ -17,6 +18,7 @@ from harness.events import (
     RequiresAction,
     SessionStatusIdle,
     SpanModelRequestEnd,
+    SpanModelRequestStart,
 )
 from harness.history import BACKGROUND_TURNS
 
@@ -29,6 +31,7 @@ _TURN = ("session.status_idle", "x.input_taken", "x.retry_requested")
 _COMPLETE = ("end_turn", "stop_sequence")
 _WORDS = ("user.message", "user.define_outcome", "x.content_set_aside")
 """What a person says that lets what waits begin."""
+A_FEW = 5
 _WAKERS = ("x.wake_due", "x.background_finished")
 
 
@@ -59,9 +62,10 @@ def _has_open_calls(log: QuerySet[Event]) -> bool:
 def _last_reply_is_missing(log: QuerySet[Event]) -> bool:
     found = log.filter(type__in=("span.model_request_end", "x.input_taken", *ANSWERS))
     aside = set(log.filter(type="x.content_set_aside").values_list("subject", flat=True))
-    newest = found.order_by("-seq")
-    for row in newest.iterator(chunk_size=20) if aside else newest[:1]:
+    for row in _newest_first(found):
         match row.value:
+            case SpanModelRequestEnd() if not _is_of_the_dialogue(row):
+                continue
             case SpanModelRequestEnd(is_error=True) if aside:
                 continue
             case SpanModelRequestEnd(is_error=False, end=end):
@@ -71,6 +75,21 @@ def _last_reply_is_missing(log: QuerySet[Event]) -> bool:
             case _:
                 return True
     return False
+
+
+def _newest_first(log: QuerySet[Event]) -> Iterator[Event]:
+    """A few at a time: most often the first one is the last word."""
+    rows, place = log.order_by("-seq"), 0
+    while some := list(rows[place : place + A_FEW]):
+        yield from some
+        place += A_FEW
+
+
+def _is_of_the_dialogue(end: Event) -> bool:
+    """Whether the request that ended was one of the dialogue, and no summary's."""
+    start = Event.objects.filter(conversation=end.conversation_id, uid=end.subject).first()
+    value = start.value if start is not None else None
+    return not isinstance(value, SpanModelRequestStart) or value.purpose == "main"
 
 
 def _nothing_was_said_since_the_rest(log: QuerySet[Event]) -> bool:

@@ -351,6 +351,28 @@ class AgentThreadContextCompacted(BaseEvent):
     """What that used."""
 
 
+class CompactionRequested(BaseEvent):
+    """Somebody asks that the older part of the dialogue be summarised now; the next free moment is for it.
+    Of several that wait the last one's focus counts, and one answer is for all."""
+
+    waits: ClassVar[bool] = True
+    owes_run: ClassVar[bool] = True
+
+    type: Literal["x.compaction_requested"] = "x.compaction_requested"
+    focus: str = ""
+    """What the summary is to dwell on; empty: nothing more than the rest."""
+    by_agent: bool = False
+
+
+class CompactionSkipped(BaseEvent):
+    """What was asked for was not done, and nothing was taken from the dialogue."""
+
+    type: Literal["x.compaction_skipped"] = "x.compaction_skipped"
+    reason: Literal["too_short", "failed", "stopped"]
+    detail: str = ""
+    """Why it failed, in words."""
+
+
 # --- the conversation -----------------------------------------------------------------------------
 
 
@@ -801,6 +823,18 @@ class TodosUpdated(BaseEvent):
     todos: tuple[Todo, ...]
 
 
+class SessionMemoryWritten(BaseEvent):
+    """A part of what the agent keeps for this conversation, whole, as it is from here on."""
+
+    plain: ClassVar[bool] = True
+
+    type: Literal["x.session_memory_written"] = "x.session_memory_written"
+    part: Literal["state", "buffer"]
+    version: int
+    """Counts the writes of this part from 1."""
+    text: str
+
+
 Known = (
     UserMessage
     | UserInterrupt
@@ -816,6 +850,8 @@ Known = (
     | AgentMcpToolResult
     | AgentCustomToolUse
     | AgentThreadContextCompacted
+    | CompactionRequested
+    | CompactionSkipped
     | SessionStatusRunning
     | SessionStatusIdle
     | SessionStatusRescheduled
@@ -850,6 +886,7 @@ Known = (
     | BackgroundFinished
     | RetryRequested
     | TodosUpdated
+    | SessionMemoryWritten
 )
 
 

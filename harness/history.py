@@ -25,6 +25,8 @@ from harness.events import (
     ApprovalRequested,
     BackgroundFinished,
     CallHandedOut,
+    CompactionRequested,
+    CompactionSkipped,
     ContentSetAside,
     EndTurn,
     Event,
@@ -39,6 +41,7 @@ from harness.events import (
     RequiresAction,
     RetryRequested,
     Rewound,
+    SessionMemoryWritten,
     SessionStatusIdle,
     SessionStatusRescheduled,
     SessionStatusRunning,
@@ -227,12 +230,16 @@ class History:
         self.todos: tuple[Todo, ...] = ()
         self.outcome: Pursued | None = None
         """Until its last evaluation has ended."""
+        self.memory: dict[str, tuple[str, ...]] = {}
+        """What the agent keeps for this conversation: of each part all versions, the oldest first."""
         self.usage = Usage()
         """Of every model request so far, whatever its purpose."""
         self.context_tokens = 0
         """Prompt and reply of the last main request: roughly the next prompt's size."""
         self.rate = FIRST_RATE
         """How much of the upper estimate of a prompt its service counted, the last time it was asked."""
+        self.compaction: CompactionRequested | None = None
+        """Somebody asked for one, and it was neither done nor skipped."""
         self.open_request: Entry | None = None
         """A model request that was begun and not ended: under way, or lost with its process."""
         self.interrupt: Entry | None = None
@@ -273,6 +280,8 @@ class History:
         self._nested: dict[str, dict[str, NestedCall]] = {}
         """By the id of an open call, those that it made, in order."""
         self._purposes: dict[str, str] = {}
+        self._of_summaries: set[str] = set()
+        """Requests that were none of the dialogue."""
         self._estimated = 0
         """The upper estimate of the last main request's prompt."""
 
@@ -338,7 +347,7 @@ class History:
     @property
     def has_work(self) -> bool:
         """Whether a run would do anything at all."""
-        if self.interrupt or self.open_request:
+        if self.interrupt or self.open_request or self.compaction:
             return True
         if self._calls:
             # Resting for people is no work; a decision, a lost process or a rest not reached is.
@@ -347,7 +356,17 @@ class History:
                 or (self._is_asked and not self._waits_for_people)
                 or any(map(self._owes, self._calls.values()))
             )
-        return self._is_asked
+        return self._is_asked or self.running
+
+    @property
+    def stopped_short(self) -> bool:
+        """Its last turn failed, met a limit or was stopped, and no person has said what now."""
+        return self.held or self.held_by_person
+
+    @property
+    def waits_for_people(self) -> bool:
+        """It rests until somebody answers the open calls."""
+        return self._waits_for_people
 
     def _owes(self, call: OpenCall) -> bool:
         if self.is_blocked(call):
@@ -516,7 +535,12 @@ class History:
                 self._fold_evaluation(event)
             case AgentMessage():
                 self.turn.last_text = event.continues or entry.uid
+            case CompactionRequested():
+                self.compaction = event
+            case CompactionSkipped():
+                self.compaction = None
             case AgentThreadContextCompacted():
+                self.compaction = None
                 self.turn.compactions += 1
                 self.context_tokens = 0
                 self._fold_summary(event)
@@ -539,6 +563,8 @@ class History:
                     self.features = self.features.model_copy(update=event.features)
             case TodosUpdated():
                 self.todos = event.todos
+            case SessionMemoryWritten():
+                self.memory[event.part] = (*self.memory.get(event.part, ()), event.text)
             case Rewound():
                 self._fold_rewound(entry, event)
             case _ if isinstance(event, ToolUse):
@@ -704,6 +730,7 @@ class History:
         self.turn.usage += usage
         self.usage += usage
         if self._purposes.pop(event.model_request_start_id, "main") != "main":
+            self._of_summaries.add(event.model_request_start_id)
             return
         self._fold_reading(is_read=not event.is_error and event.end != "interrupted")
         if event.is_error:
@@ -736,6 +763,8 @@ class History:
         """Whether the dialogue's last word is not a finished reply of the agent's."""
         for entry in reversed(self.entries):
             match entry.event:
+                case SpanModelRequestEnd(model_request_start_id=uid) if uid in self._of_summaries:
+                    continue
                 case SpanModelRequestEnd(is_error=False, end="end_turn" | "stop_sequence"):
                     return False
                 case SpanModelRequestEnd(is_error=True) if self._set_aside:

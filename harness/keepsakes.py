@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.content import Block, text_of
-from harness.events import AgentToolResult, TodosUpdated
+from harness.events import AgentToolResult, SessionMemoryWritten, TodosUpdated
 from harness.history import Entry
 from harness.texts import Texts
 
+_NOTES = {"state": "session state", "buffer": "working buffer"}
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
@@ -58,6 +59,9 @@ def _found(
                 state["todos"] = "\n".join(
                     f"{_MARKS[each.status]} {each.content}" for each in todos
                 )
+            case SessionMemoryWritten(part=part, version=version, text=text):
+                state.pop(_NOTES[part], None)
+                state[_NOTES[part]] = f"(version {version})\n{text}" if text else ""
             case AgentToolResult(keeps=keeps, is_error=False) as result if keeps is not None:
                 results.pop(keeps.name, None)
                 results[keeps.name] = keeps.text or text_of(result.content)
@@ -67,6 +71,8 @@ def _found(
         match entry.event:
             case TodosUpdated():
                 state.pop("todos", None)
+            case SessionMemoryWritten(part=part):
+                state.pop(_NOTES[part], None)
             case AgentToolResult(keeps=keeps, is_error=False) if keeps is not None:
                 results.pop(keeps.name, None)
             case _:

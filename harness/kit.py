@@ -172,6 +172,7 @@ class Kit:
             call_id=call.uid,
             workspace=self.workspace,
             todos=history.todos,
+            memory=history.memory,
             entries=history.entries,
             plan_mode=history.features.plan_mode,
             wakes_in_row=history.wakes_in_row,

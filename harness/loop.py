@@ -23,6 +23,7 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     BudgetReached,
+    CompactionSkipped,
     EndTurn,
     Event,
     InputTaken,
@@ -67,6 +68,8 @@ HINT_STEPS = 3
 """While this many steps or fewer remain, the model is told to wrap up."""
 SUMMARY_TOKENS = 4_096
 """Output tokens of a compaction summary, unless the agent's own limit is lower."""
+SQUEEZES = (2, 4, 8)
+"""By how much what results may take is divided, one after another, until a request fits."""
 REREAD = "read_events"
 """The tool that reads again what a prompt left out, where the agent has it."""
 GRADING_TOKENS = 8_192
@@ -159,7 +162,9 @@ class Loop:
             return
         # A signal without an interrupt in the log belongs to a turn that has ended by itself.
         self.signal.clear()
-        if history.unanswered():
+        if history.compaction and (history.waits_for_people or not history.unanswered()):
+            await self._compact_as_asked(history.compaction.focus)
+        elif history.unanswered():
             await self._answer_calls()
         elif history.turn.open and (steered := history.steered()):
             uids = tuple(entry.uid for entry in steered)
@@ -256,7 +261,7 @@ class Loop:
         if self._is_full(self.history, request):
             if not await self._compact():
                 return
-            request = self._request(self.history)
+            request = self._squeezed()
         reply = Reply(self.kit, self.history, self._append, self.signal)
         continues = _continued(self.history)
         await self._after(await reply.run(request, continues=continues))
@@ -317,9 +322,20 @@ class Loop:
     def _new_dialogue(self) -> Dialogue:
         return Dialogue(self.kit.texts, self._window())
 
-    def _window(self) -> Window:
+    def _window(self, share: int = 1) -> Window:
         reread = REREAD if self.kit.offers(REREAD, self.history) else ""
-        return Window(self.kit.config.limits.context_window, reread)
+        return Window(self.kit.config.limits.context_window // share, reread)
+
+    def _squeezed(self) -> ModelRequest:
+        """The next request where the dialogue is as short as summaries make it: if it still does not fit,
+        results and what is kept beside a summary get less of the window."""
+        request = self._request(self.history)
+        for share in SQUEEZES:
+            if request.plan is None or request.plan.free >= 0:
+                break
+            self._dialogue = Dialogue(self.kit.texts, self._window(share))
+            request = self._request(self.history)
+        return request
 
     def _request(self, history: History) -> ModelRequest:
         kit = self.kit
@@ -361,22 +377,7 @@ class Loop:
         cut = find_cut(self.history.entries, texts, window=window, fits=self._fits)
         if cut is None:
             return True
-        role = self.kit.config.for_role("compaction")
-        own = self._model_of(self.history.turn)
-        model = role.model if role.model and role.model != self.kit.config.model else own
-        request = summary_request(
-            cut,
-            texts=texts,
-            model=model,
-            output_tokens=min(
-                SUMMARY_TOKENS,
-                role.limits.output_tokens,
-                int(window.tokens * SUMMARY_SHARE),
-            ),
-            room_tokens=role.limits.context_window // 2,
-        )
-        request = replace(request, settings=role.settings())
-        replied, told = await self._summarise(request, cut)
+        replied, told = await self._summarise(cut)
         if self.history.interrupt or replied.end == "interrupted":
             return False
         if isinstance(replied.error, LimitReached):
@@ -390,6 +391,43 @@ class Loop:
             note = dropped(cut, texts, tokens=self.history.context_tokens, reread=reread)
             await self._append(Entry.of(note))
         return True
+
+    async def _compact_as_asked(self, focus: str) -> None:
+        """Once, and not at the price of anything: where it cannot be had, all stays as it is."""
+        history = self.history
+        # Beside a turn that rests for somebody, or has failed, it changes nothing about that.
+        if not (history.turn.open or history.waits_for_people or history.stopped_short):
+            await self._be_running()
+        cut = find_cut(history.entries, self.kit.texts, window=self._window(), fits=self._fits)
+        if cut is None:
+            await self._append(Entry.of(CompactionSkipped(reason="too_short")))
+        else:
+            replied, told = await self._summarise(cut, focus)
+            if not told:
+                stopped = replied.end == "interrupted"
+                why = replied.error.message if replied.error else ""
+                skipped = CompactionSkipped(reason="stopped" if stopped else "failed", detail=why)
+                await self._append(Entry.of(skipped))
+        if history.running and not history.turn.open:
+            await self._rest(EndTurn())
+
+    async def _summarise(self, cut: Cut, focus: str = "") -> tuple[Replied, bool]:
+        """How the request for a summary ended, and whether one stands in the log because of it."""
+        window = self.kit.config.limits.context_window
+        role = self.kit.config.for_role("compaction")
+        own = self._model_of(self.history.turn)
+        model = role.model if role.model and role.model != self.kit.config.model else own
+        request = summary_request(
+            cut,
+            texts=self.kit.texts,
+            model=model,
+            output_tokens=min(
+                SUMMARY_TOKENS, role.limits.output_tokens, int(window * SUMMARY_SHARE)
+            ),
+            room_tokens=role.limits.context_window // 2,
+            focus=focus,
+        )
+        return await self._told(cut, replace(request, settings=role.settings()), focus)
 
     def _fits(self, messages: Sequence[Message]) -> bool:
         """Whether a dialogue leaves as much of the window as a summary is to make."""
@@ -469,8 +507,7 @@ class Loop:
         if self.history.outcome is not None:
             await self._append(*evaluated(self.history.outcome, verdict, used or Usage()))
 
-    async def _summarise(self, request: ModelRequest, cut: Cut) -> tuple[Replied, bool]:
-        """How the request ended, and whether a summary stands in the log because of it."""
+    async def _told(self, cut: Cut, request: ModelRequest, focus: str) -> tuple[Replied, bool]:
         told = False
 
         def tell(end: SpanModelRequestEnd, said: str) -> Sequence[Entry]:
@@ -481,6 +518,7 @@ class Loop:
             event = compacted(
                 cut,
                 said,
+                focus=focus,
                 tokens=self.history.context_tokens,
                 request=end.model_request_start_id,
                 usage=end.model_usage,

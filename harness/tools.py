@@ -101,6 +101,8 @@ class ToolContext:
     workspace: Path
     """The conversation's own directory; it exists. Tools stay inside it."""
     todos: tuple[Todo, ...] = ()
+    memory: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the agent keeps for this conversation: of each part all versions, the oldest first."""
     entries: Sequence[Entry] = ()
     """What counts of the conversation's log, as it grows."""
     plan_mode: bool = False

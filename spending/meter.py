@@ -7,7 +7,9 @@ from typing import Any
 
 from django.db.models import Count, Sum
 from django.template.loader import render_to_string
+from django.urls import reverse
 
+from conversations.contextplans import newest_plan
 from conversations.models import Conversation
 from jobs.prepared import Prepared
 
@@ -39,7 +41,10 @@ def draw_meter(conversation: Conversation) -> str:
     _pk, calls, priced, cost, fresh, written, cached, output = found or (0,) * 8
     window = conversation.config.limits.context_window
     fill = min(100, round(100 * conversation.context_tokens / window))
+    plan = newest_plan(conversation)
     context: dict[str, Any] = {
+        "plan": plan,
+        "plan_address": reverse("conversations:context", args=[conversation.uid]),
         "calls": calls,
         "fresh": number(fresh + written),
         "cached": number(cached),

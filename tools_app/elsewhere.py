@@ -22,9 +22,12 @@ _STAYS_HERE = frozenset(
     {
         "ask_user",
         "calculator",
+        "compact",
         "continue_later",
         "present_plan",
         "read_events",
+        "session_memory_read",
+        "session_memory_write",
         "think",
         "todo_add",
         "todo_complete",

@@ -136,7 +136,7 @@ def affected_panels(rows: Iterable[Event]) -> set[Panel]:
 
 def panels_of(conversation: Conversation, wanted: Iterable[Panel]) -> dict[str, Drawn]:
     """What each wanted panel shows; nothing of one that nobody makes. At most one query a panel, and
-    three for the meter, which shows the budgets."""
+    four for the meter, which shows the budgets and what the last request held."""
     return {name: _MAKERS[name](conversation) for name in sorted(wanted) if name in _MAKERS}
 
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -27,11 +28,14 @@ from harness.events import (
     AppEvent,
     BackgroundFinished,
     BudgetReached,
+    CompactionRequested,
+    CompactionSkipped,
     ContentSetAside,
     FeedbackGiven,
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
+    ModelUsage,
     Refusal,
     RequiresAction,
     RetriesExhausted,
@@ -113,6 +117,8 @@ FIRST_TYPES = frozenset(
         "agent.mcp_tool_use",
         "agent.custom_tool_use",
         "agent.thread_context_compacted",
+        "x.compaction_requested",
+        "x.compaction_skipped",
         "session.status_idle",
         "session.status_rescheduled",
         "session.status_terminated",
@@ -356,12 +362,43 @@ def _compacted(value: AgentThreadContextCompacted, rows: Sequence[Event]) -> Uni
     else:
         words = _("Earlier messages were summarised for the agent.")
     kept = _("The log above keeps all of them.")
+    focus = _("It dwells on: %(focus)s.") % {"focus": value.focus} if value.focus else ""
+    cost = ""
+    if value.usage is not None:
+        cost = _("It took %(input)s tokens of input and %(output)s of output.") % {
+            "input": number_format(_prompt(value.usage), force_grouping=True),
+            "output": number_format(value.usage.output_tokens, force_grouping=True),
+        }
     return _notice(
         rows,
-        f"{words} {kept}",
+        " ".join(part for part in (words, kept, focus, cost) if part),
         label=_("The summary"),
         html="" if value.fallback else to_html(value.summary),
     )
+
+
+def _prompt(usage: ModelUsage) -> int:
+    return usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+
+
+def _asked_to_compact(value: CompactionRequested, rows: Sequence[Event]) -> Unit | None:
+    if value.by_agent:
+        return None
+    words = _("Older messages are to be summarised.")
+    if value.focus:
+        words = _("Older messages are to be summarised, above all: %(focus)s.") % {
+            "focus": visible(value.focus)
+        }
+    return _notice(rows, words, by=_name(rows[0]) if rows[0].actor else "")
+
+
+def _not_compacted(value: CompactionSkipped, rows: Sequence[Event]) -> Unit:
+    words = {
+        "too_short": _("There is too little to summarise yet."),
+        "failed": _("Older messages could not be summarised; the agent still has them."),
+        "stopped": _("Summarising was stopped; the agent still has older messages."),
+    }[value.reason]
+    return _notice(rows, f"{words} {visible(value.detail)}".rstrip())
 
 
 def _updated(value: SessionUpdated, rows: Sequence[Event]) -> Unit | None:
@@ -485,6 +522,8 @@ _REMARKS: dict[type, Callable[[Any, Sequence[Event]], Unit | None]] = {
     SessionStatusRescheduled: _waiting,
     SessionStatusTerminated: _ended,
     AgentThreadContextCompacted: _compacted,
+    CompactionRequested: _asked_to_compact,
+    CompactionSkipped: _not_compacted,
     SessionUpdated: _updated,
     RetryRequested: _retry,
     Rewound: _rewound,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -21,12 +20,12 @@ from conversations.actions.feedback import give_feedback
 from conversations.actions.forking import fork_conversation
 from conversations.checkpoints import files_follow
 from conversations.kits import choose_provider
-from conversations.models import Conversation, Event
-from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooMany
+from conversations.models import Event
+from harness.errors import Conflict, Invalid, LimitReached, TooMany
 from harness.events import FeedbackGiven
 
 from .conversation import render_refused
-from .lookup import find_conversation
+from .lookup import find_conversation, find_event
 
 
 @login_required
@@ -34,7 +33,7 @@ from .lookup import find_conversation
 @never_cache
 def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
     """What may be done with an event; a page of its own, or for htmx what goes into the dialog."""
-    event = _find(request, event_uid)
+    event = find_event(request.user, event_uid)
     conversation = find_conversation(request.user, event.conversation.uid)
     owner, organisation = conversation.owner, conversation.organisation
     choice = choose_provider(conversation.config, owner, organisation)
@@ -149,15 +148,3 @@ def _feedback(request: SignedInRequest, event: Event) -> FeedbackGiven | None:
     value = last.value if last is not None else None
     nothing = FeedbackGiven(event_id=event.subject, rating="none")
     return value if isinstance(value, FeedbackGiven) else nothing
-
-
-def _find(request: SignedInRequest, event_uid: str) -> Event:
-    mine = Conversation.objects.visible_to(request.user)
-    event = (
-        Event.objects.filter(conversation__in=mine, uid=event_uid)
-        .select_related("conversation")
-        .first()
-    )
-    if event is None:
-        raise NotFound(_("There is no such event."))
-    return event

@@ -69,6 +69,7 @@ NEED_NOT = {
         conversations/background.cancel_all_background
         conversations/background.cancel_background
         conversations/branching.edit_and_resend
+        conversations/compacting.request_compaction
         conversations/branching.go_elsewhere
         conversations/branching.regenerate
         conversations/branching.rewind

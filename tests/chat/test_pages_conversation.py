@@ -33,6 +33,7 @@ GET_ONLY = {
     "older",
     "file-names",
     "commands",
+    "context",
     "files",
     "file",
     "download",

@@ -32,6 +32,8 @@ from harness.events import (
     BackgroundStarted,
     BudgetReached,
     CallHandedOut,
+    CompactionRequested,
+    CompactionSkipped,
     ContentSetAside,
     DiffDisplay,
     EndTurn,
@@ -51,6 +53,7 @@ from harness.events import (
     Rewound,
     SessionError,
     SessionErrorBody,
+    SessionMemoryWritten,
     SessionStatusIdle,
     SessionStatusRescheduled,
     SessionStatusRunning,
@@ -142,9 +145,7 @@ class Story:
             lambda: self._call(AgentCustomToolUse(name="stock", input={"a": 1})),
             lambda: self._add(UserInterrupt()),
             lambda: self._add(UserDefineOutcome(outcome_id="o", description="d", rubric="r")),
-            lambda: self._add(
-                AgentThreadContextCompacted(summary="S", through="x", messages=number)
-            ),
+            lambda: self._compact(number),
             lambda: self._add(SessionStatusRunning()),
             self._rest,
             lambda: self._add(
@@ -202,6 +203,13 @@ class Story:
         if self.heard:
             always.append(lambda: self._add(ContentSetAside(event_id=self.heard, reason="No.")))
         return always
+
+    def _compact(self, number: int) -> None:
+        self._add(CompactionRequested(focus=f"F{number}"))
+        self._add(CompactionSkipped(reason="too_short"))
+        self._add(SessionMemoryWritten(part="state", version=number, text="S"))
+        self._add(SessionMemoryWritten(part="buffer", version=number, text="B"))
+        self._add(AgentThreadContextCompacted(summary="S", through="x", messages=number))
 
     def _rest(self) -> None:
         idle = SessionStatusIdle(stop_reason=EndTurn(), interrupted=len(self.entries) % 2 > 0)
@@ -608,7 +616,7 @@ def long_log(turns: int) -> list[Entry]:
 PAGE_QUERIES = 11
 """Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
 what waits; budgets."""
-CHANGES_QUERIES = 7
+CHANGES_QUERIES = 8
 """News, events about them, conversation; a panel each."""
 
 

@@ -141,6 +141,7 @@ WITHOUT_UNIT = {
     "x.queue_released",
     "x.input_taken",
     "x.todos_updated",
+    "x.session_memory_written",
 }
 """Types that make no unit by themselves."""
 ABOUT_ANOTHER = {

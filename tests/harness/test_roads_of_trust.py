@@ -52,6 +52,7 @@ BRINGS_NOTHING = {
     "x.outcome_unknown", "x.call_handed_out", "x.approval_requested", "x.approval_voted",
     "x.content_set_aside", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
+    "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",
 }  # fmt: skip
 """Written by this server, by the agent, or by a person who speaks for herself."""
 BRINGS = {

@@ -327,6 +327,17 @@ def _steps() -> list[list[Logged]]:
         ],
         reply_end(4, end="tool_use"),
         [
+            ("sevt_shorten", {"type": "x.compaction_requested", "focus": "the prices"}),
+            (
+                "sevt_kept",
+                {
+                    "type": "x.session_memory_written",
+                    "part": "state",
+                    "version": 1,
+                    "text": "Half done.",
+                },
+            ),
+            ("sevt_skipped", {"type": "x.compaction_skipped", "reason": "too_short"}),
             (
                 "sevt_compacted",
                 {

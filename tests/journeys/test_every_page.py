@@ -89,6 +89,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/budget/",
     "/c/{uid}/rename/",
     "/c/{uid}/model/",
+    "/c/{uid}/context/",
     "/c/{uid}/delete/",
     "/c/{uid}/tags/",
     "/c/{uid}/outcome/",
