@@ -26,6 +26,7 @@ UNSEEN: Mapping[str, str] = {
     "schedules:schedule": "a journey of its own makes a schedule and looks at it",
     "schedules:schedule-change": "the same journey changes it",
     "schedules:schedule-delete": "the same journey deletes it",
+    "conversations:event-context": "drawn as conversations:context, which a journey looks at",
     "folders:folder": "a journey of its own makes a folder and looks at it",
     "folders:folder-change": "the same journey changes it",
     "folders:folder-delete": "the same journey deletes it",
