@@ -21,6 +21,7 @@ parser.add_argument("--branches", action="store_true", help="go back and on agai
 parser.add_argument(
     "--composed", action="store_true", help="have a composed skill do the work, by nested calls"
 )
+parser.add_argument("--compaction", action="store_true", help="ask for a summary at the end")
 parser.add_argument("--verbose", action="store_true")
 options = parser.parse_args()
 
@@ -41,6 +42,7 @@ with ExitStack() as services:
         os.environ["TEST_REDIS_URL"] = f"{redis.url}/1"
     os.environ["KILLING_BRANCHES"] = "1" if options.branches else ""
     os.environ["KILLING_COMPOSED"] = "1" if options.composed else ""
+    os.environ["KILLING_COMPACTION"] = "1" if options.compaction else ""
     django.setup()
     from tests.killing.matrix import main
 

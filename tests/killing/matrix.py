@@ -1,12 +1,12 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
     python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
-        [--branches] [--composed]
+        [--branches] [--composed] [--compaction]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
-end, files too) is played over HTTP and, as a person would, again after a failure; nothing else helps the
-conversation along but the restart. With `--composed` a skill's own tool does the work by nested calls.
+end, files too, with `--compaction` asking for a summary) is played over HTTP and, as a person would, again
+after a failure; nothing else helps the conversation along but the restart. With `--composed` a skill's own tool does the work by nested calls.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 
@@ -211,6 +211,12 @@ def play_the_person(trial: Trial) -> bool:
     at_rest = conversation.status == Conversation.Status.IDLE and not conversation.owes_run
     free = not Run.objects.filter(conversation=conversation, state=Run.State.RUNNING).exists()
     done = at_rest and free and all(words in spoken for words in scenario.LAST_WORDS.values())
+    if done and scenario.compacts():
+        types = [row.type for row in rows]
+        if "x.compaction_requested" not in types:
+            post(trial, "compact/", focus="what was counted")
+            return False
+        done = "agent.thread_context_compacted" in types
     if not done or not scenario.goes_back():
         return done
     return _go_back_and_on(trial, conversation, rows)

@@ -47,7 +47,12 @@ def file():
 LAST_WORDS = {FIRST: "The work is done.", SECOND: "A word more."}
 
 
+SUMMARY = "It was looked, written and counted."
+
+
 def answer(request: ModelRequest) -> Answer:
+    if request.purpose == "compaction":
+        return reply(SUMMARY)
     parts = [part for message in request.messages for part in message.parts]
     if any(isinstance(part, Text) and part.text == SECOND for part in parts):
         return reply(LAST_WORDS[SECOND])
@@ -119,6 +124,11 @@ def prepare() -> tuple[Conversation, str]:
 def goes_back() -> bool:
     """Whether a person goes back and on at the end."""
     return bool(getattr(settings, "KILLING_BRANCHES"))  # noqa: B009 - known to the matrix only
+
+
+def compacts() -> bool:
+    """Whether a person asks for a summary at the end."""
+    return bool(getattr(settings, "KILLING_COMPACTION"))  # noqa: B009 - known to the matrix only
 
 
 def effects(path: str) -> list[str]:

@@ -15,7 +15,7 @@ LEAST_POINTS = 6
     "form",
     [
         ["--every", "6", "--branches"],
-        ["--every", "11", "--database", "postgresql", "--process", "worker"],
+        ["--every", "11", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "12", "--composed"],
     ],
     ids=["web-sqlite", "worker-postgresql", "composed-skill"],

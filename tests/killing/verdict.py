@@ -15,11 +15,13 @@ from conversations.models import Event
 from harness.content import Text
 from harness.events import (
     AgentMessage,
+    AgentThreadContextCompacted,
     AgentToolResult,
     AgentToolUse,
     InputTaken,
     Rewound,
     SpanModelRequestEnd,
+    SpanModelRequestStart,
     SpanToolStart,
     UserMessage,
     UserToolConfirmation,
@@ -45,6 +47,7 @@ def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> l
         *_of_the_calls(rows),
         *_of_the_effect(effects),
         *_of_the_file(rows, workspaces),
+        *_of_the_summary(rows),
         *_of_the_transcript(conversation_id),
     ]
 
@@ -149,6 +152,30 @@ def _of_the_file(rows: list[Event], workspaces: Path) -> Iterator[str]:
     ]
     if told != ["unknown"]:
         yield f"lost: the file holds {written}, and its write was answered {told}"
+
+
+def _of_the_summary(rows: list[Event]) -> Iterator[str]:
+    """One summary, and no request for one was answered whose summary was not kept."""
+    told = [v for row in rows if isinstance(v := row.value, AgentThreadContextCompacted)]
+    wanted = 1 if scenario.compacts() else 0
+    if [each.summary for each in told] != [scenario.SUMMARY] * wanted:
+        yield f"{'repeated' if len(told) > wanted else 'lost'}: of {wanted} summaries there are {told}"
+    asked = {
+        row.uid
+        for row in rows
+        if isinstance(v := row.value, SpanModelRequestStart) and v.purpose == "compaction"
+    }
+    paid = [
+        v.end
+        for row in rows
+        if isinstance(v := row.value, SpanModelRequestEnd)
+        and v.model_request_start_id in asked
+        and v.end != "lost"
+    ]
+    if len(paid) > wanted:
+        yield f"repeated: {len(paid)} summaries were paid for"
+    if any(row.type == "x.compaction_requested" and row.processed_at is None for row in rows):
+        yield "lost: what was asked for still waits"
 
 
 def _of_the_transcript(conversation_id: int) -> Iterator[str]:
