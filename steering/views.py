@@ -14,10 +14,10 @@ from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
-from chat.presentation.content import visible
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation
 from harness.errors import AgentError, Conflict, Forbidden, NotFound
+from harness.unseen import visible
 from tools_app.workspace import workspace_for
 
 from .actions.files import save_steering_file
