@@ -63,6 +63,8 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
         ("x.queue_held", "x.queue_released", "x.retry_requested", "x.content_set_aside"),
         frozenset({"status", "queue"}),
     ),
+    # A run is owed for it, and takes what waits as well.
+    "x.compaction_requested": frozenset({"status", "queue"}),
     **dict.fromkeys(
         (
             "x.approval_requested",
