@@ -6,7 +6,8 @@
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
 end, files too, with `--compaction` asking for a summary) is played over HTTP and, as a person would, again
-after a failure; nothing else helps the conversation along but the restart. With `--composed` a skill's own tool does the work by nested calls.
+after a failure; nothing else helps the conversation along but the restart.
+With `--composed` a skill's own tool does the work by nested calls.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 
