@@ -75,6 +75,7 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
         frozenset({"waiting"}),
     ),
     "user.message": frozenset({"status", "queue"}),
+    "user.define_outcome": frozenset({"status", "queue"}),
     "x.message_withdrawn": frozenset({"status", "queue"}),
     "x.input_taken": frozenset({"status", "queue"}),
     "session.usage": frozenset({"meter"}),
