@@ -36,6 +36,8 @@ def test_a_schedule_is_made_tried_dry_run_and_paused(
     page.goto("/schedules/")
     page.get_by_role("link", name="New schedule", exact=True).click()
     page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Agent", exact=True).select_option(index=1)
+    page.get_by_label("Environment", exact=True).select_option(index=1)
     page.get_by_label("What it is to do").fill(f"Look at the news, {name}")
     page.get_by_label("When, in words").fill("every blue moon at 9")
     page.get_by_role("button", name="Save").click()
