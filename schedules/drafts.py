@@ -56,7 +56,6 @@ class Draft:
     budget: int | None = None
     approvers: tuple[str, ...] = ()
     """Ids of members."""
-    mails: bool = False
     cron: str = ""
     timezone: str = "UTC"
     dates: tuple[datetime, ...] = ()
@@ -84,7 +83,6 @@ def draft_of(order: StandingOrder) -> Draft:
         vaults=tuple(order.vaults),
         budget=order.budget,
         approvers=tuple(order.approvers.values_list("uid", flat=True)),
-        mails=order.mails,
         cron=order.cron,
         timezone=order.timezone,
         dates=tuple(datetime.fromisoformat(at) for at in order.dates),
@@ -150,7 +148,6 @@ def check_draft(
         "files": [list(pair) for pair in draft.files],
         "vaults": list(draft.vaults),
         "budget": draft.budget,
-        "mails": draft.mails,
         "cron": cron.expression if cron else "",
         "timezone": draft.timezone,
         "dates": [at.isoformat() for at in dates],

@@ -117,7 +117,6 @@ class ScheduleForm(OurForm):
         to_field_name="uid",
         required=False,
     )
-    mails = forms.BooleanField(label=_("Mail me how each run ended"), required=False)
 
     def __init__(
         self,
@@ -194,7 +193,6 @@ class ScheduleForm(OurForm):
             messages=said,
             budget=units_of(given["budget"]) if given["budget"] is not None else None,
             approvers=tuple(one.uid for one in given["approvers"]),
-            mails=given["mails"],
             cron=given["cron"].strip(),
             timezone=given["timezone"].strip() or "UTC",
             dates=tuple(at for line in given["dates"].split() if (at := _moment(line))),
@@ -235,7 +233,6 @@ def initial_of(order: StandingOrder) -> dict[str, Any]:
         "failures_to_pause": order.failures_to_pause,
         "idle_to_pause": order.idle_to_pause,
         "approvers": list(order.approvers.values_list("uid", flat=True)),
-        "mails": order.mails,
     }
 
 

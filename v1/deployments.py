@@ -83,7 +83,6 @@ class Ours(Body):
     x_failures_to_pause: int | None = None
     x_idle_to_pause: int | None = None
     x_approver_ids: tuple[str, ...] | None = None
-    x_mail: bool | None = None
 
     def ours(self) -> dict[str, Any]:
         names = {
@@ -95,7 +94,6 @@ class Ours(Body):
             "x_failures_to_pause": "failures_to_pause",
             "x_idle_to_pause": "idle_to_pause",
             "x_approver_ids": "approvers",
-            "x_mail": "mails",
         }
         given = {ours: getattr(self, theirs) for theirs, ours in names.items()}
         return {name: value for name, value in given.items() if value is not None}
@@ -194,7 +192,6 @@ class DeploymentShape(Shape):
     x_failures_to_pause: int
     x_idle_to_pause: int
     x_approver_ids: list[str]
-    x_mail: bool
     x_model: str
     """What its agent's model meant when it was saved; a run with another does not begin."""
     x_paused_because: str | None
@@ -244,7 +241,6 @@ def deployment_shape(order: StandingOrder) -> dict[str, Any]:
         x_failures_to_pause=order.failures_to_pause,
         x_idle_to_pause=order.idle_to_pause,
         x_approver_ids=[one.uid for one in order.approvers.all()],
-        x_mail=order.mails,
         x_model=f"{order.provider}/{order.model}",
         x_paused_because=order.pause if order.is_paused else None,
         x_paused_words=order.pause_words if order.is_paused else None,

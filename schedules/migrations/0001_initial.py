@@ -32,7 +32,6 @@ class Migration(migrations.Migration):
                 ('files', models.JSONField(default=list)),
                 ('vaults', models.JSONField(default=list)),
                 ('budget', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('mails', models.BooleanField(default=False, verbose_name='mail the result')),
                 ('cron', models.CharField(blank=True, max_length=200, verbose_name='cron expression')),
                 ('timezone', models.CharField(default='UTC', max_length=60, verbose_name='time zone')),
                 ('dates', models.JSONField(default=list)),

@@ -91,7 +91,6 @@ class StandingOrder(models.Model):
     """What one run may spend, in hundred-millionths of a US dollar."""
     approvers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+", blank=True)
     """May decide on what a run asks, beside the owner."""
-    mails = models.BooleanField(_("mail the result"), default=False)
 
     # --- when ---
     cron = models.CharField(_("cron expression"), max_length=200, blank=True)
