@@ -121,6 +121,10 @@ PROMPT_DESCRIPTIONS: dict[str, str] = {
         "Tells the agent that a background command has ended. {id}, {state}, {command} and {output} "
         "are filled in."
     ),
+    "subagent_finished": (
+        "Tells the agent that a subagent in the background has ended. {id}, {state} and {description} "
+        "are filled in."
+    ),
     "uploaded": "Tells the agent which files came with a message. {files} is filled in.",
     "woken": "Tells the agent why it was woken. {reason} is filled in.",
     "plan_mode": "Added to the instructions while plan mode is on.",

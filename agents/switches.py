@@ -46,13 +46,13 @@ def offered() -> dict[str, _StrPromise]:
 def stand_behind(feature: str, does_something: Callable[[], object]) -> None:
     """Have an app say whether a switch changes anything here, whose tools come with runs and are not in the
     catalogue."""
-    _stood_behind[feature] = does_something
+    _stood_behind.setdefault(feature, []).append(does_something)
 
 
-_stood_behind: dict[str, Callable[[], object]] = {}
+_stood_behind: dict[str, list[Callable[[], object]]] = {}
 
 
 def _does_something(feature: str) -> bool:
     if feature != "teams" or any(tool.feature == "teams" for tool in all_tools().values()):
         return True
-    return feature in _stood_behind and bool(_stood_behind[feature]())
+    return any(asked() for asked in _stood_behind.get(feature, ()))

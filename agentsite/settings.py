@@ -236,6 +236,14 @@ AGENTSITE_CHECKPOINTS_MEGABYTES = env.int("AGENTSITE_CHECKPOINTS_MEGABYTES", def
 """What all checkpoints of one conversation may take together; past it the oldest ones go."""
 AGENTSITE_BACKGROUND_COMMANDS = env.int("AGENTSITE_BACKGROUND_COMMANDS", default=5)
 """Background commands of one conversation that run at once."""
+AGENTSITE_SUBAGENT_DEPTH = env.int("AGENTSITE_SUBAGENT_DEPTH", default=1)
+"""How deep subagents may be nested below the conversation of a person; 0: there are none."""
+AGENTSITE_SUBAGENTS_AT_ONCE = env.int("AGENTSITE_SUBAGENTS_AT_ONCE", default=10)
+"""Subagents that work at once below one conversation of a person."""
+AGENTSITE_SUBAGENTS_IN_ALL = env.int("AGENTSITE_SUBAGENTS_IN_ALL", default=200)
+"""How often agents of one such tree may ask a subagent."""
+AGENTSITE_SUBAGENTS_ASK_ABOVE = env.float("AGENTSITE_SUBAGENTS_ASK_ABOVE", default=5.0)
+"""US dollars that subagents begun together may cost at most without a person being asked; 0: nobody is."""
 
 AGENTSITE_SEARCH_PROVIDER = env.str("AGENTSITE_SEARCH_PROVIDER", default="").strip().lower()
 """What web_search asks: `searxng`, `ddgs`, or empty for nothing. Its host must be listed in the
@@ -405,6 +413,7 @@ INSTALLED_APPS = [
     "skillsets",
     "schedules",
     "steering",
+    "subagents",
     "teams_app",
     "terminal",
     "agentsite",
@@ -426,6 +435,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "spending",
     "steering",
     "teams_app",
+    "subagents",
     "vaults",
     "webhooks",
     "workers",

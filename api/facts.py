@@ -115,7 +115,7 @@ class TableFacts:
         made: dict[str, CallFacts] = {}
         found: dict[str, CallFacts] = {}
         handed: set[str] = set()
-        """With a worker of the environment: nobody is asked about them."""
+        """With a worker of the environment, or a subagent: nobody is asked about them."""
         rows = self._before(at).filter(subject__in=uids, type__in=(*CALLS, *ABOUT_QUESTIONS))
         for row in rows.order_by("seq"):
             if row.type in CALLS:

@@ -116,7 +116,7 @@ def carry_files(origin: Conversation, place: int, uid: str) -> Carried:
     try:
         if found is None:
             with leased(there):
-                snapshot = _snapshot_now(origin).id
+                snapshot = snapshot_now(origin).id
         elif not found.snapshot:
             return Carried(problem=found.problem)
         else:
@@ -201,7 +201,7 @@ def _restored(conversation: Conversation, due: int, lease: Lease) -> FilesRestor
             kept, _refused = _kept(conversation, due - 1, lease=lease, spare=spare)
             now = kept.snapshot
         elif kept.snapshot:
-            now = _snapshot_now(conversation, spare).id
+            now = snapshot_now(conversation, spare).id
         told = partial(told, kept=kept.uid)
         if not kept.snapshot:
             return told(problem=kept.problem)  # it could not be undone
@@ -245,7 +245,7 @@ def _kept(
     refused: NotKept | None = None
     try:
         with nullcontext() if lease else leased(workspace_for(conversation.uid)):
-            snapshot = _snapshot_now(conversation, spare)
+            snapshot = snapshot_now(conversation, spare)
     except NotKept as problem:
         refused = problem
     except (AgentError, OSError) as problem:
@@ -259,8 +259,8 @@ def _kept(
     return made, refused
 
 
-def _snapshot_now(conversation: Conversation, spare: str = "") -> Snapshot:
-    """Under the workspace's lease."""
+def snapshot_now(conversation: Conversation, spare: str = "") -> Snapshot:
+    """Keep the files as they are. The caller holds the workspace's lease. Raises `NotKept`."""
     limits = Limits(
         settings.AGENTSITE_CHECKPOINT_FILES, settings.AGENTSITE_CHECKPOINT_MEGABYTES * MB
     )

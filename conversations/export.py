@@ -34,7 +34,7 @@ from django.utils.translation import gettext as _
 
 from harness.content import Block, Text
 from harness.events import (
-    WAITS_FOR_WORKER,
+    WAITS_ELSEWHERE,
     AgentMcpToolUse,
     AgentMessage,
     AgentThinking,
@@ -264,7 +264,7 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
         case SessionError():
             return f"**{_('Error')}:** {_line(event.error.message)}\n\n"
         case SessionStatusIdle(stop_details=details) if (
-            details is not None and details.code != WAITS_FOR_WORKER
+            details is not None and details.code not in WAITS_ELSEWHERE
         ):
             return f"*{_line(details.message)}*\n\n"
         case _:

@@ -39,6 +39,7 @@ LEAD_TYPES = frozenset(
         "x.wake_due",
         "x.background_started",
         "x.background_finished",
+        "x.subagent_ended",
         "x.rewound",
         *ANYWHERE_TYPES,
     }

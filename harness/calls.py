@@ -102,7 +102,7 @@ def note_of_edit(ran_with: Mapping[str, Any]) -> str:
 async def hand_out(
     call: OpenCall, tool: Tool, handed_out: HandedOut, offload: Callable[..., Awaitable[Any]]
 ) -> Entry:
-    """The event that gives a call which may run to the environment's workers, or its refusal where the
+    """The event that gives a call which may run to whoever carries it out, or its refusal where the
     input breaks the tool's schema: nobody is asked to carry that out."""
     try:
         await check_input_aside(tool, call.input, offload)
@@ -116,6 +116,7 @@ async def hand_out(
             idempotent=tool.idempotent,
             name=name,
             input=given,
+            carrier=tool.carrier,
         )
     )
 

@@ -417,6 +417,10 @@ class StopDetails(Frozen):
 
 WAITS_FOR_WORKER = "waits_for_worker"
 """Code of the details of a rest that only workers of the environment can end."""
+WAITS_FOR_SUBAGENTS = "waits_for_subagents"
+"""The same of one that ends when subagents have answered."""
+WAITS_ELSEWHERE = frozenset({WAITS_FOR_WORKER, WAITS_FOR_SUBAGENTS})
+"""Rests in which no person is asked anything; what comes after one is the same turn."""
 
 
 class SessionStatusIdle(BaseEvent):
@@ -690,9 +694,10 @@ class OutcomeUnknown(BaseEvent):
 
 
 class CallHandedOut(BaseEvent):
-    """A call was judged and may run, and a worker of the environment is to carry it out.
+    """A call was judged and may run, and somebody else is to carry it out: a worker of the environment
+    or, where `carrier` names one, an app.
 
-    Stored before any worker is told of it. `name` and `input` are what the worker is told, in its own
+    Stored before any of them is told of it. `name` and `input` are what the worker is told, in its own
     vocabulary: the input that was judged or, where a person changed it, hers.
     """
 
@@ -702,6 +707,8 @@ class CallHandedOut(BaseEvent):
     idempotent: bool = False
     name: str
     input: dict[str, Any]
+    carrier: str = ""
+    """The app that carries it out; empty: the environment's workers do."""
 
 
 class ApprovalRequested(BaseEvent):
@@ -765,7 +772,7 @@ class BackgroundStarted(BaseEvent):
 
 
 class BackgroundFinished(BaseEvent):
-    """A background command has ended, which is said exactly once.
+    """A background command, or a subagent in the background, has ended, which is said exactly once.
 
     Waits like a message until it is taken: it joins the turn that is under way at its next tool
     boundary, or else begins one.
@@ -791,6 +798,43 @@ class BackgroundFinished(BaseEvent):
     """None: it had no way out, or none that is known."""
     untrusted_by: str = ""
     """What brought into its output what others wrote; empty: nothing did."""
+    subagent: str = ""
+    """The subagent's conversation, whose answer is `tail`; empty: it was a command."""
+
+
+SubagentState = Literal["completed", "failed", "stopped", "lost"]
+
+
+class SubagentStarted(BaseEvent):
+    """A subagent has begun to work at what one call asked for, in a conversation of its own.
+
+    What it may use is held back from what is left of the turn, until it has ended.
+    """
+
+    type: Literal["x.subagent_started"] = "x.subagent_started"
+    tool_use_id: str
+    subagent: str
+    """The id of its conversation."""
+    name: str
+    """Its type, or the name of the agent."""
+    description: str
+    background: bool = False
+    tokens: int = 0
+    """What it may use at most."""
+
+
+class SubagentEnded(BaseEvent):
+    """It works no more at what the call asked for. Its answer is the call's or, in the background, an
+    `x.background_finished`."""
+
+    type: Literal["x.subagent_ended"] = "x.subagent_ended"
+    tool_use_id: str
+    subagent: str
+    state: SubagentState
+    tokens: int = 0
+    """What it used, with everybody below it."""
+    seconds: float = 0.0
+    """How long it worked, without the wait for people."""
 
 
 class RetryRequested(BaseEvent):
@@ -884,6 +928,8 @@ Known = (
     | WakeDue
     | BackgroundStarted
     | BackgroundFinished
+    | SubagentStarted
+    | SubagentEnded
     | RetryRequested
     | TodosUpdated
     | SessionMemoryWritten
@@ -1016,6 +1062,8 @@ def subject_of(event_id: str, event: Event) -> str:
         case SpanToolStart() | SpanToolEnd() | UserToolConfirmation() | OutcomeUnknown():
             return event.tool_use_id
         case ApprovalRequested() | ApprovalVoted() | CallHandedOut():
+            return event.tool_use_id
+        case SubagentStarted() | SubagentEnded():
             return event.tool_use_id
         case _ if isinstance(event, ToolResult):
             return answered_call(event) or event_id

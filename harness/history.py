@@ -6,7 +6,7 @@ pure: the same entries give the same answers, whoever appended them. Storing is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -51,6 +51,8 @@ from harness.events import (
     SpanOutcomeEvaluationEnd,
     SpanOutcomeEvaluationStart,
     SpanToolStart,
+    SubagentEnded,
+    SubagentStarted,
     Todo,
     TodosUpdated,
     ToolResult,
@@ -114,8 +116,9 @@ class OpenCall:
     terms: AskTerms | None = None
     """On which a person is asked, as far as that is stored."""
     handed_out: bool = False
-    """A worker of the environment has it, or is to have it: only its answer is awaited, and nothing
-    here carries it out."""
+    """Somebody else has it, or is to have it: only its answer is awaited, and no run carries it out."""
+    carrier: str = ""
+    """The app that has it; empty: a worker of the environment."""
     proposed: dict[str, Any] | None = None
     """What an answer that counts no more had put in place of the model's input: asked anew, the
     question is about this."""
@@ -189,6 +192,19 @@ class Turn:
     """In place of the agent's own, for this turn only; 0: there is none."""
     tools: tuple[OfferedTool, ...] = ()
     """Brought by the front end that its words came through, for this turn only."""
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    """By call: tokens that subagents of the turn may use at most, while they work."""
+    tokens_below: int = 0
+    """What those used that have ended."""
+    seconds_below: float = 0.0
+    """How long the turn's subagents worked while it rested for them. Side by side counts once."""
+    seconds_beside: float = 0.0
+    """The same since the last request, of the one that took longest."""
+
+    @property
+    def tokens(self) -> int:
+        """What the turn has used, with what is held back for its subagents."""
+        return self.usage.total_tokens + self.tokens_below + sum(self.reserved.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +275,8 @@ class History:
         """The same of what the request that is under way carries."""
         self._read = (0, "")
         """The place in the log at which such content was last read, and what had brought it."""
-        self._rested_at = 0.0
+        self.rested_at = 0.0
+        """Since when the turn rests for somebody; 0 while it does not."""
         self._pending: dict[str, Entry] = {}
         self._said: dict[str, int] = {}
         """The place in the log at which each of them that is a person's got its words."""
@@ -504,14 +521,19 @@ class History:
             case CallHandedOut():
                 call = self._calls.get(event.tool_use_id)
                 if call:
-                    self._calls[call.uid] = replace(call, handed_out=True)
+                    self._calls[call.uid] = replace(call, handed_out=True, carrier=event.carrier)
+            case SubagentStarted():
+                held = {event.tool_use_id: event.tokens}
+                self.turn.reserved = {**self.turn.reserved, **held}
+            case SubagentEnded():
+                self._fold_subagent(event)
             case OutcomeUnknown():
                 call = self._calls.get(event.tool_use_id)
                 if call:
                     # Whatever allowed the first attempt does not allow a second one, wherever it was.
                     again = call.asked_anew(None)
                     self._calls[call.uid] = replace(
-                        again, started_effect=None, handed_out=False, unknown=True
+                        again, started_effect=None, handed_out=False, carrier="", unknown=True
                     )
                 self._waits_for_people = False
             case ApprovalRequested():
@@ -524,6 +546,8 @@ class History:
                 if event.purpose == "main":
                     self._estimated = event.prompt_tokens_at_most
                     self.turn.steps += 1
+                    self.turn.seconds_below += self.turn.seconds_beside
+                    self.turn.seconds_beside = 0.0
                     self._being_read = self._being_read or self._unread
                     self._unread = ""
             case SpanModelRequestEnd():
@@ -545,9 +569,9 @@ class History:
                 self.context_tokens = 0
                 self._fold_summary(event)
             case SessionStatusRunning():
-                if self._rested_at and self.turn.open:
-                    self.turn.waited += entry.at - self._rested_at
-                self._rested_at = 0.0
+                if self.rested_at and self.turn.open:
+                    self.turn.waited += entry.at - self.rested_at
+                self.rested_at = 0.0
                 self.running = True
                 self.put_off = False
                 self._waits_for_people = False
@@ -557,7 +581,7 @@ class History:
                 self.turn.failures += 1
             case SessionStatusIdle():
                 self._fold_idle(event)
-                self._rested_at = entry.at
+                self.rested_at = entry.at
             case SessionUpdated():
                 if event.features:
                     self.features = self.features.model_copy(update=event.features)
@@ -673,6 +697,18 @@ class History:
             case _:
                 return _untrusted_in(input_)
 
+    def _fold_subagent(self, event: SubagentEnded) -> None:
+        """What it did not use comes back to the turn it began in; another one has nothing of it."""
+        turn = self.turn
+        if event.tool_use_id not in turn.reserved:
+            return
+        turn.reserved = {
+            call: held for call, held in turn.reserved.items() if call != event.tool_use_id
+        }
+        turn.tokens_below += event.tokens
+        if event.tool_use_id in self._calls:
+            turn.seconds_beside = max(turn.seconds_beside, event.seconds)
+
     def _fold_edit(self, event: MessageEdited) -> None:
         waiting = self._pending.get(event.event_id)
         if waiting is not None and isinstance(waiting.event, UserMessage):
@@ -713,7 +749,7 @@ class History:
         self._nested.clear()
         self.interrupt = self.open_request = self._retry = self._jump = None
         self.running = self.put_off = self._waits_for_people = self.held_by_person = False
-        self._rested_at = 0.0
+        self.rested_at = 0.0
         if self.turn.open:
             self.turn = Turn(
                 open=True,

@@ -132,7 +132,8 @@ class Kit:
 
     def judge(self, name: str, history: History, **decision: Any) -> Judgement:
         tool = self.tools_in(history).get(name)
-        state = Situation(history.features, history.turn.uid, history.tainted_by)
+        alike = sum(call.use.name == name and not call.handed_out for call in history.unanswered())
+        state = Situation(history.features, history.turn.uid, history.tainted_by, max(alike, 1))
         judgement = self.policy_in(history).judge(tool, name, state, **decision)
         if judgement.verdict is Verdict.ASK and tool is not None and tool.external:
             wanted = conditions_of(judgement.terms) if judgement.terms else frozenset()

@@ -19,6 +19,7 @@ from harness.contextplan import SUMMARY_SHARE, TAIL_SHARE, reserve_of, share_out
 from harness.errors import AgentError, ContextTooLong, LimitReached, ProviderError
 from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, sizes_at_most
 from harness.events import (
+    WAITS_FOR_SUBAGENTS,
     WAITS_FOR_WORKER,
     AgentMessage,
     AgentThinking,
@@ -97,6 +98,15 @@ _FOR_WORKERS = StopDetails(
     code=WAITS_FOR_WORKER, message="A worker of the environment carries this out."
 )
 """Of a rest that no person can end but by stopping the turn."""
+_FOR_SUBAGENTS = StopDetails(code=WAITS_FOR_SUBAGENTS, message="Subagents work at this.")
+"""The same, where nothing but conversations below this one are waited for."""
+
+
+def _waits_for(calls: Sequence[OpenCall]) -> StopDetails | None:
+    """What a rest over these calls says where no person is asked about any of them."""
+    if not all(call.handed_out for call in calls):
+        return None
+    return _FOR_SUBAGENTS if all(call.carrier for call in calls) else _FOR_WORKERS
 
 
 class Loop:
@@ -195,12 +205,9 @@ class Loop:
         await self._calls.answer()
         waiting = self.history.awaited()
         if waiting and not self.history.interrupt and not any(map(self._is_due, waiting)):
-            handed = all(call.handed_out for call in waiting)
             reason = RequiresAction(event_ids=tuple(call.uid for call in waiting))
             # Not over a word of hers that came meanwhile.
-            await self._append_if_unchanged(
-                *self._ending(reason, details=_FOR_WORKERS if handed else None)
-            )
+            await self._append_if_unchanged(*self._ending(reason, details=_waits_for(waiting)))
 
     def _is_due(self, call: OpenCall) -> bool:
         """A person has answered, or the calls that it made are, and nobody has acted on it yet."""
@@ -271,7 +278,7 @@ class Loop:
         limits, turn = self.kit.config.limits, history.turn
         if turn.steps > limits.steps:
             return EndTurn(), self._step_limit()
-        if turn.usage.total_tokens >= self._budget_of(turn):
+        if turn.tokens >= self._budget_of(turn):
             return BudgetReached(), self._token_budget(turn)
         if self._worked_seconds(turn) > limits.wall_clock_seconds:
             return BudgetReached(), self._wall_clock()
@@ -633,7 +640,7 @@ class Loop:
         )
 
     def _token_budget(self, turn: Turn) -> StopDetails:
-        used, budget = turn.usage.total_tokens, self._budget_of(turn)
+        used, budget = turn.tokens, self._budget_of(turn)
         return StopDetails(
             code="token_budget",
             message=f"This message has used {used:,} of its {budget:,} tokens.",
@@ -643,7 +650,7 @@ class Loop:
     def _worked_seconds(self, turn: Turn) -> float:
         """How long the turn has been worked on, over all its runs, without the wait for people."""
         began = turn.began_at or self._began_turn
-        return self.kit.clock() - began - turn.waited
+        return self.kit.clock() - began - turn.waited + turn.seconds_below
 
     def _wall_clock(self) -> StopDetails:
         seconds = self.kit.config.limits.wall_clock_seconds

@@ -78,6 +78,8 @@ class Situation:
     turn: str = ""
     tainted_by: str = ""
     """What brought untrusted content into the run since a person last spoke; empty: nothing did."""
+    together: int = 1
+    """Calls of the same tool that would begin together with this one, itself counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,8 @@ class Policy:
         asks = list(self._asks_by_rules(tool, given))
         if tool.always_asks:
             asks.append(_Ask(Level.TOOL, f"{tool.name} always asks a person.", _EVERY_TIME))
+        if words := tool.asks_about(given, state.together):
+            asks.append(_Ask(Level.TOOL, words))
         if state.features.approval and tool.effect is not Effect.READ:
             words = "Approval is on in this conversation: everything that changes something asks."
             asks.append(_Ask(Level.CONVERSATION, words))

@@ -135,6 +135,10 @@ HandedOut = Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]
 Handler = Callable[[ToolContext, dict[str, Any]], "ToolOutput | str | Awaitable[ToolOutput | str]"]
 
 
+def _no_question(_input: Mapping[str, Any], _together: int) -> str:
+    return ""
+
+
 def _no_intent(_input: Mapping[str, Any]) -> str:
     return ""
 
@@ -184,8 +188,13 @@ class Tool:
     """The MCP server that has it. Rules address it as `mcp:<server>:<tool>` too, and only one that names
     such tools allows it; others may deny or ask."""
     handed_out: HandedOut | None = None
-    """Its calls are judged here like all others, and carried out by a worker of the environment: the
-    handler is never called, the run rests until the worker has answered."""
+    """Its calls are judged here like all others, and carried out by somebody else (`carrier`): the
+    handler is never called, the run rests until they are answered."""
+    carrier: str = ""
+    """The app that carries out what is `handed_out`; empty: the environment's workers do."""
+    asks_about: Callable[[Mapping[str, Any], int], str] = _no_question
+    """Why a call of it waits for a person, in words; empty: because of itself it does not. With how many
+    calls of it would begin together."""
     composed: bool = False
     """It calls other tools (`call_tool`), and does nothing else: its calls may be begun anew at any time, for
     what they called is in the log. So its effect is READ; each call that it makes has its own."""

@@ -435,6 +435,13 @@ def _words_of_evaluation(event: SpanOutcomeEvaluationEnd, texts: Texts) -> str:
 
 
 def _note_of_end(end: BackgroundFinished, texts: Texts) -> str:
+    if end.subagent:
+        note = texts.subagent_finished.format(
+            id=end.background_id,
+            state=f"{end.state}, {end.seconds:.1f} s",
+            description=end.command,
+        )
+        return "\n".join(part for part in (note, end.detail, end.tail) if part)
     code = "" if end.exit_code is None else f", exit code {end.exit_code}"
     note = texts.background_finished.format(
         id=end.background_id,

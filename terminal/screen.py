@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from harness.events import WAITS_FOR_WORKER
+from harness.events import WAITS_ELSEWHERE
 
 from .door import Row, Streaming, Summary
 
@@ -57,7 +57,7 @@ class Screen:
                 self.note("… it is tried again soon")
             case "session.status_idle":
                 details = event.get("stop_details") or {}
-                if details.get("message") and details.get("code") != WAITS_FOR_WORKER:
+                if details.get("message") and details.get("code") not in WAITS_ELSEWHERE:
                     self.note(f"! {details['message']} {details.get('hint') or ''}".rstrip())
             case _:
                 pass

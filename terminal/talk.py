@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from harness.errors import Declined
-from harness.events import WAITS_FOR_WORKER
+from harness.events import WAITS_ELSEWHERE
 
 from .door import Door, Row, Stored
 from .screen import Screen
@@ -48,7 +48,7 @@ def _waits_for_worker(event: Row) -> bool:
     """A rest that nobody at a terminal can end; what comes after it is the same turn."""
     # The second is its name on the wire of `/v1`.
     details = event.get("stop_details") or event.get("x_stop_details") or {}
-    return event["type"] == "session.status_idle" and details.get("code") == WAITS_FOR_WORKER
+    return event["type"] == "session.status_idle" and details.get("code") in WAITS_ELSEWHERE
 
 
 class Talk:

@@ -174,6 +174,10 @@ class Store:
             raise _damaged()
         return [Item(**each) for each in json.loads(data)]
 
+    def content(self, item: Item) -> bytes:
+        """What a file held. Raises `OSError`."""
+        return self._path_of(item.content).read_bytes()
+
     def bring_back(
         self,
         snapshot: str,

@@ -334,13 +334,14 @@ class Workspace:
         with entered(self._root, parse_path(path), create=True):
             pass
 
-    def remove(self, path: str) -> None:
-        """Remove a file, or a link itself. Raises `NotFound`, or `Invalid` for a folder."""
+    def remove(self, path: str, *, lease: Lease | None = None) -> None:
+        """Remove a file, or a link itself; who holds the `lease` gives it. Raises `NotFound`, or `Invalid`
+        for a folder."""
         *folders, name = _file_parts(path)
         with (
-            leased(self._root) as lease,
+            self._held(lease) as held,
             entered(self._root, folders) as folder,
-            lease.committing(),
+            held.committing(),
             translated(path),
         ):
             if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):

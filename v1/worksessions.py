@@ -195,6 +195,8 @@ def _seen(row: Event, calls: Mapping[str, int]) -> Wire | None:
     value = row.value
     common = {"processed_at": timestamp(row.processed_at or row.created_at), "x_seq": row.seq}
     match value:
+        case CallHandedOut() if value.carrier:
+            return None
         case CallHandedOut():
             if calls.get(value.tool_use_id) != row.seq:
                 return None

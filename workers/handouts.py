@@ -43,7 +43,7 @@ FOLLOWED = (
 def project(conversation: Conversation, row: Event, event: EventValue) -> None:
     """Carry one event over to the calls that workers have or are to take."""
     match event:
-        case CallHandedOut():
+        case CallHandedOut() if not event.carrier:
             HandedCall.objects.create(
                 conversation=conversation,
                 call_uid=event.tool_use_id,

@@ -27,6 +27,8 @@ from harness.events import (
     OutcomeUnknown,
     SpanToolEnd,
     SpanToolStart,
+    SubagentEnded,
+    SubagentStarted,
     TableDisplay,
     ToolResult,
     ToolUse,
@@ -187,6 +189,9 @@ class Card:
     for_program: bool = False
     for_worker: bool = False
     """It may run, and a worker of the environment has it or is to take it."""
+    child: str = ""
+    """The id of the conversation in which a subagent carries it out, or did."""
+    child_works: bool = False
     allowed_by_some: str = ""
     """How many of the people it needs have allowed it, in words."""
     questions: tuple[Asked, ...] = ()
@@ -309,8 +314,16 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
                     card.decision, card.unknown, card.state = None, True, "requested"
             case SpanToolEnd() as end:
                 card.duration = duration(end.milliseconds)
-            case CallHandedOut():
-                handed, card.unknown = True, False
+            case CallHandedOut() as sent:
+                handed, card.unknown = not sent.carrier, False
+                started = started or bool(sent.carrier)
+                if sent.carrier and not answered:
+                    card.state = "running"
+            case SubagentStarted() as begun:
+                card.child, card.child_works = begun.subagent, True
+            case SubagentEnded() as ended:
+                card.child_works = False
+                card.duration = duration(round(ended.seconds * 1_000))
             case _ if isinstance(row.value, ToolResult):
                 result = row.value
                 if not answered:
@@ -417,6 +430,9 @@ def _describe(card: Card, name: str, given: Mapping[str, Any]) -> None:
     """What the catalogue knows: a short intent, and how far such a call reaches."""
     tool = None if card.server or card.for_program else find(name)
     if tool is None:
+        if not (card.server or card.for_program):
+            card.intent = visible(str(given.get("description", "")))[:INTENT_CHARACTERS]
+            card.title = in_words(name, _tense(card), card.intent, created=False)
         return
     card.live = tool.live
     try:

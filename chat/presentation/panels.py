@@ -16,6 +16,7 @@ from chat.modelpicker import model_words
 from conversations.branches import counting
 from conversations.models import BackgroundCommand, Conversation, Event
 from harness.events import (
+    WAITS_FOR_SUBAGENTS,
     SessionError,
     SessionStatusIdle,
     SessionStatusRescheduled,
@@ -31,6 +32,7 @@ Panel = Literal[
     "status",
     "todos",
     "background",
+    "subagents",
     "meter",
     "waiting",
     "title",
@@ -84,6 +86,8 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
     "x.todos_updated": frozenset({"todos"}),
     "x.background_started": frozenset({"background"}),
     "x.background_finished": frozenset({"background"}),
+    "x.subagent_started": frozenset({"subagents"}),
+    "x.subagent_ended": frozenset({"subagents"}),
     "x.rewound": frozenset({"status", "todos", "background", "meter", "waiting", "queue"}),
 }
 
@@ -108,6 +112,7 @@ def every_panel() -> set[Panel]:
         "status",
         "todos",
         "background",
+        "subagents",
         "meter",
         "waiting",
         "title",
@@ -195,6 +200,9 @@ def _status_words(conversation: Conversation, newest: Sequence[Event]) -> tuple[
         case "requires_action":
             return "waiting", _("Waiting for you")
         case "waits_for_worker":
+            details = value.stop_details if isinstance(value, SessionStatusIdle) else None
+            if details is not None and details.code == WAITS_FOR_SUBAGENTS:
+                return "worker", _("Waiting for its subagents")
             return "worker", _("Waiting for a worker")
         case "retries_exhausted":
             return "failed", _("Failed")

@@ -35,6 +35,13 @@ class Words:
 _WORKSPACE = _("the workspace")
 
 _WORDS: dict[str, Words] = {
+    "subagent": Words(
+        _("Ask a subagent: %(what)s"),
+        _("A subagent works: %(what)s"),
+        _("A subagent worked: %(what)s"),
+        _("A subagent could not: %(what)s"),
+        _("a task"),
+    ),
     "read_file": Words(
         _("Read %(what)s"),
         _("Reading %(what)s"),

@@ -2,12 +2,13 @@
 and what a child came to.
 
 Untrusted content goes where words go: who is told by an agent that has read it has read it too. Which
-agents may begin children, and when, is `teams_app`'s part.
+agents may begin children, and when, is `subagents`' part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -39,8 +40,13 @@ def begin_child(
     text: str,
     features: Mapping[str, bool] | None = None,
     title: str = "",
+    version: int | None = None,
+    uid: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    as_child: Mapping[str, Any] | None = None,
 ) -> Conversation:
-    """A conversation below `parent` with a task in the words of the parent's agent.
+    """A conversation below `parent` with a task in the words of the parent's agent. What may be given of
+    it is told by `create_conversation`.
 
     Raises what `create_conversation` and `tell_agent` raise.
     """
@@ -54,6 +60,10 @@ def begin_child(
             features=features,
             title=title,
             parent=held,
+            version=version,
+            uid=uid,
+            overrides=overrides,
+            as_child=as_child,
         )
         tell_agent(actor=actor, sender=held, receiver=child, text=text)
     return child

@@ -45,6 +45,8 @@ OVERRIDABLE = frozenset(
 )
 """Fields of an agent's configuration that whoever begins a conversation may give for it alone. Rules
 for tools may only be added to the agent's, and only such as allow less."""
+OF_CHILDREN = frozenset({"limits", "temperature"})
+"""Further ones that a conversation begun by an agent may have, as whoever lets agents begin any says."""
 OFFERS_NAMED = 20
 """How many choices an error lists before it stops."""
 
@@ -85,13 +87,15 @@ def create_conversation(
     version: int | None = None,
     uid: str | None = None,
     preset: str = "",
+    as_child: Mapping[str, Any] | None = None,
 ) -> Conversation:
     """An empty conversation of `actor` with the agent's current version, or the one of that number.
     `uid` is an id that its door derived from a name the client gave; a new one otherwise. `preset` is
     what its maker called the agent by, kept to be read back.
 
     `features` changes the agent's own switches by name, `overrides` those fields of its
-    configuration that are in `OVERRIDABLE`. Raises NotFound for an organisation or a parent that is
+    configuration that are in `OVERRIDABLE`, `as_child`, below a parent, those in `OF_CHILDREN`, which are
+    taken as they are. Raises NotFound for an organisation or a parent that is
     not the actor's, Invalid for an agent or an environment that is not on offer there, for an unknown
     switch or override and for too long a title; each lists what may be given.
     """
@@ -116,7 +120,7 @@ def create_conversation(
             title=title,
             preset=preset,
             stored_features=_features(chosen.config.features, features or {}).model_dump(),
-            overrides=_overrides(chosen, overrides or {}),
+            overrides={**_overrides(chosen, overrides or {}), **_of_child(parent, as_child or {})},
         )
         logsql.insert([conversation])
         if title:
@@ -333,6 +337,13 @@ def _overrides(version: AgentVersion, given: Mapping[str, Any]) -> dict[str, Any
         name: value.replace("\0", "") if isinstance(value, str) else value
         for name, value in given.items()
     }
+
+
+def _of_child(parent: Conversation | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given` by the server's own code alone: a mistake there is no answer to anybody."""
+    if given and (parent is None or not given.keys() <= OF_CHILDREN):
+        raise TypeError(f"only conversations of agents have {sorted(given)}")
+    return dict(given)
 
 
 def _choices(names: list[str]) -> str:

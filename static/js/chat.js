@@ -311,6 +311,7 @@ function drawPanels(panels) {
     });
     const action = panel.contains(document.activeElement) && document.activeElement.dataset.action;
     panel.replaceChildren(template.content);
+    window.htmx?.process(panel);
     if (action) panel.querySelector(`[data-action="${action}"]`)?.focus({ preventScroll: true });
   }
 }

@@ -66,6 +66,8 @@ NEED_NOT = {
         conversations/answers.set_questions_aside
         conversations/answers.skip_questions
         conversations/attachments.attached
+        subagents/subagents.stop_subagent
+        subagents/subagents.stop_subagents
         conversations/background.cancel_all_background
         conversations/background.cancel_background
         conversations/branching.edit_and_resend

@@ -188,7 +188,7 @@ def test_a_switch_that_changes_nothing_is_shown_to_staff_alone(
     make_agent()
     assert "teammates" in str(switches.help_text("teams"))
     assert 'name="teams"' in client_of(alice).get(NEW).content.decode()
-    settings.AGENTSITE_TEAMMATES = 0
+    settings.AGENTSITE_TEAMMATES = settings.AGENTSITE_SUBAGENT_DEPTH = 0
     assert "No team tools are installed" in str(switches.help_text("teams"))
     assert set(switches.LABELS) == set(Features.model_fields)
     page = client_of(alice).get(NEW).content.decode()

@@ -63,6 +63,7 @@ from skillsets.actions import adding
 from spending.actions import budgets
 from spending.applying import applying_to
 from spending.models import Budget
+from subagents.actions import subagents
 from tests.approvals.asking import WRITE, asks
 from tests.cast import ClientOf, join, make_user
 from tests.conversations.conftest import Converse
@@ -144,6 +145,7 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             "owner",
             partial(children.tell_agent, sender=conversation, receiver=conversation, text="x"),
         ),
+        "subagents.stop_subagents": ("writer", partial(subagents.stop_subagents, **of)),
         "choosing.choose_model": (
             "owner",
             partial(choosing.choose_model, wish=choosing.Wish(), **of),
@@ -307,6 +309,7 @@ ELSEWHERE = {
     "places.move_by_uid": "`places.move_conversation` by the id of a folder.",
     "calls.decide_call": "`deciding.decide_call` leads to it.",
     "background.cancel_background": "Asked of a command; `cancel_all_background` leads to it.",
+    "subagents.stop_subagent": "Asked of a child: `stop_subagents` above it says who may.",
     "children.answer_of": "Asked of a child, which is nobody's but its owner's.",
 }
 

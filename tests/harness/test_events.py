@@ -94,6 +94,8 @@ SUBJECTS = {
     "user.tool_confirmation": "tool_use_id",
     "user.tool_result": "tool_use_id",
     "x.call_handed_out": "tool_use_id",
+    "x.subagent_started": "tool_use_id",
+    "x.subagent_ended": "tool_use_id",
     "x.outcome_unknown": "tool_use_id",
     "x.approval_requested": "tool_use_id",
     "x.approval_voted": "tool_use_id",

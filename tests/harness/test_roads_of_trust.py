@@ -53,6 +53,8 @@ BRINGS_NOTHING = {
     "x.content_set_aside", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
     "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",
+    "x.wake_requested", "x.background_started", "x.subagent_started", "x.subagent_ended",
+    "x.retry_requested", "x.todos_updated",
 }  # fmt: skip
 """Written by this server, by the agent, or by a person who speaks for herself."""
 BRINGS = {

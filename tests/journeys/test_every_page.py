@@ -100,6 +100,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/tasks/",
     "/c/{uid}/team/",
     "/c/{uid}/memory/",
+    "/c/{uid}/subagents/",
     "/c/{uid}/share/",
     "/c/{uid}/link/",
     "/c/{uid}/files/",

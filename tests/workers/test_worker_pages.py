@@ -99,7 +99,7 @@ def test_people_see_that_a_conversation_waits_for_a_worker(client_of, alice, sta
     assert "waiting for a worker" in client.get(conversation.get_absolute_url()).content.decode()
     page = client.get(reverse("conversations:list")).content.decode()
     listed = page.partition('id="results"')[2]
-    assert "waits for a worker" in listed
+    assert "waits for others" in listed
     assert "waits for you" not in listed
     item = WorkItem.objects.get()
     page = client_of(staff).get(reverse("admin:workers_workitem_change", args=[item.pk]))

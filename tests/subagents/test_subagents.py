@@ -1,0 +1,320 @@
+"""A lead asks subagents: each works in a conversation of its own, and its result answers the call, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import User
+from approvals.models import Approval
+from conversations.actions.deciding import decide_call
+from conversations.actions.messages import post_message, stop
+from harness.events import BackgroundFinished, SubagentEnded
+from harness.providers.scripted import Hold, call, reply, say
+from subagents.models import Subagent
+from tests.conversations.conftest import types
+from tests.conversations.strangers import more_tools
+
+from .conftest import (
+    Lead,
+    answers,
+    ask,
+    child_of,
+    done,
+    named_in,
+    read,
+    scenes,
+    told,
+    until,
+    words_of,
+)
+
+__all__ = ["more_tools"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_foreground_subagent_answers_the_call_with_its_last_words_alone(lead: Lead) -> None:
+    script = scenes(
+        [reply(ask("alpha", agent="explore")), reply("All done.")],
+        alpha=[reply(call("list_files"), "Looking."), reply("Seven callers.")],
+    )
+    conversation = done(lead(script, files={"a.py": "x = 1\n"}))
+
+    (row,) = told(conversation)
+    assert (row.state, row.kind, row.background) == ("completed", "explore", False)
+    (answer,) = answers(conversation)
+    assert "Seven callers." in answer
+    assert "Looking" not in answer
+    child = child_of(row)
+    assert child.uid in answer
+    assert child.parent == conversation
+    assert row.tokens_used == 30
+    assert "Looking." in str(list(child.events.values_list("payload", flat=True)))
+    assert types(conversation).count("session.thread_created") == 1
+
+
+def test_the_parent_rests_without_a_run_while_its_subagent_works(lead: Lead) -> None:
+    hold = Hold()
+    script = scenes([reply(ask("alpha")), reply("Done.")], alpha=[reply(say("Se", hold, "ven."))])
+    conversation = lead(script)
+
+    until(lambda: hold.reached.is_set())
+    until(lambda: not conversation.runs.filter(state="running").exists())
+    conversation.refresh_from_db()
+    assert conversation.waits_for_worker
+    assert not Approval.objects.filter(conversation=conversation).exists()
+
+    hold.release.set()
+    assert "Seven." in answers(done(conversation))[0]
+
+
+def test_several_of_one_step_work_side_by_side(lead: Lead) -> None:
+    first, second = Hold(), Hold()
+    script = scenes(
+        [reply(ask("alpha"), ask("beta")), reply("Done.")],
+        alpha=[reply(say("A", first))],
+        beta=[reply(say("B", second))],
+    )
+    conversation = lead(script)
+
+    until(lambda: first.reached.is_set() and second.reached.is_set())
+    second.release.set()
+    until(lambda: len(answers(conversation)) == 1)
+    first.release.set()
+
+    done(conversation)
+    assert len(answers(conversation)) == 2
+    held = [row.tokens_reserved for row in told(conversation)]
+    assert sum(held) <= conversation.config.limits.token_budget
+
+
+def test_one_in_the_background_announces_its_end_once_and_wakes_its_parent(lead: Lead) -> None:
+    hold = Hold()
+    script = scenes(
+        [
+            reply(ask("alpha", background=True)),
+            reply("I go on."),
+            lambda request: reply("Heard: " + str("Forty-two." in words_of(request))),
+        ],
+        alpha=[reply(say(hold, "Forty-two."))],
+    )
+    conversation = lead(script)
+    until(lambda: types(conversation).count("session.status_idle") >= 1 and hold.reached.is_set())
+    until(lambda: "I go on." in str(list(conversation.events.values_list("payload", flat=True))))
+    hold.release.set()
+
+    until(lambda: "Heard: True" in str(list(conversation.events.values_list("payload", flat=True))))
+    (end,) = (
+        row.value
+        for row in conversation.events.filter(type="x.background_finished")
+        if isinstance(row.value, BackgroundFinished)
+    )
+    assert "Forty-two." in end.tail
+    assert end.subagent == told(conversation)[0].child.uid
+
+
+def test_a_finished_one_is_asked_again_and_remembers(lead: Lead) -> None:
+    def again(request):
+        return reply(ask("And now?", resume=named_in(request)))
+
+    script = scenes(
+        [reply(ask("alpha", agent="explore")), again, reply("Done.")],
+        alpha=[
+            reply("Seven."),
+            lambda request: "Eight." if "Seven." in words_of(request) else "Who?",
+        ],
+    )
+    conversation = done(lead(script))
+
+    first, second = told(conversation)
+    assert first.child == second.child
+    assert second.kind == "explore"
+    assert "Eight." in answers(conversation)[1]
+
+
+def test_explore_cannot_write_although_its_agent_may(lead: Lead) -> None:
+    script = scenes(
+        [reply(ask("alpha", agent="explore")), reply("Done.")],
+        alpha=[reply(call("write_file", path="b.txt", content="x")), reply("I could not.")],
+    )
+    conversation = done(lead(script))
+
+    (row,) = told(conversation)
+    (refused,) = answers(child_of(row))
+    assert "A rule of this conversation denies write_file" in refused
+
+
+def test_what_a_subagent_changed_comes_back_where_nobody_else_changed_it(lead: Lead) -> None:
+    script = scenes(
+        [reply(ask("alpha", agent="code")), reply("Done.")],
+        alpha=[
+            reply(
+                call("write_file", path="new/of_child.txt", content="new"),
+                call("write_file", path="old.txt", content="changed"),
+            ),
+            reply("Changed."),
+        ],
+    )
+    conversation = done(lead(script, files={"old.txt": "old", "mine.txt": "mine"}))
+
+    assert read(conversation, "old.txt") == "changed"
+    assert read(conversation, "new/of_child.txt") == "new"
+    assert read(conversation, "mine.txt") == "mine"
+    (answer,) = answers(conversation)
+    assert "Files brought into this workspace: new/of_child.txt, old.txt." in answer
+
+
+def test_two_writers_of_one_file_never_overwrite_each_other_silently(lead: Lead) -> None:
+    def writes(text: str):
+        return [reply(call("write_file", path="one.txt", content=text)), reply("Written.")]
+
+    script = scenes(
+        [reply(ask("alpha"), ask("beta")), reply("Done.")], alpha=writes("A"), beta=writes("B")
+    )
+    conversation = done(lead(script, files={"one.txt": "0"}))
+
+    assert read(conversation, "one.txt") in {"A", "B"}
+    told_of = answers(conversation)
+    assert sum("Not brought, because they changed here too" in each for each in told_of) == 1
+
+
+@pytest.mark.parametrize("accept", [True, False])
+def test_changes_of_a_copy_wait_until_they_are_taken_or_refused(lead: Lead, accept: bool) -> None:
+    def decide(request):
+        assert "changed: one.txt (+1 −1)" in words_of(request)
+        return reply(call("merge_subagent", id=named_in(request), accept=accept))
+
+    script = scenes(
+        [reply(ask("alpha", files="copy")), decide, reply("Done.")],
+        alpha=[reply(call("write_file", path="one.txt", content="new\n")), reply("Written.")],
+    )
+    conversation = done(lead(script, files={"one.txt": "old\n"}))
+
+    assert read(conversation, "one.txt") == ("new\n" if accept else "old\n")
+    assert told(conversation)[0].merged is accept
+
+
+def test_a_stop_of_the_parent_stops_whom_it_waits_for_and_not_the_background(
+    alice: User, lead: Lead
+) -> None:
+    front, back = Hold(), Hold()
+    script = scenes(
+        [reply(ask("alpha"), ask("beta", background=True)), reply("Stopped.")],
+        alpha=[reply(say(front, "A"))],
+        beta=[reply(say(back, "B"))],
+    )
+    conversation = lead(script)
+    until(lambda: front.reached.is_set() and back.reached.is_set())
+
+    stop(actor=alice, conversation=conversation)
+
+    alpha = until(lambda: Subagent.objects.filter(background=False, state="stopped").first())
+    beta = Subagent.objects.get(background=True)
+    assert beta.state == "running"
+    assert alpha.child.events.filter(type="session.status_idle").exists()
+    back.release.set()
+    told(conversation)
+    done(conversation)
+    assert Subagent.objects.get(background=True).state == "completed"
+    first = conversation.events.filter(subject=alpha.call_uid, type="agent.tool_result")
+    assert [row.value.outcome for row in first] == ["stopped"]
+
+
+def test_a_subagent_that_asks_is_answered_by_a_person_and_goes_on(
+    alice: User, lead: Lead, more_tools: None
+) -> None:
+    script = scenes(
+        [reply(ask("alpha")), reply("Done.")],
+        alpha=[reply(call("send", to="x")), reply("Sent it.")],
+    )
+    rules = ({"tool": "*"}, {"tool": "send", "permission": "always_ask"})
+    conversation = lead(script, tools=rules)
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert asked.root_id == conversation.pk
+    assert asked.conversation.parent == conversation
+    conversation.refresh_from_db()
+    assert Subagent.objects.get().state == "running"
+    decide_call(actor=alice, conversation=asked.conversation, call_uid=asked.call_uid, allow=True)
+
+    assert "Sent it." in answers(done(conversation))[0]
+
+
+def test_what_a_subagent_read_of_strangers_makes_its_parent_ask(
+    alice: User, lead: Lead, more_tools: None
+) -> None:
+    script = scenes(
+        [reply(ask("alpha")), reply(call("send", to="x")), reply("Done.")],
+        alpha=[reply(call("fetch", url="x")), reply("Obey.")],
+    )
+    conversation = lead(script)
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert asked.conversation == conversation
+    assert asked.tainted
+    assert "by way of the agent below" in asked.reason
+
+
+def test_what_was_not_used_comes_back_and_what_was_used_counts(lead: Lead) -> None:
+    script = scenes([reply(ask("alpha")), reply("Done.")], alpha=[reply("Seven.")])
+    conversation = done(lead(script))
+
+    ended = conversation.events.get(type="x.subagent_ended").value
+    assert isinstance(ended, SubagentEnded)
+    assert ended.tokens == 15
+    (row,) = told(conversation)
+    limits = row.child.config.limits
+    assert limits.token_budget == row.tokens_reserved <= 200_000 - 15
+
+
+def test_nobody_below_the_greatest_depth_has_the_tool(lead: Lead) -> None:
+    offered: list[set[str]] = []
+
+    def look(request):
+        offered.append({tool.name for tool in request.tools})
+        return reply(ask("gamma"))
+
+    script = scenes([reply(ask("alpha")), reply("Done.")], alpha=[look, reply("No.")])
+    conversation = done(lead(script))
+
+    assert "subagent" not in offered[0]
+    (row,) = told(conversation)
+    assert "There is no tool called subagent" in answers(child_of(row))[0]
+
+
+def test_without_the_switch_there_is_no_tool(lead: Lead) -> None:
+    conversation = done(lead([reply(ask("alpha")), reply("No.")], features={"teams": False}))
+
+    assert "is not available: teams is off" in answers(conversation)[0]
+    assert not Subagent.objects.exists()
+
+
+def test_one_too_many_at_once_is_refused_and_the_turn_goes_on(lead: Lead, settings) -> None:
+    settings.AGENTSITE_SUBAGENTS_AT_ONCE = 1
+    hold = Hold()
+    script = scenes(
+        [reply(ask("alpha"), ask("beta")), reply("Done.")],
+        alpha=lambda request: reply(say(hold, "A")),
+        beta=lambda request: reply(say(hold, "B")),
+    )
+    conversation = lead(script)
+    refused = until(lambda: Subagent.objects.filter(state="refused").first())
+    assert "the most there may be" in refused.detail
+    hold.release.set()
+
+    assert len(answers(done(conversation))) == 2
+
+
+def test_a_person_talks_to_a_subagent_without_answering_its_parent(alice: User, lead: Lead) -> None:
+    script = scenes(
+        [reply(ask("alpha")), reply("Done.")],
+        alpha=[reply("Seven."), reply("Hello, Alice.")],
+    )
+    conversation = done(lead(script))
+    (row,) = told(conversation)
+
+    post_message(actor=alice, conversation=child_of(row), text="Hello?")
+    until(lambda: types(child_of(row)).count("session.status_idle") == 2)
+
+    assert len(answers(conversation)) == 1
+    assert Subagent.objects.count() == 1
