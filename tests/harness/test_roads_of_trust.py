@@ -53,8 +53,7 @@ BRINGS_NOTHING = {
     "x.content_set_aside", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
     "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",
-    "x.wake_requested", "x.background_started", "x.subagent_started", "x.subagent_ended",
-    "x.retry_requested", "x.todos_updated",
+    "x.subagent_started", "x.subagent_ended",
 }  # fmt: skip
 """Written by this server, by the agent, or by a person who speaks for herself."""
 BRINGS = {
