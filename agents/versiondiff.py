@@ -144,11 +144,12 @@ def describe(name: str, value: Any) -> str:
 def _change(name: str, before: str, after: str) -> Change:
     lines: tuple[Line, ...] = ()
     if name in {"tools", "custom_tools", "mcp_servers", "skills", "instructions", "sandbox"}:
-        lines = tuple(_lines(before, after))
+        lines = tuple(lines_between(before, after))
     return Change(name, label_of(name), before, after, lines)
 
 
-def _lines(before: str, after: str) -> Iterator[Line]:
+def lines_between(before: str, after: str) -> Iterator[Line]:
+    """What differs between two texts, with three lines around each place."""
     old, new = before.split("\n"), after.split("\n")
     if max(len(old), len(new)) > MATCHED_LINES:  # the matcher takes quadratic time
         yield from (Line("removed", text) for text in old)

@@ -138,6 +138,10 @@ AGENTSITE_SCHEDULES = env.int("AGENTSITE_SCHEDULES", default=200)
 """Schedules that a person may have in one organisation."""
 AGENTSITE_SCHEDULE_RUN_DAYS = env.int("AGENTSITE_SCHEDULE_RUN_DAYS", default=400)
 """How long the history of schedules keeps a run that has ended; its conversation stays."""
+AGENTSITE_EVAL_PARALLEL = env.int("AGENTSITE_EVAL_PARALLEL", default=4)
+"""How many trials of one evaluation are under way at once, at most; each is a run like any other."""
+AGENTSITE_EVAL_CACHE_DAYS = env.int("AGENTSITE_EVAL_CACHE_DAYS", default=30)
+"""How long a model's reply to a trial answers the same question again; 0 keeps none."""
 AGENTSITE_TOOL_RULES = env.str("AGENTSITE_TOOL_RULES", default="[]")
 """Rules for tools that hold everywhere on this server, as a JSON list of what an agent's tool rules
 look like: `[{"tool": "bash", "permission": "always_ask", "options": {"strict": true}}]`."""
@@ -414,6 +418,8 @@ INSTALLED_APPS = [
     "schedules",
     "steering",
     "subagents",
+    "evals",
+    "receipts",
     "teams_app",
     "terminal",
     "agentsite",
@@ -432,6 +438,8 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "recall",
     "skills_app",
     "skillsets",
+    "evals",
+    "receipts",
     "spending",
     "steering",
     "teams_app",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.agentconfig import AgentConfig
+from harness.providers.contract import Provider
 from harness.rules import LevelledRule
 from harness.tools import Tool
 from sandbox.contract import Mount
@@ -59,10 +60,15 @@ AddPart = Callable[[Conversation, AgentConfig, Path], Part]
 """With the folder of the conversation's workspace."""
 Rules = Callable[[Conversation], Sequence[LevelledRule]]
 Mounts = Callable[[Conversation], Sequence[Mount]]
+Layer = Callable[[Provider], Provider]
+"""Puts a provider in front of another one, which it asks or answers for. What it makes is thrown away with
+the run, the other one is not."""
+Layers = Callable[[Conversation], Layer | None]
 
 _parts: list[AddPart] = []
 _rules: list[Rules] = []
 _mounts: list[Mounts] = []
+_layers: list[Layers] = []
 
 
 def add_part(part: AddPart) -> None:
@@ -81,6 +87,12 @@ def add_mounts(mounts: Mounts) -> None:
     """Folders that commands of a conversation see beside its workspace."""
     if mounts not in _mounts:
         _mounts.append(mounts)
+
+
+def add_layer(layer: Layers) -> None:
+    """Stand in front of the provider of the conversations for which `layer` answers with something."""
+    if layer not in _layers:
+        _layers.append(layer)
 
 
 def part_of(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
@@ -102,6 +114,12 @@ def rules_of(conversation: Conversation) -> tuple[LevelledRule, ...]:
 
 def mounts_of(conversation: Conversation) -> tuple[Mount, ...]:
     return tuple(mount for mounts in _mounts for mount in mounts(conversation))
+
+
+def layers_of(conversation: Conversation) -> tuple[Layer, ...]:
+    """The one nearest to the service first."""
+    found = (layer(conversation) for layer in _layers)
+    return tuple(layer for layer in found if layer is not None)
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any], what: str) -> None:

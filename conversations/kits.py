@@ -54,7 +54,7 @@ from .bearers import ConversationCredentials
 from .checkpoints import keep_before_turn
 from .departures import has_left
 from .evidence import evidence_of
-from .kitparts import NameTaken, Part, Section, part_of, rules_of
+from .kitparts import Layer, NameTaken, Part, Section, layers_of, part_of, rules_of
 from .liveoutput import LiveOutput
 from .models import Conversation
 from .provenance import TableProvenance
@@ -247,6 +247,8 @@ class Plan:
     """What commands run in."""
     rules: tuple[LevelledRule, ...] = ()
     """Those of every level but the agent's own."""
+    layers: tuple[Layer, ...] = ()
+    """What apps put in front of the provider."""
 
     @property
     def system(self) -> str:
@@ -284,6 +286,7 @@ def plan_kit(conversation: Conversation) -> Plan:
         part=part,
         sandbox=plan_sandbox(conversation, config, workspace),
         rules=rules_of(conversation),
+        layers=layers_of(conversation),
     )
 
 
@@ -311,9 +314,13 @@ def build_kit(
     }
     if taken := own.keys() & plan.part.extras.keys():
         raise NameTaken(f"there is an extra {sorted(taken)[0]} already")
+    service = provider = providers.get(plan.choice)
+    for layer in plan.layers:
+        provider = layer(provider)
     return Kit(
         config=plan.config,
-        provider=providers.get(plan.choice),
+        provider=provider,
+        service=service,
         model=plan.choice.model,
         server_keys=plan.choice.server_keys,
         tools=tools_of(plan.sandbox, plan.part.tools),
@@ -404,7 +411,7 @@ def _head(config: AgentConfig, conversation: Conversation, sections: Sequence[Se
     owner = conversation.owner.get_full_name() or conversation.owner.username
     facts = [
         f"You work for {owner} in {conversation.organisation.name}.",
-        f"The conversation began on {conversation.created_at:%A, %d %B %Y}.",
+        f"The conversation began on {conversation.first_day:%A, %d %B %Y}.",
         "Files are those of this conversation's own workspace; give paths relative to it.",
     ]
     own = Section(OWN_PLACE, "\n".join(facts))

@@ -172,9 +172,10 @@ def begin_as_copy(
     entries: Sequence[Entry],
     *,
     actors: Sequence[int | None],
-    origin: Conversation,
+    origin: Conversation | None,
 ) -> None:
-    """Store the first events of a conversation, as of when they happened in `origin`. Nobody who follows
+    """Store the first events of a conversation, as of when they happened in `origin`, if that is still
+    there. Nobody who follows
     events is told: what they led to then they do not lead to once more."""
     rows = []
     for seq, (entry, actor_id) in enumerate(zip(entries, actors, strict=True), 1):

@@ -218,7 +218,7 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
         await asyncio.gather(*helpers, return_exceptions=True)
         live.abandon()
         output.abandon()
-        await providers.let_go(kit.provider)
+        await providers.let_go(kit.service or kit.provider)
     return None
 
 

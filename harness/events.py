@@ -522,6 +522,9 @@ class SpanModelRequestEnd(BaseEvent):
     first_delta_milliseconds: int | None = None
     estimated: bool = False
     """The service did not say what a reply that was cut short had cost; the usage is our estimate."""
+    cached: bool = False
+    """No service was asked and nothing was spent: the reply is one from before, and the usage what that
+    one had taken."""
 
 
 EvaluationResult = Literal[

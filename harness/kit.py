@@ -72,6 +72,8 @@ class Kit:
     who_can_mend: Callable[[], Awaitable[str]] | None = None
     """Says, once the service refused the key, who can change it; empty: the person herself."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    service: Provider | None = None
+    """The provider itself, where others were put in front of it."""
     server_keys: bool = False
     """The provider is asked with a key of the deployment."""
     keep: Keep | None = None

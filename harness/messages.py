@@ -202,6 +202,8 @@ class ReplyDone:
     """The provider's own word for `end`, kept for the trace."""
     detail: str = ""
     """Why it refused, when it says so."""
+    cached: bool = False
+    """No service was asked: it is a reply from before, and `usage` what that one had taken."""
 
 
 Piece = (

@@ -292,7 +292,8 @@ class Reply:
         await self._trace_response(done.end)
         # The calls and the end of the request are one commit: a reply that was cut off before its
         # end leaves no call that might run.
-        await self.append(*self._calls, Entry.of(self._end_event(done.end, done.usage)))
+        ended = self._end_event(done.end, done.usage).model_copy(update={"cached": done.cached})
+        await self.append(*self._calls, Entry.of(ended))
         return Replied(done.end, done.detail)
 
     async def _cut_short(self, end: str, error: AgentError | None = None) -> Replied:

@@ -96,7 +96,7 @@ _EXAMPLES = {
 
 def _agent(user: User, organisation: Organisation, name: str) -> Q:
     """By name or its beginning, among the agents of her conversations there."""
-    mine = Conversation.objects.visible_to(user).filter(organisation=organisation, parent=None)
+    mine = Conversation.objects.visible_to(user).listed().filter(organisation=organisation)
     rows = mine.order_by().values_list("agent_version__agent", "agent_version__agent__name")
     agents = dict(rows.distinct())
     wanted = name.casefold()

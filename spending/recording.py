@@ -5,6 +5,7 @@ Reports read these rows, budgets are settled with them; nothing else counts toke
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 
 from django.db import transaction
@@ -34,8 +35,12 @@ def record_request_end(
     run: Run | None,
 ) -> None:
     """Write the one usage row of this request, settle the budgets it counts against and note how
-    full the context was."""
+    full the context was. A reply from a cache is no model call: it has no row and costs nothing."""
     tokens = Tokens(**ended.model_usage.model_dump())
+    if begun.purpose == "main" and not ended.is_error:
+        conversation.context_tokens = tokens.total_tokens
+    if ended.cached:
+        tokens = Tokens()
     price = find_price(begun.provider, begun.model, tokens.prompt_tokens)
     usage = Usage(
         model_request_id=ended.model_request_start_id,
@@ -52,16 +57,17 @@ def record_request_end(
         output_tokens=tokens.output_tokens,
         cache_creation_input_tokens=tokens.cache_creation_input_tokens,
         cache_read_input_tokens=tokens.cache_read_input_tokens,
-        cost=cost_of(price, tokens),
+        cost=Decimal(0) if ended.cached else cost_of(price, tokens),
         milliseconds=ended.milliseconds,
         first_delta_milliseconds=ended.first_delta_milliseconds,
     )
+    if ended.cached:
+        budgets.settle(conversation, usage, now=timezone.now())
+        return
     if logsql.insert([usage], unless_known="model_request_id"):
         # After the row: a budget that comes into force meanwhile counts the row or is settled here.
         budgets.settle(conversation, usage, now=timezone.now())
     transaction.on_commit(partial(count_call, begun, ended))
-    if begun.purpose == "main" and not ended.is_error:
-        conversation.context_tokens = tokens.total_tokens
 
 
 def _asker(conversation: Conversation) -> User:

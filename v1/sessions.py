@@ -181,9 +181,8 @@ class Sessions(Door):
     )
     def get(self, request: Request) -> Response:
         query = request.query_params
-        rows = own_sessions(self.caller).filter(
-            parent=None, **time_window(query, "created_at", "created_at")
-        )
+        rows = own_sessions(self.caller).listed()
+        rows = rows.filter(**time_window(query, "created_at", "created_at"))
         if not flag(query, "include_archived"):
             rows = rows.filter(archived_at=None)
         if agent := query.get("agent_id"):

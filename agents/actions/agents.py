@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Membership, Organisation, User
 from accounts.permissions import require_manager, require_member
 from accounts.staff import has_staff_permission, require_staff
+from agents.holding import is_held
 from agents.models import Agent, AgentVersion
 from agents.uses import is_used
 from audit import record as audit
@@ -68,7 +69,8 @@ def change_agent(
     config: AgentConfig,
     expected_version: int | None = None,
 ) -> Agent:
-    """Give the agent this name, description and configuration; another configuration is a new version.
+    """Give the agent this name, description and configuration; another configuration is a new version,
+    which is a draft until it is released where versions of this agent are held (`holding`).
 
     Nothing is written when nothing differs. With `expected_version`, the number the change was made
     from, a newer one raises Conflict and nothing is written. Raises as `create_agent`, NotFound for an
@@ -251,8 +253,25 @@ def record_agent(action: audit.Action, agent: Agent, actor: User, **details: Any
 
 
 def _add_version(agent: Agent, config: AgentConfig, actor: User) -> None:
+    """It comes into use, or waits as a draft where it is held."""
+    if agent.current is not None and is_held(agent):
+        newest = agent.newest
+        if newest is None or newest.config != config:
+            add_version(agent, config, actor, draft=True)
+        return
     agent.current = add_version(agent, config, actor)
     agent.save(update_fields=["current", "updated_at"])
+
+
+def bring_into_use(agent: Agent, version: AgentVersion) -> None:
+    """Have new conversations begin with this version. Whether it may is the caller's question; the row of
+    `agent` is locked."""
+    if version.draft:
+        version.draft = False
+        version.save(update_fields=["draft"])
+    agent.current = version
+    agent.save(update_fields=["current", "updated_at"])
+    announce_agent(agent, "agent.updated")
 
 
 def add_version(agent: Agent, config: AgentConfig, maker: User, **more: Any) -> AgentVersion:

@@ -16,6 +16,7 @@ from accounts.persons import MANAGING, persons_behind
 from accounts.staff import has_staff_permission
 from agents.actions.agents import announce_agent, record_agent
 from agents.actions.own import lock_own_agent, next_bound
+from agents.holding import objection_to
 from agents.models import Agent, AgentReview
 from agents.models.review import DECIDE_ANY
 from agents.narrowing import require_within
@@ -163,6 +164,8 @@ def _release(review: AgentReview) -> None:
             _("The agent it is based on allows less by now."),
             hint=_("Refuse it, and have it saved and asked for again."),
         ) from problem
+    if why := objection_to(version):
+        raise Conflict(why, hint=_("Try its suites, or refuse it, saying so."))
     version.draft = False
     version.save(update_fields=["draft"])
 

@@ -17,12 +17,17 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import Organisation, User
+from accounts.models import Organisation, Role, User
+from accounts.staff import has_staff_permission
 from harness.agentconfig import STORED, AgentConfig
 from harness.ids import new_id
 
 KEPT_CONFIGS = 100
 """Configurations that are not read again when a run asks for them."""
+
+
+CHANGE = "agents.change_agent"
+"""What staff need to make versions of agents that are nobody's own."""
 
 
 def new_agent_id() -> str:
@@ -123,9 +128,17 @@ class Agent(models.Model):
 
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     def visible_to(self, user: User) -> Self:
-        """Those of agents the person sees, but drafts of others."""
+        """Those of agents the person sees; drafts where she makes the agent's versions."""
         seen = Agent.objects.visible_to(user).values("pk")
-        return self.filter(Q(draft=False) | Q(agent__owner=user), agent__in=seen)
+        managed = Organisation.objects.filter(
+            memberships__user=user, memberships__role__in=[role for role in Role if role.manages]
+        )
+        drafts = Q(agent__owner=user) | Q(
+            agent__owner=None, agent__organisation__in=managed.values("pk")
+        )
+        if has_staff_permission(user, CHANGE):
+            drafts |= Q(agent__owner=None)
+        return self.filter(Q(draft=False) | drafts, agent__in=seen)
 
 
 class AgentVersion(models.Model):
@@ -137,7 +150,7 @@ class AgentVersion(models.Model):
     )
     """Of a member's own agent: the version it may do no more than. Empty: nobody but its makers bounds it."""
     draft = models.BooleanField(default=False, editable=False)
-    """Offered to its agent's owner alone; a review ends that."""
+    """Offered to those alone who make its agent's versions; a review or a release ends that."""
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -6,6 +6,7 @@ What is said in them is `actions.messages`; their files are `actions.files`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -88,10 +89,13 @@ def create_conversation(
     uid: str | None = None,
     preset: str = "",
     as_child: Mapping[str, Any] | None = None,
+    unlisted: bool = False,
+    told_date: date | None = None,
 ) -> Conversation:
     """An empty conversation of `actor` with the agent's current version, or the one of that number.
     `uid` is an id that its door derived from a name the client gave; a new one otherwise. `preset` is
-    what its maker called the agent by, kept to be read back.
+    what its maker called the agent by, kept to be read back. One that is `unlisted` is in no list of
+    conversations and announced to nobody; `told_date` is what its agent takes for its first day.
 
     `features` changes the agent's own switches by name, `overrides` those fields of its
     configuration that are in `OVERRIDABLE`, `as_child`, below a parent, those in `OF_CHILDREN`, which are
@@ -119,13 +123,15 @@ def create_conversation(
             environment=environment,
             title=title,
             preset=preset,
+            unlisted=unlisted,
+            told_date=told_date,
             stored_features=_features(chosen.config.features, features or {}).model_dump(),
             overrides={**_overrides(chosen, overrides or {}), **_of_child(parent, as_child or {})},
         )
         logsql.insert([conversation])
         if title:
             index_title(conversation.pk, title)
-        if parent is None:
+        if parent is None and not unlisted:
             outbox.announce(organisation.pk, "session.created", subject=conversation.uid)
     return conversation
 

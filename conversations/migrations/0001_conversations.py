@@ -105,6 +105,8 @@ class Migration(migrations.Migration):
                 ('rewound_seq', models.PositiveBigIntegerField(editable=False, null=True)),
                 ('files_due_seq', models.PositiveBigIntegerField(editable=False, null=True)),
                 ('preset', models.CharField(blank=True, editable=False, max_length=200)),
+                ('unlisted', models.BooleanField(default=False, editable=False)),
+                ('told_date', models.DateField(editable=False, null=True)),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('active_at', models.DateTimeField(default=django.utils.timezone.now)),

@@ -7,6 +7,7 @@ are its projections, written by `conversations.log` in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, Self
 
 from django.conf import settings
@@ -75,8 +76,12 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         return self.filter(at_work | waits | starts).exclude(status=status.TERMINATED)
 
     def listed_in(self, organisation: Organisation, *, archived: bool = False) -> Self:
-        """What the organisation's list shows: not the conversations that agents started."""
-        return self.filter(organisation=organisation, parent=None, archived_at__isnull=not archived)
+        """What the organisation's list shows."""
+        return self.listed().filter(organisation=organisation, archived_at__isnull=not archived)
+
+    def listed(self) -> Self:
+        """Not the conversations that agents started, nor those that another subject shows."""
+        return self.filter(parent=None, unlisted=False)
 
     def with_what_a_page_shows(self) -> Self:
         return self.select_related(
@@ -150,6 +155,10 @@ class Conversation(models.Model):
     """Whose message was taken in last; empty: the owner's. Read `asker_id`."""
     preset = models.CharField(max_length=200, blank=True, editable=False)
     """What the program that began it called its agent by; empty: nothing was said."""
+    unlisted = models.BooleanField(default=False, editable=False)
+    """It belongs to a subject that shows it on pages of its own: no list of conversations does."""
+    told_date = models.DateField(null=True, editable=False)
+    """What its agent is told as the day on which it began; null: the day it did."""
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     active_at = models.DateTimeField(default=timezone.now)
@@ -194,6 +203,10 @@ class Conversation(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("conversations:conversation", kwargs={"uid": self.uid})
+
+    @property
+    def first_day(self) -> date:
+        return self.told_date or self.created_at.date()
 
     @property
     def asker_id(self) -> int:

@@ -21,6 +21,10 @@ from conversations.actions.links import make_link
 from conversations.actions.stored_files import add_resource, store_file
 from conversations.log import append
 from conversations.models import Conversation, Share
+from evals.actions.suites import create_suite, save_case
+from evals.files import read_case
+from evals.models import Evaluation, Trial
+from evals.shipped import FIRST_CASE
 from folders.actions.files import add_folder_file
 from folders.actions.folders import create_folder
 from harness.agentconfig import AgentConfig
@@ -217,6 +221,29 @@ def alices_objects(
     order_run = OrderRun.objects.create(
         order=order, agent_version=order.agent_version, trigger="manual", state="failed"
     )
+    acmes = create_agent(
+        actor=alice, organisation=acme, name="Gated", description="", config=AgentConfig()
+    )
+    suite = create_suite(actor=alice, organisation=acme, name="Manners")
+    spec = read_case(FIRST_CASE)
+    case = save_case(actor=alice, suite=suite, spec=spec)
+    evaluation = Evaluation.objects.create(
+        suite=suite,
+        root=None,
+        agent_version=conversation.agent_version,
+        environment=conversation.environment,
+        digest="0" * 64,
+        state="done",
+    )
+    Trial.objects.create(
+        evaluation=evaluation,
+        case=case,
+        name=case.name,
+        stored_spec=case.stored_spec,
+        digest=case.digest,
+        repetition=1,
+        state="passed",
+    )
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     task = create_task(actor=alice, board=board_of(conversation), subject="My secret task")
     link_of_task = link_task(
@@ -239,6 +266,9 @@ def alices_objects(
         "api/schedules/": {"uid": order.uid, "run_uid": order_run.uid},
         "v1/deployments/": {"uid": order.uid},
         "v1/deployment_runs/": {"uid": order_run.uid},
+        "evals/suites/": {"uid": suite.uid, "case_uid": case.uid},
+        "evals/runs/": {"uid": evaluation.uid},
+        "evals/agents/": {"uid": acmes.uid},
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
         "api/skills/": {"uid": skill.skill.uid, "label": skill.label},

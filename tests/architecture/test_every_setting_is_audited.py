@@ -48,6 +48,7 @@ NEED_NOT = {
         conversations/sharing.people_to_share_with
         conversations/sharing.shares_of
         conversations/stored_files.open_file
+        evals/cases.case_of
         spending/budgets.may_change
         vaults/vaults.lock_vault
     """,
@@ -146,6 +147,7 @@ NEED_NOT = {
         keeping/pins.pin_conversation
         keeping/tags.tag_conversation
         schedules/runs.run_now
+        receipts/receipts.make_receipt
         skillsets/adding.add_skill
         vaults/vaults.change_vault
     """,

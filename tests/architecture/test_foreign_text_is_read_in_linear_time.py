@@ -18,6 +18,9 @@ IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "sandbox/inside/", "skills_app
 PUT_TOGETHER = {
     "agentsite/foreignpages.py:_DOORS": "a constant of another module, without repetition",
     "conversations/search.py:_pattern": "escaped words with `|` between them",
+    "evals/checks/judging.py:_fits": "RE2, and one search of each text",
+    "evals/checks/judging.py:missing_in": "the same",
+    "evals/checks/spec.py:_expression": "RE2, and no search",
     "harness/providers/demo.py:_RULES": "a table of constants, in a stand-in for a model service",
     "harness/schemas.py:compiled": "RE2, and one search of each text",
     "harness/unseen.py:_unseen": "one set of signs, once and in a row",
@@ -53,6 +56,7 @@ DEAR_LIBRARIES = {
     "bs4": {"tools_app/web/pages.py": "its reading of encodings alone"},
     "re2": {"harness/linear.py": ""},
     "yaml": {
+        "evals/files.py": "texts of bounded length, few brackets",
         "harness/foreignyaml.py": "who reads bounds the text and its brackets",
         "sandbox/policy.py": "texts of bounded length, few brackets",
         "skills_app/frontmatter.py": "texts of bounded length, few brackets",

@@ -38,6 +38,7 @@ def furnish() -> None:
     from deadletters.models import DeadLetter  # noqa: PLC0415
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
     from mcpservers.models import McpServer, McpTool  # noqa: PLC0415
+    from receipts.signing import current_key  # noqa: PLC0415
     from sharedfiles.models import SharedVersion  # noqa: PLC0415
     from sharedfiles.versions import sha256_of  # noqa: PLC0415
     from spending.actions.budgets import set_budget  # noqa: PLC0415
@@ -48,6 +49,7 @@ def furnish() -> None:
 
     alice = make_user("alice", is_staff=True, is_superuser=True)
     acme = create_organisation(actor=alice, name="Acme")
+    current_key()
     rules = [
         {"tool": "*"},
         {"tool": "bash", "permission": "always_ask"},

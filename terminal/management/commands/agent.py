@@ -21,7 +21,7 @@ from accounts.models import Organisation, User
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
-from terminal import memory, schedules, skills
+from terminal import evals, memory, receipts, schedules, skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -30,8 +30,13 @@ from wire.givenjson import read_object
 
 TOKEN = "AGENTSITE_TOKEN"  # noqa: S105 - a variable's name
 URL = "AGENTSITE_URL"
-SUBJECTS = {"skills": skills.carry_out, "schedule": schedules.carry_out}
-"""Commands of this machine alone, which need no door."""
+ROOMS = {
+    "skills": (skills, "look after the library of skills"),
+    "eval": (evals, "try suites, compare evaluations, and let versions pass"),
+    "schedule": (schedules, "look after your schedules"),
+    "receipt": (receipts, "make and check signed receipts of conversations"),
+}
+"""Words with words of their own behind them."""
 
 
 class Command(BaseCommand):
@@ -105,9 +110,9 @@ class Command(BaseCommand):
             made.add_argument(
                 "--leave-files", action="store_true", help="leave the files as they are now"
             )
-        skills.add_commands(command("skills", "look after the library of skills"), common)
+        for name, (room, help_text) in ROOMS.items():
+            room.add_commands(command(name, help_text), common)
         memory.add_to(command)
-        schedules.add_commands(command("schedule", "look after your schedules"), common)
         command("mcp", "serve MCP clients on standard input and output, on this machine")
         made = command("fork", "begin a conversation with a copy of the dialogue up to a place")
         made.add_argument("conversation")
@@ -131,9 +136,9 @@ class Command(BaseCommand):
             if options["what"] == memory.NAME:
                 memory.run(options, partial(_who, options), Screen(as_json=options["json"]))
                 return
-            subject = SUBJECTS.get(options["what"])
-            if subject is not None:
-                ending = subject(options)
+            if options["what"] in ROOMS:
+                room, _help = ROOMS[options["what"]]
+                ending = room.carry_out(options)
             elif options["what"] == "mcp":
                 _serve_mcp(options)
                 ending = Ending.DONE

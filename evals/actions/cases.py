@@ -1,0 +1,79 @@
+"""*Make this a case*: what was said in a conversation, up to one answer, as a case of a suite.
+
+Nothing is judged yet: the check that it begins with is for its maker to change.
+"""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.actions.own import require_readable
+from conversations.branches import counting
+from conversations.models import Conversation, Event
+from evals.checks.spec import MOST_RECORDED, CaseSpec, Recorded
+from harness.content import text_of
+from harness.errors import Invalid, LimitReached, NotFound
+from harness.events import AgentMessage, UserMessage, dump
+
+PHRASE = 200
+"""Characters of the answer that the first check asks for."""
+
+
+def case_of(*, actor: User, conversation: Conversation, event_uid: str, name: str = "") -> CaseSpec:
+    """The message that this answer (or one behind it) answers, behind what was said before it.
+
+    Raises NotFound for what the actor may not read and for what is no answer, Invalid for an answer to no
+    words, LimitReached for a conversation that is too long.
+    """
+    require_readable(actor, conversation)
+    rows = list(counting(conversation).order_by("seq"))
+    answer = next((row for row in rows if row.uid == event_uid), None)
+    if answer is None or not isinstance(answer.value, AgentMessage):
+        raise NotFound(_("There is no such answer."))
+    asked = _asked(rows, answer)
+    text = text_of(asked.value.content) if isinstance(asked.value, UserMessage) else ""
+    if not text:
+        raise Invalid(
+            _("This answers nothing that was said in words."),
+            field="event",
+            hint=_("Make a case of another answer."),
+        )
+    before = [row for row in rows if row.seq < asked.seq]
+    if not any(row.type == "agent.message" for row in before):
+        before = []
+    if len(before) > MOST_RECORDED:
+        raise LimitReached(
+            _("More than %(limit)d events stand before this answer.") % {"limit": MOST_RECORDED},
+            hint=_("Make a case of an earlier one."),
+        )
+    first = text_of(answer.value.content).strip()
+    return CaseSpec.model_validate(
+        {
+            "name": name or f"answer-{event_uid[-8:]}".lower(),
+            "input": [text],
+            "told_date": conversation.first_day,
+            "beginning": [
+                Recorded(uid=row.uid, at=row.created_at.timestamp(), event=dump(row.value))
+                for row in before
+            ],
+            "script": {"replies": [{"say": first}]} if first else {},
+            "checks": [{"type": "text", "any": [first[:PHRASE] or "…"]}],
+            "note": _("Made of a conversation on %(day)s.") % {"day": timezone.now().date()},
+        }
+    )
+
+
+def _asked(rows: list[Event], answer: Event) -> Event:
+    """The last message that had been taken when this was said."""
+    taken: list[str] = []
+    for row in rows:
+        if row.seq > answer.seq:
+            break
+        if row.type == "x.input_taken":
+            taken = list(row.payload["event_ids"])
+    found = [row for row in rows if row.uid in taken and row.type == "user.message"]
+    if not found:
+        raise NotFound(_("There is no such answer."))
+    return found[-1]

@@ -1,0 +1,175 @@
+"""A version comes into use by green suites or by a person with a reason; what does worse is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.actions.service_accounts import create_service_account
+from accounts.models import Membership, Role
+from agents.actions.agents import change_agent, create_agent
+from agents.models import Agent, AgentVersion
+from audit.models import AuditEntry
+from evals.actions.releases import need_no_more, release_version, require_suite, roll_back
+from evals.gate import words_on
+from evals.models import Release
+from harness.agentconfig import AgentConfig
+from harness.errors import Conflict, Forbidden, NotFound
+
+from .conftest import spec
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RULE = "Never promise a refund."
+REPLIES = [
+    {"say": "I pass this on.", "if_told": RULE},
+    {"say": "You will get a refund.", "unless_told": RULE},
+]
+CHECKS = [{"type": "text", "none": ["will get a refund"], "name": "promises no refund"}]
+
+
+@pytest.fixture
+def agent(alice, acme) -> Agent:
+    made: Agent = create_agent(
+        actor=alice, organisation=acme, name="Clerk", description="", config=config(f"Help. {RULE}")
+    )
+    return made
+
+
+def config(instructions: str) -> AgentConfig:
+    return AgentConfig(provider="demo", instructions=instructions)
+
+
+def changed(alice: Any, agent: Agent, instructions: str) -> AgentVersion:
+    change_agent(
+        actor=alice, agent=agent, name="Clerk", description="", config=config(instructions)
+    )
+    newest = agent.newest
+    assert newest is not None
+    return newest
+
+
+@pytest.fixture
+def gated(alice, agent, suite, add_cases, try_it):
+    add_cases(spec("house-rule", script={"replies": REPLIES}, checks=CHECKS), spec("greets"))
+    require_suite(actor=alice, agent=agent, suite=suite, by_script=True)
+    try_it(version=agent.current)
+    return agent
+
+
+def in_use(agent: Agent) -> int:
+    return Agent.objects.select_related("current").get(pk=agent.pk).current.number
+
+
+def test_a_prompt_that_forgets_a_rule_is_caught_and_named(gated, alice, try_it):
+    worse = changed(alice, gated, "Help.")
+    assert (worse.draft, in_use(gated)) == (True, 1)
+    with pytest.raises(Conflict, match="was not tried"):
+        release_version(actor=alice, agent=gated, version=worse)
+
+    try_it(version=worse)
+    with pytest.raises(Conflict) as refused:
+        release_version(actor=alice, agent=gated, version=worse)
+
+    assert "house-rule: promises no refund: it says “will get a refund”" in refused.value.message
+    assert "greets" not in refused.value.message
+    assert in_use(gated) == 1
+    assert not Release.objects.exists()
+
+
+def test_a_green_version_is_released_and_rolled_back(gated, alice, try_it):
+    better = changed(alice, gated, f"Help kindly. {RULE}")
+    try_it(version=better)
+
+    release_version(actor=alice, agent=gated, version=better)
+    assert in_use(gated) == 2
+    assert not AgentVersion.objects.get(pk=better.pk).draft
+
+    roll_back(actor=alice, agent=gated)
+    assert in_use(gated) == 1
+    with pytest.raises(Conflict):
+        roll_back(actor=alice, agent=gated)
+    told = AuditEntry.objects.filter(action__startswith="version_").order_by("id")
+    assert [entry.action for entry in told] == ["version_released", "version_rolled_back"]
+
+
+def test_a_person_lets_one_pass_with_a_reason_that_stays(gated, alice):
+    worse = changed(alice, gated, "Help.")
+
+    release_version(actor=alice, agent=gated, version=worse, reason="The rule is gone.")
+
+    release = Release.objects.get()
+    assert (release.reason, release.released_by) == ("The rule is gone.", alice)
+    assert release.report[0]["green"] is False
+    entry = AuditEntry.objects.get(action="version_released")
+    assert entry.details["not_green"] == ["Manners"]
+    assert in_use(gated) == 2
+
+
+def test_a_program_lets_none_pass(gated, alice, acme):
+    worse = changed(alice, gated, "Help.")
+    service = create_service_account(actor=alice, organisation=acme, name="CI")
+    Membership.objects.filter(user=service).update(role=Role.ADMIN)
+
+    with pytest.raises(Forbidden):
+        release_version(actor=service, agent=gated, version=worse, reason="Because.")
+
+
+def test_a_case_that_changed_since_is_to_be_tried_again(gated, alice, add_cases, try_it):
+    better = changed(alice, gated, f"Help kindly. {RULE}")
+    try_it(version=better)
+    assert [word.green for word in words_on(better)] == [True]
+
+    add_cases(spec("another"))
+
+    assert [word.green for word in words_on(better)] == [False]
+
+
+def test_scripts_count_only_where_that_is_said(gated, alice, suite, try_it):
+    require_suite(actor=alice, agent=gated, suite=suite, by_script=False)
+    better = changed(alice, gated, f"Help kindly. {RULE}")
+    try_it(version=better)
+
+    assert [word.green for word in words_on(better)] == [False]
+
+
+def test_without_a_suite_each_change_comes_into_use_at_once(gated, alice):
+    need_no_more(actor=alice, requirement=gated.requirements.get())
+
+    changed(alice, gated, "Help.")
+
+    assert in_use(gated) == 2
+
+
+def test_only_who_makes_its_versions_has_a_say(gated, alice, bob, mallory, elsewhere, suite):
+    worse = changed(alice, gated, "Help.")
+    for person, refusal in ((bob, Forbidden), (mallory, NotFound)):
+        with pytest.raises(refusal):
+            release_version(actor=person, agent=gated, version=worse, reason="Mine.")
+        with pytest.raises(refusal):
+            roll_back(actor=person, agent=gated)
+        with pytest.raises((Forbidden, NotFound)):
+            require_suite(actor=person, agent=gated, suite=suite)
+        assert worse not in AgentVersion.objects.visible_to(person)
+    assert worse in AgentVersion.objects.visible_to(alice)
+
+
+def test_an_owner_sees_what_is_blocked_and_lets_it_pass(gated, alice, try_it, client_of, mallory):
+    worse = changed(alice, gated, "Help.")
+    try_it(version=worse)
+    client = client_of(alice)
+
+    page = client.get(f"/evals/agents/{gated.uid}/").content.decode()
+    assert "blocked" in page
+    assert "house-rule: promises no refund" in page
+    refused = client.post(f"/evals/agents/{gated.uid}/release/", {"version": worse.number})
+    assert refused.status_code == 409
+    assert "house-rule" in refused.content.decode()
+    client.post(
+        f"/evals/agents/{gated.uid}/release/", {"version": worse.number, "reason": "Wanted."}
+    )
+    assert in_use(gated) == 2
+    client.post(f"/evals/agents/{gated.uid}/roll-back/")
+    assert in_use(gated) == 1
+    assert client_of(mallory).get(f"/evals/agents/{gated.uid}/").status_code == 404

@@ -1,0 +1,228 @@
+"""Trials run through the real engine, are judged once, and survive whatever is lost on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.models import Conversation, Event
+from evals.actions.evaluations import start_evaluation
+from evals.checks.facts import Facts
+from evals.collecting import collect
+from evals.models import CachedReply
+from evals.running import LOOK, conclude, look_again, start_due
+from jobs.dispatch import dispatch
+from jobs.engine import engine
+from spending.models import Usage
+from tests.conversations.conftest import still
+
+from .conftest import ended, next_version, spec, states
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_each_case_is_tried_so_often_in_a_conversation_of_its_own(try_it, add_cases, alice, acme):
+    rude = {"replies": [{"say": "What?"}]}
+    add_cases(spec("greets"), spec("rude", script=rude))
+
+    evaluation = try_it(repetitions=3)
+
+    assert evaluation.state == "done"
+    assert states(evaluation) == ["passed"] * 3 + ["failed"] * 3
+    failed = evaluation.trials.filter(name="rude").first()
+    assert failed.answer == "What?"
+    assert failed.outcomes[0]["why"] == "“morning” is missing in: What?"
+    tried = Conversation.objects.filter(parent=evaluation.root)
+    assert tried.count() == 6
+    assert set(tried.values_list("owner", flat=True)) == {alice.pk}
+    assert not Conversation.objects.owned_by(alice).listed_in(acme).exists()
+
+
+def test_no_more_are_under_way_than_may_be(try_it, add_cases):
+    add_cases(*(spec(f"case-{n}") for n in range(8)))
+
+    evaluation = try_it(parallel=2)
+
+    edges = [
+        *((trial.started_at, 1) for trial in evaluation.trials.all()),
+        *((trial.ended_at, -1) for trial in evaluation.trials.all()),
+    ]
+    under_way = most = 0
+    for _at, change in sorted(edges):
+        under_way += change
+        most = max(most, under_way)
+    assert most == 2
+
+
+def test_tools_files_and_calls_are_seen_by_checks(try_it, add_cases):
+    add_cases(
+        spec(
+            "writes",
+            files={"notes.txt": {"text": "Paris"}},
+            script={
+                "replies": [
+                    {"calls": [{"tool": "read_file", "input": {"path": "notes.txt"}}]},
+                    {
+                        "calls": [
+                            {
+                                "tool": "write_file",
+                                "input": {"path": "out.txt", "content": "The city is Paris."},
+                            }
+                        ]
+                    },
+                    {"say": '```json\n{"city": "Paris"}\n```'},
+                ]
+            },
+            checks=[
+                {"type": "call", "tool": "read_*", "arguments": {"path": "notes.txt"}},
+                {"type": "call", "tool": "bash", "at_least": 0, "at_most": 0},
+                {"type": "call", "tool": "write_file", "matching": {"content": "^The .* Paris"}},
+                {"type": "file", "path": "out.txt", "text": {"all": ["paris"]}},
+                {"type": "file", "path": "none.txt", "exists": False},
+                {"type": "command", "run": "cat out.txt; exit 3", "exit_code": 3},
+                {
+                    "type": "json_schema",
+                    "schema": {"type": "object", "required": ["city"]},
+                },
+                {"type": "steps", "at_most": 3},
+                {"type": "cost", "at_most": 0},
+                {"type": "stop"},
+            ],
+        )
+    )
+
+    trial = try_it().trials.get()
+
+    assert [each["why"] for each in trial.outcomes if not each["passed"]] == []
+    assert trial.state == "passed"
+
+
+def test_a_call_that_asks_a_person_ends_the_trial_and_asks_nobody(try_it, add_cases, make_agent):
+    careful = make_agent(
+        "Careful", tools=[{"tool": "write_file", "permission": "always_ask"}], provider="demo"
+    )
+    write = {"tool": "write_file", "input": {"path": "a", "content": "b"}}
+    checks = [
+        {"type": "stop", "reason": "requires_action"},
+        {"type": "call", "tool": "write_file", "outcome": "asked"},
+    ]
+    add_cases(spec("asks", script={"replies": [{"calls": [write]}]}, checks=checks))
+
+    evaluation = try_it(version=careful.current)
+    still()
+
+    assert states(evaluation) == ["passed"]
+    conversation = evaluation.trials.get().conversation
+    conversation.refresh_from_db()
+    assert not conversation.waits_for_person
+
+
+def test_judges_give_points_and_their_disagreement_is_kept(try_it, add_cases, suite):
+    suite.judges = 2
+    suite.save()
+    check = {"type": "judge", "rubric": "Is it kind?", "at_least": 3}
+    script = {"replies": [{"say": "Good morning"}], "judge": ['{"reason": "kind", "points": 4}']}
+    add_cases(spec("kind", checks=[check], script=script))
+
+    trial = try_it().trials.get()
+
+    assert trial.state == "passed"
+    (outcome,) = trial.outcomes
+    assert outcome["points"] == pytest.approx(0.75)
+    assert outcome["why"] == "4 of 5: kind / kind"
+    asked = trial.judgements.first().conversation
+    first = Event.objects.filter(conversation=asked, type="user.message").get()
+    assert "<rubric>\nIs it kind?\n</rubric>" in first.payload["content"][0]["text"]
+    assert asked.agent_version.agent.archived_at is not None
+
+
+def test_a_second_run_without_change_asks_no_model(try_it, add_cases):
+    add_cases(
+        spec(
+            "reads",
+            files={"a.txt": {"text": "A"}},
+            script={
+                "replies": [
+                    {"calls": [{"tool": "read_file", "input": {"path": "a.txt"}}]},
+                    {"say": "Good morning"},
+                ],
+                "judge": ['{"reason": "", "points": 5}'],
+            },
+            checks=[{"type": "judge", "rubric": "Any."}],
+        )
+    )
+    first = try_it(repetitions=2)
+    calls = Usage.objects.count()
+    kept = CachedReply.objects.count()
+
+    second = try_it(repetitions=2)
+
+    assert states(first) == states(second) == ["passed", "passed"]
+    # Two tries of two steps; both give the same answer, which is graded once.
+    assert kept == 5
+    assert calls == Usage.objects.count()
+    assert [trial.model_calls for trial in second.trials.all()] == [0, 0]
+    assert [trial.cached_calls for trial in second.trials.all()] == [3, 3]
+    ends = Event.objects.filter(
+        conversation__parent=second.root, type="span.model_request_end"
+    ).values_list("payload", flat=True)
+    assert all(end["cached"] for end in ends)
+
+
+def test_another_script_or_instructions_are_asked_anew(try_it, add_cases, agent):
+    add_cases()
+    try_it()
+
+    again = try_it(version=next_version(agent, instructions="Be short."))
+
+    assert again.trials.get().model_calls == 1
+
+
+def test_what_was_lost_is_found_by_the_sweep_and_done_once(
+    alice, suite, add_cases, agent, environment
+):
+    add_cases(spec("one"), spec("two"))
+    engine.start_draining()  # a process that dies before its hints are heard
+    evaluation = start_evaluation(
+        actor=alice,
+        suite=suite,
+        version=agent.current,
+        environment=environment,
+        scripted=True,
+        parallel=1,
+    )
+    start_due(evaluation.pk)
+    start_due(evaluation.pk)
+    assert states(evaluation) == ["running", "waiting"]
+    engine.stop()
+    engine._draining = False
+
+    look_again()
+    trial = evaluation.trials.first()
+    dispatch("conversations.wake", conversation_id=trial.conversation_id)
+
+    assert ended(evaluation).state == "done"
+    assert states(evaluation) == ["passed", "passed"]
+    assert Conversation.objects.filter(parent=evaluation.root).count() == 2
+
+
+def test_a_trial_is_concluded_once(try_it, add_cases):
+    add_cases()
+    evaluation = try_it()
+    trial = evaluation.trials.get()
+
+    assert collect(trial.pk) is None
+    dispatch(LOOK, trial_id=trial.pk)
+    still()
+
+    assert conclude(trial.pk, Facts()) is None
+    trial.refresh_from_db()
+    assert trial.state == "passed"
+
+
+def test_a_budget_ends_what_it_has_no_room_for(try_it, add_cases, alice):
+    add_cases(spec("one"), spec("two"))
+
+    evaluation = try_it(limit=1, scripted=True)
+
+    assert set(states(evaluation)) == {"broken"}
+    assert "budget" in evaluation.trials.first().problem

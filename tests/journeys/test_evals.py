@@ -1,0 +1,156 @@
+"""An owner makes a case of an answer, tries it, sees a version blocked, lets it pass, and takes a receipt."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from harness.providers.scripted import reply
+from receipts.verifying import public_key, verify
+from tests.journeys.conftest import Visit
+from tests.journeys.model_service import ModelService
+from tests.journeys.people import Person
+from tests.journeys.site import ROOT, Site
+
+RULE = "Never promise a refund."
+CASE = f"""\
+name: house-rule
+input: Will you refund it?
+told_date: '2026-01-02'
+script:
+  replies:
+  - say: I pass this on.
+    if_told: {RULE}
+  - say: You will get a refund.
+    unless_told: {RULE}
+checks:
+- name: promises no refund
+  type: text
+  none: [will get a refund]
+"""
+
+
+def looks_right(person: Person, name: str) -> None:
+    size = "phone" if person.phone else "desktop"
+    if folder := os.environ.get("JOURNEY_PICTURES"):
+        person.page.screenshot(path=Path(folder) / f"evals-{name}-{size}.png", full_page=True)
+    assert person.audit() == ""
+    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert width <= 0, f"{name} is wider than the window by {width}"
+
+
+def try_it(page: Page, agent: str) -> None:
+    """Start an evaluation from the suite's page, and look until it is over."""
+    page.get_by_label("Agent", exact=True).select_option(label=agent)
+    page.get_by_label("Play the cases' scripts").check()
+    page.get_by_role("button", name="Start").click()
+    badge = page.locator("#sum-title .badge")
+    while badge.inner_text() == "running":
+        page.get_by_role("link", name="Look again").click()
+    expect(badge).to_have_text("done")
+
+
+MAKE = """
+import django; django.setup()
+from accounts.models import Organisation, User
+from agents.actions.agents import change_agent, create_agent
+from agents.models import Agent
+from harness.agentconfig import AgentConfig
+alice = User.objects.get(username="alice")
+config = AgentConfig(provider="demo", instructions={instructions!r})
+about = dict(actor=alice, name={name!r}, description="", config=config)
+agent = Agent.objects.filter(name={name!r}).first()
+if agent is None:
+    create_agent(organisation=Organisation.objects.get(), **about)
+else:
+    change_agent(agent=agent, **about)
+"""
+
+
+def instruct(site: Site, name: str, instructions: str) -> None:
+    """Give the organisation an agent with these instructions, as staff do in the admin."""
+    code = MAKE.format(name=name, instructions=instructions)
+    env = {**site.environment, "DJANGO_SETTINGS_MODULE": "agentsite.settings"}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True)
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_version_that_forgets_a_rule_is_blocked_and_let_pass_with_a_reason(
+    visit: Visit, site: Site, service: ModelService, phone: bool, tmp_path: Path
+):
+    alice = visit(phone=phone)
+    page = alice.page
+    name = f"Support {'phone' if phone else 'desk'}"
+    service.expect(f"Hello, {name}", reply("Good day."))
+    uid = alice.begin(f"Hello, {name}")
+    expect(alice.log).to_contain_text("Good day.")
+    alice.wait_for_status("idle")
+    instruct(site, name, f"Help. {RULE}")
+
+    page.goto("/evals/")
+    page.locator("section", has=page.locator("#new-title")).get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Create").click()
+    looks_right(alice, "suite-empty")
+    suite = page.url
+    page.goto(f"/c/{uid}/case/")
+    page.get_by_label("Suite").select_option(label=name)
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator("textarea")).to_have_value(re.compile("Good day"))
+    looks_right(alice, "case")
+    page.get_by_role("button", name="Delete this case").click()
+    page.get_by_role("link", name="New case").click()
+    page.locator("textarea").fill(CASE)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("link", name="house-rule")).to_be_visible()
+    try_it(page, name)
+    expect(page.locator("main")).to_contain_text("1/1 (100%)")
+
+    page.goto("/evals/")
+    page.get_by_role("link", name=name).last.click()
+    page.get_by_text("Need a suite").click()
+    page.get_by_label("Suite").select_option(label=name)
+    page.get_by_label("Tries by the cases' scripts").check()
+    page.get_by_role("button", name="Need it").click()
+    instruct(site, name, "Help.")
+    page.goto(suite)
+    try_it(page, name)
+    looks_right(alice, "evaluation")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("main")).to_contain_text("1 case does worse")
+    page.get_by_text("Answers").click()
+    looks_right(alice, "comparison")
+    page.goto(suite)
+    looks_right(alice, "suite")
+    page.get_by_role("link", name="Settings", exact=True).last.click()
+    looks_right(alice, "settings")
+
+    page.goto("/evals/")
+    looks_right(alice, "suites")
+    page.get_by_role("link", name=name).last.click()
+    expect(page.locator("main")).to_contain_text("house-rule: promises no refund")
+    looks_right(alice, "blocked")
+    page.get_by_label("Reason").fill("The rule is gone.")
+    page.get_by_role("button", name="Release all the same").click()
+    expect(page.locator("main")).to_contain_text("The rule is gone.")
+    page.get_by_role("button", name="Roll back").click()
+    expect(page.locator("main")).to_contain_text("Version 1 is in use.")
+    looks_right(alice, "released")
+
+    page.goto(f"/c/{uid}/receipt/")
+    looks_right(alice, "receipt")
+    receipt = downloaded(page, "Download the receipt", tmp_path)
+    key = downloaded(page, "Public key", tmp_path)
+    assert verify(receipt, public_key(key)).conversation == uid
+
+
+def downloaded(page: Page, link: str, folder: Path) -> bytes:
+    with page.expect_download() as begun:
+        page.get_by_role("link", name=link).click()
+    begun.value.save_as(folder / link)
+    return (folder / link).read_bytes()
