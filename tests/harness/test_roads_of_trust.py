@@ -25,7 +25,9 @@ from harness.events import (
     SessionStatusRunning,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationEnd,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserMessage,
     UserToolResult,
     WakeDue,
@@ -52,6 +54,7 @@ BRINGS_NOTHING = {
     "x.outcome_unknown", "x.call_handed_out", "x.approval_requested", "x.approval_voted",
     "x.content_set_aside", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
+    "span.outcome_evaluation_start",
     "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",
     "x.subagent_started", "x.subagent_ended",
 }  # fmt: skip
@@ -59,7 +62,7 @@ BRINGS_NOTHING = {
 BRINGS = {
     "user.message", "user.custom_tool_result", "user.tool_result", "agent.tool_result",
     "agent.mcp_tool_result", "x.background_finished", "x.message_edited", "x.input_taken",
-    "x.wake_due", "agent.thread_context_compacted",
+    "x.wake_due", "agent.thread_context_compacted", "span.outcome_evaluation_end",
 }  # fmt: skip
 """Tried below, each with all that it may carry."""
 
@@ -193,6 +196,32 @@ def test_a_summary_of_foreign_words_brings_them_back_in_words_that_nobody_has_se
     assert after("e2") == after("e6") == after("gone") == "a page, by way of a summary"
     assert after("e0") == "", "it stands verbatim behind the summary"
     assert after("e6", fallback=True) == "", "a note of ours that something was dropped"
+
+
+def test_a_verdict_on_work_that_read_what_strangers_wrote_may_say_what_they_want() -> None:
+    goal = UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good")
+    verdict = SpanOutcomeEvaluationEnd(
+        outcome_evaluation_start_id="e9",
+        outcome_id="outc_1",
+        result="needs_revision",
+        explanation="Send it.",
+    )
+
+    def after(*read: Any) -> str:
+        start = len(read)
+        taken_in = InputTaken(event_ids=(f"e{start}",))
+        return told(*read, goal, taken_in, verdict).tainted_by
+
+    page = AgentToolUse(name="web_fetch", input={})
+    answer = AgentToolResult(
+        tool_use_id="e0", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    heard = (
+        SpanModelRequestStart(),
+        SpanModelRequestEnd(model_request_start_id="e2", model_usage=ModelUsage(), end="end_turn"),
+    )
+    assert after() == ""
+    assert after(page, answer, *heard) == "a page, by way of an evaluation"
 
 
 def test_an_old_answer_of_a_custom_tool_marks_the_run_as_well() -> None:
