@@ -49,7 +49,7 @@ def test_the_first_message_begins_the_work_and_names_the_conversation(
 ):
     agent = make_agent("Coding")
     answer = client_of(alice).post(
-        NEW, given(acme, agent, environment, message="Plan the harbour", approval="on")
+        NEW, given(acme, agent, environment, message="Plan the harbour", approval="on", memory="on")
     )
     conversation = Conversation.objects.get()
     assert answer["Location"] == conversation.get_absolute_url()
