@@ -978,6 +978,7 @@ def _named(fits: Callable[[type[BaseEvent]], object]) -> tuple[str, ...]:
 
 
 CALLS = _named(lambda kind: kind.is_call)
+OWES_RUN = _named(lambda kind: kind.owes_run)
 ANSWERS = _named(lambda kind: kind.answers)
 VOIDS_ANSWERS = _named(lambda kind: kind.voids_answers)
 

@@ -16,6 +16,7 @@ from chat.modelpicker import model_words
 from conversations.branches import counting
 from conversations.models import BackgroundCommand, Conversation, Event
 from harness.events import (
+    OWES_RUN,
     WAITS_FOR_SUBAGENTS,
     SessionError,
     SessionStatusIdle,
@@ -56,7 +57,7 @@ _STATUS_TYPES = (
 )
 """An error is told with the rest or the wait that it led to, which is stored right behind it."""
 
-_AFFECTS: dict[str, frozenset[Panel]] = {
+_ALSO_AFFECTS: dict[str, frozenset[Panel]] = {
     **dict.fromkeys(_STATUS_TYPES, frozenset({"status", "queue"})),
     "session.status_idle": frozenset({"status", "meter", "waiting", "queue"}),
     "session.status_terminated": frozenset({"status", "waiting", "queue"}),
@@ -65,8 +66,6 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
         ("x.queue_held", "x.queue_released", "x.retry_requested", "x.content_set_aside"),
         frozenset({"status", "queue"}),
     ),
-    # A run is owed for it, and takes what waits as well.
-    "x.compaction_requested": frozenset({"status", "queue"}),
     **dict.fromkeys(
         (
             "x.approval_requested",
@@ -90,6 +89,10 @@ _AFFECTS: dict[str, frozenset[Panel]] = {
     "x.subagent_ended": frozenset({"subagents"}),
     "x.rewound": frozenset({"status", "todos", "background", "meter", "waiting", "queue"}),
 }
+# A run that is owed takes what waits as well, whatever it is owed for.
+_AFFECTS: dict[str, frozenset[Panel]] = dict(_ALSO_AFFECTS)
+for _type in OWES_RUN:
+    _AFFECTS[_type] = _AFFECTS.get(_type, frozenset()) | {"status", "queue"}
 
 _NEWEST = Prepared(
     lambda given: Event.objects.filter(

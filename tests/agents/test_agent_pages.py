@@ -67,6 +67,7 @@ def filled(acme, **values: Any) -> dict[str, Any]:
         "instructions": "Review.",
         "model": "demo|",
         "use": ["read_file", "write_file", "bash"],
+        "memory": "on",
         **values,
     }
     return shown(acme, **given)

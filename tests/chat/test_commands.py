@@ -33,10 +33,10 @@ def test_commands_are_found_by_their_letters_and_lead_where_there_is_something(
         return [each["name"] for each in answer]
 
     assert offered("MOD") == ["model"]
-    assert offered("re") == ["retry", "rename"]
+    assert offered("re") == ["retry", "rename", "receipt"]
     assert offered("nothing like this") == []
     talk(conversation, "One", "Two")
-    assert offered("re") == ["retry", "rewind", "rename"]
+    assert offered("re") == ["retry", "rewind", "rename", "receipt"]
     told = client.get(address).json()["commands"]
     for each in told:
         assert each["about"]

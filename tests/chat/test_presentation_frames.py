@@ -35,6 +35,7 @@ from harness.events import (
     CompactionRequested,
     CompactionSkipped,
     ContentSetAside,
+    CriterionJudged,
     DiffDisplay,
     EndTurn,
     Event,
@@ -63,9 +64,13 @@ from harness.events import (
     SessionUsage,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
     SpanToolEnd,
     SpanToolStart,
     StopDetails,
+    SubagentEnded,
+    SubagentStarted,
     Todo,
     TodosUpdated,
     UserCustomToolResult,
@@ -144,7 +149,7 @@ class Story:
             lambda: self._call(AgentMcpToolUse(name="find", mcp_server_name="m", input={"q": [1]})),
             lambda: self._call(AgentCustomToolUse(name="stock", input={"a": 1})),
             lambda: self._add(UserInterrupt()),
-            lambda: self._add(UserDefineOutcome(outcome_id="o", description="d", rubric="r")),
+            self._judge,
             lambda: self._compact(number),
             lambda: self._add(SessionStatusRunning()),
             self._rest,
@@ -210,6 +215,19 @@ class Story:
         self._add(SessionMemoryWritten(part="state", version=number, text="S"))
         self._add(SessionMemoryWritten(part="buffer", version=number, text="B"))
         self._add(AgentThreadContextCompacted(summary="S", through="x", messages=number))
+
+    def _judge(self) -> None:
+        self._add(UserDefineOutcome(outcome_id="o", description="d", rubric="r"))
+        start = self._add(SpanOutcomeEvaluationStart(outcome_id="o"))
+        unmet = CriterionJudged(criterion="r", met=False, reason="No.")
+        self._add(
+            SpanOutcomeEvaluationEnd(
+                outcome_evaluation_start_id=start,
+                outcome_id="o",
+                result="needs_revision",
+                criteria=(unmet,),
+            )
+        )
 
     def _rest(self) -> None:
         idle = SessionStatusIdle(stop_reason=EndTurn(), interrupted=len(self.entries) % 2 > 0)
@@ -298,6 +316,9 @@ class Story:
         if isinstance(self.calls[call], AgentToolUse) and call not in self.handed_out:
             self.handed_out.add(call)
             self._add(CallHandedOut(tool_use_id=call, effect="outside", name="bash", input={}))
+            child = SubagentStarted(tool_use_id=call, subagent="s", name="explore", description="d")
+            self._add(child)
+            self._add(SubagentEnded(tool_use_id=call, subagent="s", state="completed"))
 
     def _end(self) -> None:
         self._add(SpanToolEnd(tool_use_id=self.running_calls.pop(), milliseconds=1_234))
@@ -546,7 +567,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
     panels = {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
-    assert set(page.panels) == {*panels, "team"}
+    assert set(page.panels) == {*panels, "team", "subagents"}
 
 
 def test_a_message_queued_long_ago_is_still_on_the_newest_page(conversation: Conversation) -> None:
@@ -613,9 +634,9 @@ def long_log(turns: int) -> list[Entry]:
     return entries
 
 
-PAGE_QUERIES = 11
+PAGE_QUERIES = 13
 """Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
-what waits; budgets."""
+what waits, the team, subagents; budgets."""
 CHANGES_QUERIES = 8
 """News, events about them, conversation; a panel each."""
 

@@ -164,6 +164,8 @@ ABOUT_ANOTHER = {
     "x.message_edited",
     "x.message_steered",
     "x.outcome_unknown",
+    "x.subagent_started",
+    "x.subagent_ended",
 }
 """Types whose golden event belongs to another one, without which it draws nothing."""
 

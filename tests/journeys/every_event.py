@@ -260,6 +260,25 @@ def _steps() -> list[list[Logged]]:
                     "input": {"command": "ls"},
                 },
             ),
+            (
+                "sevt_subagent",
+                {
+                    "type": "x.subagent_started",
+                    "tool_use_id": "sevt_handed",
+                    "subagent": "sesn_child",
+                    "name": "explore",
+                    "description": "Look around",
+                },
+            ),
+            (
+                "sevt_subagent_end",
+                {
+                    "type": "x.subagent_ended",
+                    "tool_use_id": "sevt_handed",
+                    "subagent": "sesn_child",
+                    "state": "completed",
+                },
+            ),
         ],
         [
             (
@@ -362,6 +381,21 @@ def _steps() -> list[list[Logged]]:
                     "outcome_id": "outc_1",
                     "description": "All is done",
                     "rubric": "- nothing is missing",
+                },
+            ),
+            (
+                "sevt_judging",
+                {"type": "span.outcome_evaluation_start", "outcome_id": "outc_1"},
+            ),
+            (
+                "sevt_judged",
+                {
+                    "type": "span.outcome_evaluation_end",
+                    "outcome_evaluation_start_id": "sevt_judging",
+                    "outcome_id": "outc_1",
+                    "result": "satisfied",
+                    "explanation": "Nothing is.",
+                    "criteria": [{"criterion": "nothing is missing", "met": True}],
                 },
             ),
         ],
