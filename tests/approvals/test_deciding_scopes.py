@@ -263,8 +263,8 @@ DOORS = {
     "mcpdoor/tools.py",  # with an agent as it is: it takes no version, rule or switch
     "v1/events.py",
     "v1/sessions.py",
-    # Nobody is at a door: what a token may not do was refused when the order was kept (`schedules.actions.orders`),
-    # and trials are begun by those who manage the agent.
+    # Nobody is at a door: what a token may not do was refused when the order was kept
+    # (`schedules.actions.orders`), and trials are begun by those who manage the agent.
     "schedules/running.py",
     "evals/running.py",
     # People in their browsers, and the operator's shell.
