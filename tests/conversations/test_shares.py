@@ -28,6 +28,7 @@ from conversations.actions import (
     branching,
     children,
     choosing,
+    compacting,
     conversations,
     deciding,
     direct,
@@ -38,6 +39,7 @@ from conversations.actions import (
     links,
     messages,
     metadata,
+    outcomes,
     outputs,
     queue,
     reverting,
@@ -50,6 +52,7 @@ from conversations.actions import (
 )
 from conversations.log import append
 from conversations.models import Conversation, Event, FileResource, Share
+from evals.actions import cases
 from folders.actions import places
 from harness.content import Text
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, MayNotDecide, NotFound
@@ -57,12 +60,15 @@ from harness.events import InputTaken, UserMessage
 from harness.history import Entry
 from keeping.actions import pins, tags
 from programs.actions import sessions
+from recall.actions import attaching, switching
+from receipts.actions import receipts
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
 from skillsets.actions import adding
 from spending.actions import budgets
 from spending.applying import applying_to
 from spending.models import Budget
+from steering.actions import trust
 from subagents.actions import subagents
 from tests.approvals.asking import WRITE, asks
 from tests.cast import ClientOf, join, make_user
@@ -279,6 +285,23 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             "decider",
             partial(together.deny_with_message, call_uids=[event], message_uid=event, **of),
         ),
+        "outcomes.define_outcome": (
+            "writer",
+            partial(outcomes.define_outcome, description="x", rubric="- y", **of),
+        ),
+        "compacting.request_compaction": (
+            "writer",
+            partial(compacting.request_compaction, focus="", **of),
+        ),
+        "trust.trust_file": (
+            "owner",
+            partial(trust.trust_file, path="AGENTS.md", sha256="", **of),
+        ),
+        "trust.distrust_file": ("owner", partial(trust.distrust_file, path="AGENTS.md", **of)),
+        "receipts.make_receipt": ("owner", partial(receipts.make_receipt, **of)),
+        "cases.case_of": ("viewer", partial(cases.case_of, event_uid=event, **of)),
+        "switching.leave_out": ("owner", partial(switching.leave_out, **of)),
+        "attaching.attach_stores": ("owner", partial(attaching.attach_stores, stores=(), **of)),
         "sessions.cap_session": ("owner", partial(sessions.cap_session, limit=1, **of)),
         "sessions.wake_session": ("owner", partial(sessions.wake_session, **of)),
         "budgets.set_budget": (
@@ -303,7 +326,14 @@ def released_skill(alice: User, conversation: Conversation) -> str:
     return made.skill.name
 
 
+_OF_A_BOARD = "Asked of a board, which says who may (`tests/teams_app/test_tasks.py`)."
 ELSEWHERE = {
+    **dict.fromkeys(
+        ("tasks.create_task", "tasks.change_task", "tasks.link_task", "tasks.claim_task"),
+        _OF_A_BOARD,
+    ),
+    "tasks.delete_task": _OF_A_BOARD,
+    "teams.spawn_teammate": "Asked by a lead for its owner (`tests/teams_app/test_teams.py`).",
     "answers.set_questions_aside": "Handed a conversation that its caller has checked.",
     "beginning.begin_conversation": "Begins one of the actor's own.",
     "places.move_by_uid": "`places.move_conversation` by the id of a folder.",

@@ -11,6 +11,8 @@ import pytest
 from agentsite.environment import BASE_DIR
 
 MODULES = [
+    "tests/teams_app/test_tasks.py",
+    "tests/teams_app/test_races.py",
     "tests/conversations/test_journal.py",
     "tests/conversations/test_runs.py",
     "tests/chat/test_socket_live.py",
@@ -27,8 +29,6 @@ MODULES = [
     "tests/approvals/test_approvals.py::test_of_answers_at_the_same_moment_exactly_one_counts",
     "tests/v1/test_v1_threads.py",
     "tests/jobs/test_prepared.py",
-    "tests/teams_app/test_tasks.py",
-    "tests/teams_app/test_races.py",
 ]
 
 
