@@ -777,6 +777,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TAGS": [
         {"name": "Conversations", "description": "/api: begin, send, stop, read, search"},
         {"name": "Catalogue", "description": "/api: tools, presets, defaults"},
+        {"name": "Tasks", "description": "/api: boards of tasks that agents and people share"},
         {"name": "Approvals", "description": "/api: what waits for a person, and answering it"},
         {"name": "Files", "description": "/api: files of a conversation's workspace"},
         {
@@ -794,6 +795,11 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         {"name": "events", "description": "/v1: a session's log, and its stream"},
         {"name": "threads", "description": "/v1: what agents within a session did"},
         {"name": "files", "description": "/v1: files to mount into sessions"},
+        {"name": "memory stores", "description": "/v1: what agents remember, in versions"},
+        {
+            "name": "deployments",
+            "description": "/v1: sessions that begin by themselves, and their runs",
+        },
         {"name": "models", "description": "/v1: what is known of models"},
         {"name": "skills", "description": "/v1: what agents are taught, in versions"},
         {"name": "vaults", "description": "/v1: secrets for other services"},

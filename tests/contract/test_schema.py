@@ -43,7 +43,17 @@ def belongings(world) -> dict[str, str]:
     file = alice.beta.files.upload(file=("secret.txt", b"secret"))
     text = f"---\nname: secret-{uuid.uuid4().hex}\ndescription: Secret.\n---\nSecret."
     skill = alice.beta.skills.create(files=[("SKILL.md", text.encode())])
+    deployment = alice.beta.deployments.create(
+        name="Secret",
+        agent=agent.id,
+        environment_id=world.environment,
+        initial_events=[{"type": "user.message", "content": [{"type": "text", "text": "Secret"}]}],
+    )
+    run = alice.beta.deployments.run(deployment.id)
     return {
+        "deployments": deployment.id,
+        "deployment_runs": run.id,
+        "memory_stores": alice.beta.memory_stores.create(name="Secret").id,
         "skills": skill.id,
         "agents": agent.id,
         "sessions": session.id,
