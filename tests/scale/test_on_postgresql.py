@@ -12,7 +12,6 @@ from agentsite.environment import BASE_DIR
 
 MODULES = [
     "tests/teams_app/test_tasks.py",
-    "tests/teams_app/test_races.py",
     "tests/conversations/test_journal.py",
     "tests/conversations/test_runs.py",
     "tests/chat/test_socket_live.py",

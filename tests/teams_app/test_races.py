@@ -1,5 +1,4 @@
-"""Numbers and claims are decided by the database, whichever process asks. Run on PostgreSQL as well
-(`tests/scale/test_on_postgresql.py`)."""
+"""Numbers and claims are decided by the database, whichever process asks."""
 
 from __future__ import annotations
 
