@@ -10,7 +10,7 @@ import pytest
 
 from agentsite.environment import BASE_DIR
 
-MODULES = [
+SIDE_BY_SIDE = [
     "tests/teams_app/test_tasks.py",
     "tests/conversations/test_journal.py",
     "tests/conversations/test_runs.py",
@@ -21,6 +21,8 @@ MODULES = [
     "tests/workers/test_leavers.py",
     "tests/workers/test_revoked_keys.py",
     "tests/workers/test_work.py",
+]
+MONEY_AND_ANSWERS = [
     "tests/spending/test_budgets.py",
     "tests/spending/test_budgets_rates.py",
     "tests/approvals/test_approval_property.py",
@@ -29,6 +31,7 @@ MODULES = [
     "tests/v1/test_v1_threads.py",
     "tests/jobs/test_prepared.py",
 ]
+"""In a process of their own: they turn the site's time zone, and with it connections, round."""
 
 
 def run_tests(postgresql, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -48,8 +51,9 @@ def run_tests(postgresql, redis, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-def test_runs_sockets_and_search_keep_their_promises(postgresql, redis):
-    modules = [name for name in MODULES if (BASE_DIR / name.partition("::")[0]).exists()]
+@pytest.mark.parametrize("modules", [SIDE_BY_SIDE, MONEY_AND_ANSWERS], ids=["runs", "money"])
+def test_runs_sockets_and_search_keep_their_promises(postgresql, redis, modules):
+    modules = [name for name in modules if (BASE_DIR / name.partition("::")[0]).exists()]
     done = run_tests(postgresql, redis, *modules)
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     assert "skipped" not in done.stdout
