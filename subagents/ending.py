@@ -18,7 +18,7 @@ from conversations.models import Conversation
 from conversations.opencalls import open_call
 from harness.content import as_blocks, text_of
 from harness.errors import AgentError
-from harness.events import AgentToolResult, BackgroundFinished, SubagentEnded
+from harness.events import AgentToolResult, BackgroundFinished, ResultOutcome, SubagentEnded
 from harness.events import Event as EventValue
 from harness.history import Entry, History
 from harness.tools import ToolOutput
@@ -78,7 +78,7 @@ def tell(pk: int) -> None:
                     tool_use_id=held.call_uid,
                     content=as_blocks(answer.content),
                     is_error=answer.is_error,
-                    outcome="error" if answer.is_error else "ok",
+                    outcome=_outcome(State(held.state), is_error=answer.is_error),
                     untrusted=answer.untrusted,
                     untrusted_by=answer.untrusted_by,
                 )
@@ -86,6 +86,13 @@ def tell(pk: int) -> None:
         append(held.parent_id, [Entry.of(event) for event in events])
         if len(events) > 1:
             go_on(held.parent_id)
+
+
+def _outcome(state: State, *, is_error: bool) -> ResultOutcome:
+    """The same for one that was stopped, whether its end or the parent's own stop is told first."""
+    if state == State.STOPPED:
+        return "stopped"
+    return "error" if is_error else "ok"
 
 
 def answer_text(row: Subagent, *, brought: Brought | None = None) -> str:
