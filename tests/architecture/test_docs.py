@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,20 @@ def test_what_is_gone_would_be_found(place):
 @pytest.mark.parametrize("document", ["README.md", "docs/architecture.md"])
 def test_readers_are_led_to_the_glossary(document):
     assert "glossary.md)" in (ROOT / document).read_text(encoding="utf-8")
+
+
+def test_the_table_of_floors_names_each_package_once_in_the_order_that_is_held():
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = configured["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    floors = [set(layer.split(" | ")) for layer in layers]
+
+    rows = re.search(r"^\|---\|---\|\n((?:\|.*\n)+)", ARCHITECTURE, re.M)
+    assert rows is not None
+    named = [
+        name for row in rows[1].splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    ]
+    heights = [at for name in named for at, floor in enumerate(floors) if name in floor]
+
+    assert sorted(named) == sorted(name for floor in floors for name in floor)
+    assert heights == sorted(heights)
