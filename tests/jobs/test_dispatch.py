@@ -89,6 +89,10 @@ def test_beat_is_told_of_what_recurs(settings):
     assert sweep["kwargs"] == {"name": "conversations.sweep", "arguments": {}}
 
 
+def test_under_tests_nothing_recurs_unless_one_asks_for_it():
+    assert registry.recurring() == []
+
+
 def test_a_recurring_job_that_fails_is_started_again(settings):
     settings.AGENTSITE_SWEEP_SECONDS = 0
     started = threading.Semaphore(0)

@@ -252,7 +252,7 @@ def try_point(template: Template, point: int, when: When) -> Trial:
             start(role, trial, point, when)
         end = time.monotonic() + PATIENCE
         done = False
-        while not done and time.monotonic() < end:
+        while not (done or trial.problems) and time.monotonic() < end:
             for role in roles():
                 if not is_alive(role, trial):
                     start(role, trial)
