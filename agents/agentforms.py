@@ -21,6 +21,7 @@ from harness.agentconfig import (
     RoleOverride,
     SkillUse,
 )
+from harness.roster import Callee
 
 ROLES: tuple[Role, ...] = get_args(Role)
 PLAIN = (
@@ -33,9 +34,12 @@ PLAIN = (
     "effort",
     "sandbox",
 )
+ROSTER = ("agents", "only", "inline", "advisor")
 TEXTS = ("instructions", "sandbox")
 OVERRIDES = tuple(RoleOverride.model_fields)
 
+VERSION = "@"
+"""Stands before the number of an agent's version."""
 DIGEST = "sha256:"
 """Begins the digest that a locked skill must have."""
 
@@ -75,6 +79,8 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
         for server in config.mcp_servers
     )
     fields["skills"] = "\n".join(map(_skill_line, config.skills))
+    fields["roster_agents"] = "\n".join(map(_callee_line, config.roster.agents))
+    fields |= {f"roster_{name}": getattr(config.roster, name) for name in ROSTER[1:]}
     fields |= {f"limits_{name}": value for name, value in config.limits.model_dump().items()}
     for role in ROLES:
         override = config.roles.get(role, RoleOverride()).model_dump()
@@ -94,6 +100,8 @@ def to_config(values: Mapping[str, Any]) -> AgentConfig:
     given["custom_tools"] = values.get("custom_tools") or ()
     given["mcp_servers"] = _servers(values.get("mcp_servers") or "")
     given["skills"] = _skills(values.get("skills") or "")
+    given["roster"] = _group(values, "roster", ROSTER)
+    given["roster"]["agents"] = _callees(values.get("roster_agents") or "")
     given["limits"] = _group(values, "limits", tuple(Limits.model_fields))
     given["features"] = _group(values, "feature", tuple(Features.model_fields))
     roles = {role: _overrides(values, role) for role in ROLES}
@@ -150,6 +158,30 @@ def _skills(text: str) -> list[dict[str, Any]]:
         if name:
             given = {"name": name, "version": version.strip() or "stable"}
             found.append({**given, "digest": digest.strip()} if digest else given)
+    return found
+
+
+def _callee_line(callee: Callee) -> str:
+    who = f"{callee.name}: {callee.agent}" if callee.name else callee.agent
+    return f"{who} {VERSION} {callee.version}" if callee.version else who
+
+
+def _callees(text: str) -> list[dict[str, Any]]:
+    """One a line: what it is called and a colon, both of which may be missing; an agent's id or name; behind
+    a sign the number of a version."""
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        name, colon, rest = line.rpartition(":")
+        who, sign, number = rest.rpartition(VERSION)
+        if not sign or not number.strip().isdecimal():
+            who, number = rest, ""
+        if line.strip():
+            given: dict[str, Any] = {"agent": who.strip()}
+            if colon:
+                given["name"] = name.strip()
+            if number.strip():
+                given["version"] = number.strip()
+            found.append(given)
     return found
 
 

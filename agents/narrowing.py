@@ -27,6 +27,7 @@ from harness.agentconfig import (
 from harness.errors import Invalid
 from harness.modelcards import card_for
 from harness.modelfaults import read_as
+from harness.roster import Roster
 
 from .switches import LABELS
 
@@ -103,6 +104,12 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
                 field="mcp_servers",
                 hint=_("Leave it out, or ask who manages the base to add it there."),
             )
+    if _calls_on_more(config.roster, base.roster):
+        raise Invalid(
+            _("It could call on somebody on whom the base cannot."),
+            field="roster",
+            hint=_("Leave out whom the base does not name."),
+        )
     for name in CAPPED:
         most = getattr(base.limits, name)
         if getattr(config.limits, name) > most:
@@ -133,6 +140,15 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
                 field=f"roles.{role}.output_tokens",
                 hint=_("Give that or less."),
             )
+
+
+def _calls_on_more(roster: Roster, base: Roster) -> bool:
+    return (
+        not set(roster.agents) <= set(base.agents)
+        or (roster.inline and not base.inline)
+        or (base.only and not roster.only)
+        or roster.advisor not in {"", base.advisor}
+    )
 
 
 def require_narrower(rules: tuple[ToolRule, ...], wanted: tuple[ToolRule, ...]) -> None:

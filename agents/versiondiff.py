@@ -34,6 +34,10 @@ LABELS = {
     "custom_tools": gettext_lazy("Custom tools"),
     "skills": gettext_lazy("Skills"),
     "mcp_servers": gettext_lazy("MCP servers"),
+    "roster_agents": gettext_lazy("Agents it calls on"),
+    "roster_only": gettext_lazy("It calls on those alone"),
+    "roster_inline": gettext_lazy("Calls may define agents"),
+    "roster_advisor": gettext_lazy("Advisor"),
     "limits_steps": gettext_lazy("Steps of a turn"),
     "limits_token_budget": gettext_lazy("Token budget of a turn"),
     "limits_output_tokens": gettext_lazy("Output tokens of a request"),
@@ -42,6 +46,7 @@ LABELS = {
     "limits_retries": gettext_lazy("Retries of a request"),
     "limits_wall_clock_seconds": gettext_lazy("Longest time of a turn"),
 }
+_ROSTER = ("roster_agents", "roster_advisor")
 ROLE_LABELS = {
     "subagent": gettext_lazy("As a subagent"),
     "teammate": gettext_lazy("As a teammate"),
@@ -135,7 +140,7 @@ def describe(name: str, value: Any) -> str:
     if value == "":
         return (
             _("empty")
-            if name in {"instructions", "sandbox", "mcp_servers", "skills"}
+            if name in {"instructions", "sandbox", "mcp_servers", "skills", *_ROSTER}
             else _("the provider's own")
         )
     return str(value)
@@ -143,7 +148,15 @@ def describe(name: str, value: Any) -> str:
 
 def _change(name: str, before: str, after: str) -> Change:
     lines: tuple[Line, ...] = ()
-    if name in {"tools", "custom_tools", "mcp_servers", "skills", "instructions", "sandbox"}:
+    if name in {
+        "tools",
+        "custom_tools",
+        "mcp_servers",
+        "skills",
+        "instructions",
+        "sandbox",
+        *_ROSTER[:1],
+    }:
         lines = tuple(lines_between(before, after))
     return Change(name, label_of(name), before, after, lines)
 

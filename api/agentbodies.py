@@ -84,6 +84,19 @@ class AgentRow(serializers.Serializer[Any]):
     model = serializers.CharField(allow_blank=True)
 
 
+class CalleeRow(serializers.Serializer[Any]):
+    agent = serializers.CharField(help_text="Its id; `self`: the agent itself.")
+    version = serializers.IntegerField(help_text="0 for `self`.")
+    name = serializers.CharField(help_text="What it is called by.")
+
+
+class RosterRow(serializers.Serializer[Any]):
+    agents = CalleeRow(many=True)
+    only = serializers.BooleanField(help_text="None of the types that every agent has.")
+    inline = serializers.BooleanField(help_text="A call may define an agent for itself.")
+    advisor = serializers.CharField(allow_blank=True, help_text="A model; empty: none.")
+
+
 class AgentDetail(AgentRow):
     newest_version = serializers.IntegerField(
         help_text="Of one's own: perhaps shared with nobody yet."
@@ -93,6 +106,7 @@ class AgentDetail(AgentRow):
     effort = serializers.CharField(allow_blank=True)
     thinking = serializers.BooleanField()
     tools = serializers.ListField(child=serializers.DictField(), help_text="Beside the base's.")
+    roster = RosterRow(help_text="Whom it may call on: its base's.")
     enable_approval = serializers.BooleanField()
     enable_plan_mode = serializers.BooleanField()
     enable_teams = serializers.BooleanField()

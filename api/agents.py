@@ -104,6 +104,7 @@ class AgentsOfCaller(ApiView):
                 | {"permission": rule.permission}
                 for rule in wishes.tools
             ],
+            "roster": newest.config.roster.model_dump(mode="json", exclude={"form"}),
             **{f"enable_{name}": enabled for name, enabled in wishes.features.model_dump().items()},
         }
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from harness.messages import ModelSettings
 from harness.patterns import When
+from harness.roster import Roster
 from harness.schemas import require_sound
 
 Effort = Literal["", "low", "medium", "high", "xhigh", "max"]
@@ -216,6 +217,8 @@ class AgentConfig(_Strict):
     """What it is taught; a conversation keeps the versions that these are when it begins."""
     limits: Limits = Limits()
     roles: dict[Role, RoleOverride] = {}
+    roster: Roster = Roster()
+    """Whom it may call on, where it may call on anybody."""
     features: Features = Features()
     sandbox: str = Field(default="", max_length=50_000)
     """A sandbox policy (`sandbox.policy`, YAML or JSON) that takes away from what the

@@ -78,6 +78,10 @@ class Copied:
         keep_base(child, place, self.base)
 
 
+NOTHING = Copied(Carried())
+"""For one that has no tools."""
+
+
 def keep_base(child: Conversation, place: int, base: str) -> None:
     if base:
         given = {"snapshot": base}

@@ -1,6 +1,6 @@
 """The types of subagents that every agent has: what each is for, its words, its limits, what it may not do.
 
-What a type may not do is rules (`denied`), judged like all others. Agents of a roster are `rosters`'.
+What a type may not do is rules (`denied`), judged like all others. Agents of a roster are `casting`'s.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harness import roster
 from harness.agentconfig import AgentConfig, Effort
 from harness.tools import Effect, Tool
 
@@ -101,16 +102,18 @@ KINDS: Mapping[str, Kind] = {
 }
 
 ADVISOR = Kind(
-    "advisor",
-    "a stronger model that gives advice in words; it has no tools and sees only what you tell it",
-    "Another agent asks for advice. You have no tools and see only what it tells you. Say what you would do "
-    "and why, what it overlooks, and what to check first. Be brief.",
+    roster.ADVISOR,
+    "a stronger model that gives advice in words; it has no tools, sees the latest part of this conversation "
+    "and what you tell it, and changes nothing. Ask before you commit to a way, or when you are stuck",
+    "Another agent asks for advice. You have no tools: all you see is its question and the latest part of "
+    "its conversation. Say what you would do and why, what it overlooks, and what to check first. Be brief.",
     May.READ,
     steps=1,
     files=Subagent.Files.READ_ONLY,
     effort="high",
 )
 NO_TOOLS = frozenset({ADVISOR.name})
+assert KINDS.keys() | {ADVISOR.name} == roster.TYPES  # noqa: S101 - said twice: rosters know no types
 
 
 def denied(may: May, tools: Iterable[Tool], config: AgentConfig) -> list[str]:

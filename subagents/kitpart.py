@@ -19,11 +19,11 @@ from jobs.prepared import Prepared
 from tools_app.catalogue import all_tools
 
 from .access import access_of
-from .casting import DEFAULT, bounds_of
-from .kinds import KINDS, NO_TOOLS, denied
+from .casting import bounds_of, choices_of
+from .kinds import NO_TOOLS, denied
 from .models import Subagent
 from .projected import cost_of, cost_of_a_turn
-from .tools import EXTRA, Choice, ask_tool, other_tools
+from .tools import EXTRA, ask_tool, other_tools
 
 FEATURE = "teams"
 """The switch of a conversation that lets its agent have subagents."""
@@ -36,20 +36,20 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
         return Part()
     most = Decimal(str(settings.AGENTSITE_SUBAGENTS_ASK_ABOVE))
     cost = cost_of_a_turn(config) if most and conversation.features.teams else None
+    choices = choices_of(config)
+    if not choices and not config.roster.inline:
+        return Part()
     ask = ask_tool(
-        choices_of(config), inline=False, feature=FEATURE, asks_about=partial(_asks, most, cost)
+        choices,
+        inline=config.roster.inline,
+        feature=FEATURE,
+        asks_about=partial(_asks, most, cost),
     )
     tools = (ask, *other_tools(FEATURE))
     return Part(
         tools={tool.name: tool for tool in tools},
         extras={EXTRA: access_of(conversation)},
     )
-
-
-def choices_of(config: AgentConfig) -> Sequence[Choice]:
-    """Whom the agent may call on, the usual one first."""
-    kinds = sorted(KINDS.values(), key=lambda kind: kind.name != DEFAULT)
-    return [Choice(kind.name, kind.purpose) for kind in kinds]
 
 
 def rules(conversation: Conversation) -> Sequence[LevelledRule]:

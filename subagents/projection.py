@@ -24,8 +24,7 @@ from harness.events import Event as EventValue
 from jobs.dispatch import dispatch
 from jobs.prepared import Prepared
 
-from .casting import DEFAULT, files_of
-from .kinds import KINDS
+from .casting import files_of, type_called, usual_of
 from .models import LIVE, Subagent
 from .tools import CARRIER
 
@@ -78,8 +77,9 @@ def calls_in_hand(conversation: Conversation) -> set[str]:
 def _ask(conversation: Conversation, event: CallHandedOut) -> None:
     given = event.input
     inline = given.get("inline") if isinstance(given.get("inline"), dict) else {}
-    name = str((inline or {}).get("name") or given.get("agent") or DEFAULT)[:64]
-    kind = KINDS.get(name) if not inline else None
+    named = (inline or {}).get("name") or given.get("agent") or usual_of(conversation.config)
+    name = str(named)[:64]
+    kind = type_called(name) if not inline else None
     row = Subagent.objects.create(
         parent=conversation,
         root_id=root_of(conversation),

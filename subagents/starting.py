@@ -35,8 +35,10 @@ from harness.ids import new_conversation_id
 from tools_app.workspace import remove_workspace
 
 from . import limits
-from .casting import Cast, cast_for
-from .files import Copied, copy_down, keep_base, refresh
+from .briefing import briefing
+from .casting import ADVISOR_SHARE, Cast, cast_for, kind_of
+from .files import NOTHING, Copied, copy_down, keep_base, refresh
+from .kinds import ADVISOR
 from .models import Subagent, Tree
 
 logger = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ def _begin_new(row: Subagent) -> None:
     uid = new_conversation_id()
     begun = False
     try:
-        copied = copy_down(row.parent, uid)
+        copied = NOTHING if _gives_advice(row) else copy_down(row.parent, uid)
         with transaction.atomic():
             held = _hold(row.pk)
             if held is None:
@@ -88,6 +90,7 @@ def _begin_new(row: Subagent) -> None:
                 uid=uid,
                 overrides=cast.overrides,
                 as_child={"limits": own.model_dump(), "temperature": cast.temperature},
+                quotes=_gives_advice(held),
             )
             copied.note(child, 0)
             held.base = copied.base
@@ -118,13 +121,23 @@ def _ask_again(row: Subagent, child: Conversation) -> None:
         held.kind, held.files = last.kind, last.files
         held.given = {**held.given, "inline": last.inline}
         version = again.agent_version
-        cast = Cast(version.agent, version.number, version.config.limits, again.config.limits.steps)
+        cast = Cast(
+            version.agent,
+            version.number,
+            version.config.limits,
+            again.config.limits.steps,
+            share=ADVISOR_SHARE if _gives_advice(held) else 1,
+        )
         own = _allowance(held, cast)
         place = again.last_seq
         lent = SessionUpdated(overrides={"limits": own.model_dump()})
         append(again.pk, [Entry.of(lent)])
         asked = tell_agent(
-            actor=held.parent.owner, sender=held.parent, receiver=again, text=held.prompt
+            actor=held.parent.owner,
+            sender=held.parent,
+            receiver=again,
+            text=_prompt(held, NOTHING),
+            quotes=_gives_advice(held),
         )
         keep_base(again, place, base)
         held.base = base
@@ -197,10 +210,18 @@ def _hold(pk: int) -> Subagent | None:
 def _allowance(row: Subagent, cast: Cast) -> Limits:
     waiting = Subagent.objects.filter(parent=row.parent_id, state=State.WAITING)
     left = limits.left_of(row.parent, history_of(row.parent))
-    return limits.allowance(cast.limits, left, sharing=waiting.count(), steps=cast.steps)
+    sharing = max(waiting.count(), cast.share - 1)
+    return limits.allowance(cast.limits, left, sharing=sharing, steps=cast.steps)
+
+
+def _gives_advice(row: Subagent) -> bool:
+    return kind_of(row) is ADVISOR
 
 
 def _prompt(row: Subagent, copied: Copied) -> str:
+    if _gives_advice(row):
+        seen = briefing(row.parent, leaving_out=row.call_uid)
+        return f"{row.prompt}\n\n<conversation>\n{seen}\n</conversation>"
     lacks = copied.carried.problem and copied.carried.problem != "elsewhere"
     return row.prompt + NO_FILES if lacks else row.prompt
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from harness.errors import AgentError, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
-from .kinds import KINDS, OWN
+from .kinds import OWN
 from .models import Subagent
 
 CARRIER = "subagents"
@@ -66,11 +66,6 @@ def ask_tool(
             "maxLength": MOST_PROMPT,
             "description": "The whole task: the subagent knows nothing of this conversation.",
         },
-        "agent": {
-            "type": "string",
-            "enum": [choice.name for choice in choices],
-            "description": f"Which one. Default: {choices[0].name}.",
-        },
         "resume": {
             "type": "string",
             "minLength": 1,
@@ -90,6 +85,12 @@ def ask_tool(
         },
         "max_steps": {"type": "integer", "minimum": 1, "maximum": 1_000},
     }
+    if choices:
+        properties["agent"] = {
+            "type": "string",
+            "enum": [choice.name for choice in choices],
+            "description": f"Which one. Default: {choices[0].name}.",
+        }
     if inline:
         properties["inline"] = {
             "type": "object",
@@ -241,7 +242,7 @@ def _access(context: ToolContext) -> SubagentAccess:
 def _intent(given: Mapping[str, Any]) -> str:
     inline = given.get("inline")
     who = inline.get("name") if isinstance(inline, Mapping) else given.get("agent")
-    return f"{who or next(iter(KINDS))}: {given.get('description', '')}"
+    return f"{who or 'subagent'}: {given.get('description', '')}"
 
 
 def _id_of(given: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from accounts.permissions import require_manager, require_member
 from accounts.staff import has_staff_permission, require_staff
 from agents.holding import is_held
 from agents.models import Agent, AgentVersion
+from agents.rosters import pinned
 from agents.uses import is_used
 from audit import record as audit
 from harness.agentconfig import AgentConfig
@@ -46,10 +47,12 @@ def create_agent(
     """An agent with its first version, for one organisation or, with none, for the whole server.
 
     An organisation's takes an owner or administrator of it, a server's staff with the permission.
-    Raises Invalid, naming the field, for what `check_agent` refuses.
+    Raises Invalid, naming the field, for what `check_agent` refuses and for an agent of its roster that is
+    not on offer there; the versions of those are fixed now.
     """
     _require_editor(actor, organisation, ADD)
     name, description = check_agent(name=name, description=description, config=config)
+    config = pinned(config, organisation=organisation, name=name, before=None)
     with transaction.atomic():
         agent = Agent.objects.create(
             organisation=organisation, name=name, description=description, created_by=actor
@@ -206,6 +209,9 @@ def _check_custom_tools(config: AgentConfig) -> None:
 
 
 def _write(agent: Agent, *, name: str, description: str, config: AgentConfig, actor: User) -> None:
+    newest = agent.newest
+    before = newest.config if newest is not None else None
+    config = pinned(config, organisation=agent.organisation, name=name, before=before)
     changed = [
         field
         for field, value in (("name", name), ("description", description))

@@ -21,6 +21,7 @@ from accounts.formwords import OurModelForm
 from agents.actions.agents import AUTO, check_agent, require_version
 from agents.agentforms import INHERIT, ROLES, ConfigErrors, field_names, to_config, to_fields
 from agents.models import Agent
+from agents.rosters import pinned
 from agents.switches import LABELS as SWITCHES
 from agents.switches import help_text
 from agents.versiondiff import label_of
@@ -61,6 +62,20 @@ HELP = {
         "Names of skills, one a line; behind a space a version or a channel (stable, canary, latest; "
         "without one, stable). A conversation keeps the versions it began with."
     ),
+    "roster_agents": _(
+        "Agents that this one may call on where it works as a team, one a line, by name or id; behind @ "
+        "the number of a version, in front, with a colon, what it is called here. Which version is "
+        "meant is fixed when this is saved; take the number away to have the current one. “self”: this "
+        "agent."
+    ),
+    "roster_only": _("It can call on none of the types that every agent has (general, explore …)."),
+    "roster_inline": _(
+        "A call may bring instructions of its own, with this agent's tools or fewer."
+    ),
+    "roster_advisor": _(
+        "A stronger model that it may ask for advice, which has no tools: provider/model, or a model "
+        "of its own provider. Empty: it has none."
+    ),
     "limits_steps": _("Model requests of one turn; then it must sum up."),
     "limits_token_budget": _("Input and output tokens of one turn, checked before each request."),
     "limits_output_tokens": _("The most one reply may be long."),
@@ -94,12 +109,12 @@ def _field(name: str) -> forms.Field:
             offered = [(kind.name, kind.label) for kind in KINDS.values() if kind.offered]
             automatic = _("Automatic: the first service the person has a key for, else the demo")
             return _choice(label, hint, [(AUTO, automatic), *offered])
-        case "model":
+        case "model" | "roster_advisor":
             return forms.CharField(
                 label=label,
                 help_text=hint,
                 required=False,
-                max_length=100,
+                max_length=160 if own == "roster_advisor" else 100,
                 empty_value="",
                 widget=UnfoldAdminTextInputWidget(
                     {
@@ -128,7 +143,7 @@ def _field(name: str) -> forms.Field:
             )
         case "tools":
             return ToolRulesField(label=label, help_text=hint, required=False)
-        case "mcp_servers":
+        case "mcp_servers" | "roster_agents":
             return forms.CharField(
                 label=label,
                 help_text=hint,
@@ -233,9 +248,17 @@ class AgentForm(_ConfigFields):
             for name, messages in problem.by_field.items():
                 self.add_error(name if name in self.fields else None, messages)
             return cleaned
+        kept = {"form": self._config.roster.form}
+        config = config.model_copy(update={"roster": config.roster.model_copy(update=kept)})
         with beside_its_field(self):
             if self.instance.pk:
                 require_version(self.instance, cleaned.get("expected_version"))
             check_agent(name=cleaned["name"], description=cleaned["description"], config=config)
+            config = pinned(
+                config,
+                organisation=cleaned.get("organisation") or self.instance.organisation,
+                name=cleaned["name"],
+                before=self._config,
+            )
         cleaned["config"] = config
         return cleaned

@@ -22,7 +22,7 @@ from unfold.decorators import action
 from accounts.administration.requests import actor_of
 from accounts.adminwrites import DeletesEach
 from agents.actions import agents
-from agents.agentforms import OVERRIDES, PLAIN, ROLES, TEXTS
+from agents.agentforms import OVERRIDES, PLAIN, ROLES, ROSTER, TEXTS
 from agents.modelnames import known_names
 from agents.models import Agent, AgentVersion
 from agents.versiondiff import ROLE_LABELS, changes_between, description_of
@@ -40,6 +40,10 @@ CONFIG_FIELDSETS: list[Any] = [
     (
         _("Tools"),
         {"fields": ["tools", "mcp_servers", "custom_tools", "sandbox"], "classes": ["tab"]},
+    ),
+    (
+        _("Whom it calls on"),
+        {"fields": [f"roster_{name}" for name in ROSTER], "classes": ["tab"]},
     ),
     (
         _("Limits"),

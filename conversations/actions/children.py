@@ -44,9 +44,10 @@ def begin_child(
     uid: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     as_child: Mapping[str, Any] | None = None,
+    quotes: bool = False,
 ) -> Conversation:
     """A conversation below `parent` with a task in the words of the parent's agent. What may be given of
-    it is told by `create_conversation`.
+    it is told by `create_conversation`, of the words by `tell_agent`.
 
     Raises what `create_conversation` and `tell_agent` raise.
     """
@@ -65,12 +66,20 @@ def begin_child(
             overrides=overrides,
             as_child=as_child,
         )
-        tell_agent(actor=actor, sender=held, receiver=child, text=text)
+        tell_agent(actor=actor, sender=held, receiver=child, text=text, quotes=quotes)
     return child
 
 
-def tell_agent(*, actor: User, sender: Conversation, receiver: Conversation, text: str) -> Event:
-    """Queue a message from the agent of one conversation to that of its parent or child.
+def tell_agent(
+    *,
+    actor: User,
+    sender: Conversation,
+    receiver: Conversation,
+    text: str,
+    quotes: bool = False,
+) -> Event:
+    """Queue a message from the agent of one conversation to that of its parent or child. One that `quotes`
+    the sender's dialogue brings along whatever strangers ever wrote there.
 
     Nobody has spoken by it. Raises NotFound for a conversation that is not the actor's or not next to
     the other, Invalid and TooLarge for the text, Conflict when too many messages wait there already.
@@ -87,7 +96,7 @@ def tell_agent(*, actor: User, sender: Conversation, receiver: Conversation, tex
         said = UserMessage(
             content=(Text(text=text),),
             by_agent=True,
-            untrusted_by=_brought_by(sender, upwards=sender.parent_id == held.pk),
+            untrusted_by=_brought_by(sender, upwards=sender.parent_id == held.pk, all_of_it=quotes),
         )
         row = append(held.pk, [Entry.of(said)], actor=actor)[0]
         wake(held.pk)
@@ -112,10 +121,10 @@ def _require_next_to(actor: User, sender: Conversation, receiver: Conversation) 
         raise NotFound(_("There is no such conversation."))
 
 
-def _brought_by(sender: Conversation, *, upwards: bool) -> str:
+def _brought_by(sender: Conversation, *, upwards: bool, all_of_it: bool = False) -> str:
     """What untrusted content the sender's words may hold. Of a child all it ever read counts: a word
     that a person said to it was not said to its parent."""
     history = history_of(sender)
-    source = history.ever_tainted_by if upwards else history.tainted_by
+    source = history.ever_tainted_by if upwards or all_of_it else history.tainted_by
     where = "below" if upwards else "above"
     return f"{source}, by way of the agent {where}" if source else ""

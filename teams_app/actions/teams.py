@@ -10,13 +10,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from agents.models import Agent
 from conversations.actions.children import begin_child
 from conversations.actions.conversations import find_agent
 from conversations.actions.messages import stop
 from conversations.actions.own import own_conversation
 from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
+from harness.roster import SELF, Callee
+from subagents.casting import Cast, cast_of
 from teams_app.actions.mail import checked, deliver_held_back, held_team
 from teams_app.actions.tasks import Changes, change_task
 from teams_app.members import LEAD
@@ -40,8 +41,8 @@ def spawn_teammate(
     key: str | None = None,
 ) -> Teammate:
     """A teammate of the agent of `lead`, in a child conversation that begins with `text`. `agent` is the name
-    of one on offer; empty: the lead's own. What holds the lead back holds its teammates back. The same key
-    makes one.
+    of one of its roster or on offer; empty: the lead's own. What holds the lead back holds its teammates
+    back. The same key makes one.
 
     Raises NotFound for a conversation that is not the actor's, Forbidden where it may have no team, Invalid
     naming the field, Conflict for a name that is taken, LimitReached.
@@ -65,10 +66,14 @@ def spawn_teammate(
                 hint=_("Ask one whom you need no more to end its work (shutdown_request)."),
             )
         held = team.lead
+        cast = _cast(actor, held, agent)
         child = begin_child(
             actor=actor,
             parent=held,
-            agent=_agent(actor, held, agent),
+            agent=cast.agent,
+            version=cast.version,
+            overrides=cast.overrides,
+            as_child={"temperature": cast.temperature},
             environment=held.environment,
             text=f"[Team] You are {name}. {role}\n{text}".strip(),
             features={
@@ -156,10 +161,27 @@ def _held(actor: User, teammate: Teammate) -> Teammate:
     return held
 
 
-def _agent(actor: User, lead: Conversation, name: str) -> Agent:
-    if not name.strip():
-        return lead.agent_version.agent
-    return find_agent(actor=actor, organisation=lead.organisation, wanted=name.strip())
+def _cast(actor: User, lead: Conversation, name: str) -> Cast:
+    """Who works, as its agent's role of a teammate says: one of the lead's roster by its name there, else
+    one on offer, where the roster leaves that free; empty: the lead's own agent."""
+    name = name.strip()
+    roster = lead.config.roster
+    if not name:
+        return cast_of(Callee(agent=SELF), lead, "teammate")
+    callee = roster.callee(name)
+    if callee is not None:
+        return cast_of(callee, lead, "teammate")
+    if roster.only:
+        names = ", ".join(each.name for each in roster.agents)
+        raise Invalid(
+            _("This agent cannot work with “%(name)s”.") % {"name": name[:100]},
+            field="agent",
+            hint=_("Choose from: %(names)s") % {"names": names} if names else "",
+        )
+    agent = find_agent(actor=actor, organisation=lead.organisation, wanted=name)
+    assert agent.current is not None  # noqa: S101 - what is on offer has one
+    found = Callee(agent=agent.uid, version=agent.current.number)
+    return cast_of(found, lead, "teammate")
 
 
 def _name(name: str) -> str:

@@ -224,7 +224,7 @@ LEADS = (
             "agent": {
                 "type": "string",
                 "maxLength": 100,
-                "description": "The name of an agent on offer; without, one like you.",
+                "description": "Whom you may call on, or one on offer, by name; without, one like you.",
             },
         },
         ["name", "prompt"],

@@ -25,6 +25,7 @@ from harness.agentconfig import (
     RoleOverride,
     ToolRule,
 )
+from harness.roster import Callee, Roster
 from tests.cast import make_user
 
 CONFIG = AgentConfig(
@@ -52,6 +53,11 @@ CONFIG = AgentConfig(
         "subagent": RoleOverride(model="claude-haiku-5-5", thinking=False, output_tokens=900),
         "compaction": RoleOverride(effort="", temperature=0.0),
     },
+    roster=Roster(
+        agents=(Callee(agent="self", name="Twin"),),
+        inline=True,
+        advisor="anthropic/claude-opus-5-5",
+    ),
     features=Features(approval=True),
 )
 
@@ -152,6 +158,9 @@ def test_every_part_of_a_configuration_has_a_field():
         ("subagent_temperature", -1, "0 or more"),
         ("compaction_output_tokens", 3, "16 or more"),
         ("effort", "extreme", "Choose one of"),
+        ("roster_agents", "explore: self", "another name"),
+        ("roster_agents", "self\nself", "named twice"),
+        ("roster_advisor", "x" * 161, "160 characters"),
         ("tools", [{"tool": "x" * 129, "permission": "always_ask"}], "128 characters"),
     ],
 )
@@ -161,6 +170,30 @@ def test_an_error_finds_its_field_and_says_what_to_do(field, value, words):
 
     assert set(problem.value.by_field) == {field}
     assert words in problem.value.by_field[field][0]
+
+
+def test_whom_it_calls_on_is_typed_by_name_and_kept_by_version(agent, staff, browser):
+    other = create_agent(
+        actor=staff, organisation=None, name="Code: reviewer", description="", config=AgentConfig()
+    )
+    plain = create_agent(
+        actor=staff, organisation=None, name="Scout", description="", config=AgentConfig()
+    )
+    values = posted(browser.get(at("change", agent)))
+    assert values["roster_agents"] == "Twin: self"
+
+    typed = f"Scout\r\ncritic: {other.uid} @ 1"
+    browser.post(at("change", agent), values | {"roster_agents": typed})
+    assert [
+        (each.agent, each.version, each.name) for each in current(agent).config.roster.agents
+    ] == [
+        (plain.uid, 1, "Scout"),
+        (other.uid, 1, "critic"),
+    ]
+    again = posted(browser.get(at("change", agent)))
+    assert again["roster_agents"] == f"Scout: {plain.uid} @ 1\r\ncritic: {other.uid} @ 1"
+    page = browser.post(at("change", agent), again | {"roster_agents": "Nobody"})
+    assert "not on offer" in str(page.context["adminform"].form.errors["roster_agents"])
 
 
 # --- saving ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from harness.agentconfig import AgentConfig, CustomTool, Features, Limits, RoleO
 from harness.errors import Invalid
 from harness.patterns import When
 from harness.policy import Policy, Situation, Verdict
+from harness.roster import Callee, Roster
 from net.addresses import meant_by
 from tools_app.catalogue import all_tools
 
@@ -96,6 +97,9 @@ BASE = AgentConfig(
         ("sandbox", {"sandbox": ""}),
         ("features.plan_mode", {"features": Features()}),
         ("roles.subagent.output_tokens", {"roles": {"subagent": RoleOverride(output_tokens=101)}}),
+        ("roster", {"roster": Roster(inline=True)}),
+        ("roster", {"roster": Roster(advisor="demo")}),
+        ("roster", {"roster": Roster(agents=(Callee(agent="self"),))}),
         ("custom_tools", {"custom_tools": (CustomTool(name="deploy", description="Deploys."),)}),
     ],
 )

@@ -58,6 +58,7 @@ def test_an_agent_is_made_read_changed_copied_and_put_away(program, made, preset
     path = f"agents/{made['id']}"
     assert (made["place"], made["private"], made["base"]) == ("own", True, preset.uid)
     assert program("GET", path) == (200, made)
+    assert made["roster"] == {"agents": [], "only": False, "inline": False, "advisor": ""}
     rule = {"tool": "bash", "permission": "always_ask"}
     status, changed = program(
         "PATCH", path, {"tools": [rule], "enable_approval": True, "expected_version": 1}
