@@ -169,7 +169,8 @@ def _tell_standstill(team: Team) -> None:
     members = members_of(team)
     found = standstill(team, members)
     if found is None:
-        if team.told_stuck:
+        # While somebody works it may be about what was told: only what is gone at rest is over.
+        if team.told_stuck and not any(member.status is Status.WORKING for member in members):
             Team.objects.filter(pk=team.pk).update(told_stuck="")
         return
     if found.signature == team.told_stuck:
