@@ -14,11 +14,13 @@ from harness.agentconfig import AgentConfig
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.providers.table import KINDS
-from harness.roster import SELF, Callee, Roster
+from harness.roster import SELF, TYPES, Callee, Roster
 
 from .models import Agent, AgentVersion
 
 FIELD = "roster_agents"
+NAME = 100
+"""Characters of what an agent is called by."""
 AUTO = "auto"
 
 
@@ -35,9 +37,10 @@ def pinned(
     if not config.roster.offers_something:
         return config
     kept = set(before.roster.agents) if before is not None else set()
-    agents = [
-        each if each in kept else _pinned(each, organisation, name) for each in config.roster.agents
-    ]
+    agents: list[Callee] = []
+    for each in config.roster.agents:
+        fixed = each if each in kept else _pinned(each, organisation, name)
+        agents.append(fixed if each.name else _told_apart(fixed, agents))
     roster = {
         **config.roster.model_dump(),
         "agents": [each.model_dump() for each in agents],
@@ -107,7 +110,19 @@ def _advisor(config: AgentConfig) -> str:
 
 
 def _called(callee: Callee, usual: str) -> Callee:
-    return callee.model_copy(update={"name": callee.name or usual[:64].strip()})
+    """By what it is called itself, unless every agent can call on something of that name."""
+    own = f"{usual} agent" if usual.casefold() in TYPES else usual[:NAME].strip()
+    return callee.model_copy(update={"name": callee.name or own})
+
+
+def _told_apart(callee: Callee, others: Sequence[Callee]) -> Callee:
+    """With a number behind its name where another one is called so."""
+    taken = {each.name.casefold() for each in others}
+    name, number = callee.name, 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{callee.name[: NAME - 3]} {number}"
+    return callee.model_copy(update={"name": name})
 
 
 def _found(wanted: str, organisation: Organisation | None) -> Agent:

@@ -432,6 +432,9 @@ class SessionStatusIdle(BaseEvent):
     interrupted: bool = False
     """A person stopped it; the public vocabulary calls that `end_turn`."""
 
+    def waits_for(self, code: str) -> bool:
+        return self.stop_details is not None and self.stop_details.code == code
+
 
 class SessionStatusRescheduled(BaseEvent):
     type: Literal["session.status_rescheduled"] = "session.status_rescheduled"

@@ -28,7 +28,7 @@ class Callee(_Strict):
     """Its id, or `SELF`."""
     version: int = Field(default=0, ge=0)
     """Fixed when the agent that has the roster is saved; 0: not yet, and for `SELF`."""
-    name: str = Field(default="", max_length=64)
+    name: str = Field(default="", max_length=100)
     """What it is called by; empty, until it is saved: what it is called itself."""
 
     @field_validator("name")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import ending, starting, stopping
-from .projection import BEGIN, END, TELL
+from . import asks, ending, starting, stopping
+from .projection import ASKS, BEGIN, END, TELL
 
 SWEEP = "subagents.sweep"
 
@@ -27,9 +27,15 @@ async def end_asked(parent: int) -> None:
     await engine.in_database(stopping.end_asked, parent)
 
 
+@job(ASKS)
+async def tell_asks(root: int) -> None:
+    await engine.in_database(asks.tell_asks, root)
+
+
 @job(SWEEP, every="AGENTSITE_SWEEP_SECONDS")
 async def sweep() -> None:
     """Do what a process that died left undone: begin, stop, tell."""
     await engine.in_tool_thread(starting.begin_left)
     await engine.in_database(stopping.end_left)
     await engine.in_tool_thread(ending.tell_left)
+    await engine.in_database(asks.tell_left)

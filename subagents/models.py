@@ -27,6 +27,8 @@ class Tree(models.Model):
     root = models.OneToOneField(
         Conversation, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
+    asks = models.JSONField(default=dict)
+    """Who of it waits for a person, as the root's log says it (`asks`); empty: nobody."""
 
     class Meta:
         verbose_name = _("tree of conversations")
@@ -82,7 +84,7 @@ class Subagent(models.Model):
     """The call that asked for it: the same call never starts two."""
     given = models.JSONField(default=dict)
     """What the call said."""
-    kind = models.CharField(max_length=64)
+    kind = models.CharField(max_length=100)
     """Its type, or the name by which the agent's roster has it."""
     description = models.CharField(max_length=200)
     background = models.BooleanField(default=False)

@@ -11,12 +11,14 @@ from django.utils import timezone
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
 from harness.events import (
+    WAITS_FOR_SUBAGENTS,
     CallHandedOut,
     EndTurn,
     MessageWithdrawn,
     RequiresAction,
     Rewound,
     SessionStatusIdle,
+    SessionStatusRunning,
     SessionStatusTerminated,
     UserInterrupt,
 )
@@ -29,10 +31,12 @@ from .models import LIVE, Subagent
 from .tools import CARRIER
 
 BEGIN, TELL, END = "subagents.begin", "subagents.tell", "subagents.end_asked"
+ASKS = "subagents.tell_asks"
 
 FOLLOWED = (
     CallHandedOut,
     SessionStatusIdle,
+    SessionStatusRunning,
     SessionStatusTerminated,
     MessageWithdrawn,
     UserInterrupt,
@@ -49,6 +53,8 @@ _IN_HAND = Prepared(
 
 
 def project(conversation: Conversation, row: Event, event: EventValue) -> None:
+    if isinstance(event, SessionStatusIdle | SessionStatusRunning | SessionStatusTerminated):
+        _look_who_asks(conversation, event)
     match event:
         case CallHandedOut(carrier=carrier) if carrier == CARRIER:
             _ask(conversation, event)
@@ -69,6 +75,14 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
             pass
 
 
+def _look_who_asks(conversation: Conversation, event: EventValue) -> None:
+    """Where a conversation below begins or rests, or the one above all rests for those below."""
+    if conversation.parent_id is not None:
+        dispatch(ASKS, root=root_of(conversation))
+    elif isinstance(event, SessionStatusIdle) and event.waits_for(WAITS_FOR_SUBAGENTS):
+        dispatch(ASKS, root=conversation.pk)
+
+
 def calls_in_hand(conversation: Conversation) -> set[str]:
     """The calls that subagents carry out or are about to."""
     return {call for (call,) in _IN_HAND.all(parent=conversation.pk)}
@@ -78,7 +92,7 @@ def _ask(conversation: Conversation, event: CallHandedOut) -> None:
     given = event.input
     inline = given.get("inline") if isinstance(given.get("inline"), dict) else {}
     named = (inline or {}).get("name") or given.get("agent") or usual_of(conversation.config)
-    name = str(named)[:64]
+    name = str(named)[:100]
     kind = type_called(name) if not inline else None
     row = Subagent.objects.create(
         parent=conversation,

@@ -22,11 +22,12 @@ from harness.errors import Conflict, Invalid, NotFound
 from harness.modelfaults import read_as
 from wire.fieldnames import written
 
-from . import mcptoolsets, modelnames, skilluses, toolsets
+from . import mcptoolsets, modelnames, multiagent, skilluses, toolsets
 from .door import MANAGE, READ, Body, Door, Shape, body_of, hold, operation
 from .fieldnames import AGENT
 from .mcptoolsets import McpServers, McpToolset
 from .metadata import Metadata, MetadataPatch, merged
+from .multiagent import MultiagentBody, MultiagentShape
 from .paging import (
     Page,
     describe,
@@ -70,7 +71,7 @@ class AgentCreate(Body):
     tools: tuple[Tool, ...] = Field(default=(), max_length=256)
     mcp_servers: McpServers = ()
     skills: SkillRefs = ()
-    multiagent: None = None
+    multiagent: MultiagentBody | None = None
     execution_identity: ExecutionIdentity | None = None
     metadata: Metadata = {}
 
@@ -84,7 +85,7 @@ class AgentUpdate(Body):
     tools: tuple[Tool, ...] | None = Field(default=None, max_length=256)
     mcp_servers: McpServers | None = None
     skills: SkillRefs | None = None
-    multiagent: None = None
+    multiagent: MultiagentBody | None = None
     execution_identity: ExecutionIdentity | None = None
     metadata: MetadataPatch | None = None
 
@@ -120,7 +121,7 @@ class ThreadAgent(Shape):
 
 
 class ConfiguredAgent(ThreadAgent):
-    multiagent: None = None
+    multiagent: MultiagentShape | None = None
 
 
 class AgentShape(ConfiguredAgent):
@@ -153,11 +154,29 @@ def configured(agent: Agent, number: int, config: AgentConfig) -> dict[str, Any]
     }
 
 
+def session_agent(version: AgentVersion, config: AgentConfig) -> dict[str, Any]:
+    """An agent as a session has it, with those it may call on in full."""
+    own = configured(version.agent, version.number, config)
+
+    def show(member: AgentVersion) -> dict[str, Any]:
+        fields = configured(member.agent, member.number, member.config)
+        return ThreadAgent(**fields).model_dump(mode="json")
+
+    return {
+        "type": "agent",
+        **own,
+        "multiagent": multiagent.of_session(
+            config, own=ThreadAgent(**own).model_dump(mode="json"), show=show
+        ),
+    }
+
+
 def agent_shape(agent: Agent, version: AgentVersion | None = None) -> dict[str, Any]:
     version = version or agent.current
     assert version is not None  # noqa: S101 - rows without one are not selected
     return AgentShape(
         **configured(agent, version.number, version.config),
+        multiagent=multiagent.of_agent(version.config, own=(agent.uid, version.number)),
         metadata=agent.metadata,
         created_at=agent.created_at,
         updated_at=version.created_at if version != agent.current else agent.updated_at,
@@ -182,6 +201,8 @@ def config_from(
     if "tools" in fields:
         rules = toolsets.to_rules(fields["tools"] or (), before=before)
         changes |= {"tools": rules.tools, "custom_tools": rules.custom_tools}
+    if "multiagent" in fields:
+        changes |= multiagent.changes_of(fields["multiagent"], before)
     if "tools" in fields or "mcp_servers" in fields:
         changes |= _mcp_changes(fields, caller, before, changes)
     if "skills" in fields and caller is not None:
@@ -279,6 +300,7 @@ class Agents(Door):
             "tools": body.tools,
             "mcp_servers": body.mcp_servers,
             "skills": body.skills,
+            "multiagent": body.multiagent,
         }
         with written(AGENT), transaction.atomic():
             agent = actions.create_agent(
@@ -329,7 +351,7 @@ class OneAgent(Door):
             )
         if "name" in body.model_fields_set and body.name is None:
             raise Invalid(_("An agent has a name."), field="name", hint=_("Type one."))
-        given = body.given("model", "system", "tools", "mcp_servers", "skills")
+        given = body.given("model", "system", "tools", "mcp_servers", "skills", "multiagent")
         described = "description" in body.model_fields_set
         with written(AGENT), transaction.atomic():
             hold(Agent.objects.filter(pk=agent.pk))

@@ -23,7 +23,7 @@ from .door import READ, WRITE, Door, body_of, operation
 from .eventtypes import known
 from .idempotency import HEADER, once
 from .incoming import ConfirmationBody, SendEvents, refuse_unsupported, to_input
-from .outgoing import OURS, STATUS, THREAD_STATUS, Thread, echo, wire_events
+from .outgoing import OURS, STATUS, THREAD_STATUS, Thread, echo, wire_events_of
 from .paging import (
     ASC,
     DESC,
@@ -41,6 +41,7 @@ from .paging import (
 )
 from .publictools import our_input
 from .resources import session_of
+from .threadevents import PUBLISHED, rows_for
 
 MOST = 1000
 X_EVENTS = "x_events"
@@ -137,24 +138,34 @@ def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
     rows = Event.objects.filter(
         conversation=conversation, **time_window(query, "created_at", "created_at")
     )
+    thread = Thread.of(conversation)
+    published = [] if thread is not None else list(PUBLISHED)
     if not ours:
         for beginning in OURS:
-            rows = rows.exclude(type__startswith=beginning)
+            rows = rows.exclude(Q(type__startswith=beginning) & ~Q(type__in=published))
         # What was switched is ours; of the public fields nothing changed. Older rows know no overrides.
         unchanged = Q(payload__overrides__isnull=True) | Q(payload__overrides={})
         rows = rows.exclude(unchanged, type="session.updated", payload__title=None)
-    thread = Thread.of(conversation)
     if types := values(query, "types", known(ours=ours)):
         if thread is not None:
-            types = [one.replace(THREAD_STATUS, STATUS, 1) for one in types if STATUS not in one]
-        rows = rows.filter(type__in=types)
+            stored = [one.replace(THREAD_STATUS, STATUS, 1) for one in types if STATUS not in one]
+            stored += ["user.message"] if "agent.thread_message_received" in types else []
+        else:
+            stored = rows_for(types)
+        rows = rows.filter(type__in=stored)
     after = whole_number(query, "after_seq", 0, least=0, most=2**62)
     if after:
         rows = rows.filter(seq__gt=after)
 
+    order = choice(query, "order", (ASC, DESC), ASC)
+
     def show(found: Sequence[Event]) -> list[dict[str, Any]]:
-        return wire_events(found, ours=ours, thread=thread)
+        told: list[dict[str, Any]] = []
+        for row in found:
+            events = wire_events_of(row, ours=ours, thread=thread)
+            events = [one for one in events if not types or one["type"] in types]
+            told += events if order == ASC else reversed(events)
+        return told
 
     about = describe(f"events of {conversation.uid}", query)
-    order = choice(query, "order", (ASC, DESC), ASC)
     return page_of(rows, query, about=about, show=show, most=MOST, key="seq", order=order)

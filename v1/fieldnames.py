@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-AGENT = {"instructions": "system", "custom_tools": "tools", "provider": "model"}
+_ROSTER = dict.fromkeys(("roster", "roster_agents", "roster_advisor"), "multiagent")
+AGENT = {"instructions": "system", "custom_tools": "tools", "provider": "model", **_ROSTER}
 ENVIRONMENT = {"policy": "config.networking", "backend": "config.type"}
 SESSION = {
     "environment": "environment_id",

@@ -6,7 +6,7 @@ tools) goes only to who asked for it. What we add to an event has the prefix `x_
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from conversations.models import Conversation, Event
 from harness.agentconfig import STORED, AgentConfig
 from harness.content import Block
 from harness.events import (
+    WAITS_FOR_SUBAGENTS,
     AgentCustomToolUse,
     AgentMcpToolResult,
     AgentMcpToolUse,
@@ -26,6 +27,7 @@ from harness.events import (
     AgentToolResult,
     AgentToolUse,
     Refusal,
+    RequiresAction,
     SessionError,
     SessionStatusIdle,
     SessionStatusRescheduled,
@@ -48,10 +50,12 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.frontends import FrontEnd
 from harness.grading import explanation_of
+from subagents.models import Subagent
 from wire.ids import thread_id
 
-from .agents import ConfiguredAgent, configured
+from .agents import ConfiguredAgent, session_agent
 from .publictools import public_call
+from .threadevents import PUBLISHED, name_on_wire, told_of_threads
 
 OURS = ("x.", "span.tool_")
 """How types begin that the public vocabulary does not have."""
@@ -78,25 +82,54 @@ class Thread:
 
     id: str
     agent_name: str
+    parent: str
+    """The id of the thread above."""
 
     @classmethod
     def of(cls, conversation: Conversation) -> Thread | None:
         """None for a session, whose events are its own."""
-        if conversation.parent_id is None:
+        if conversation.parent is None:
             return None
-        return cls(thread_id(conversation.uid), conversation.agent_version.agent.name)
+        asked = Subagent.objects.filter(child=conversation).order_by("-pk").first()
+        name = asked.kind if asked is not None else conversation.agent_version.agent.name
+        above = thread_id(conversation.parent.uid)
+        return cls(thread_id(conversation.uid), name_on_wire(name), above)
 
 
 def wire_events(
     rows: Iterable[Event], *, ours: bool = False, thread: Thread | None = None
 ) -> list[Wire]:
     """Those of `rows` that the client is to see, in their order."""
-    shown = (wire_event(row, ours=ours, thread=thread) for row in rows)
-    return [event for event in shown if event is not None]
+    return [event for row in rows for event in wire_events_of(row, ours=ours, thread=thread)]
+
+
+def wire_events_of(row: Event, *, ours: bool = False, thread: Thread | None = None) -> list[Wire]:
+    """What one row is to the client, which of a session's threads may be several events. The last of them has
+    the row's number, so that whoever comes back has had all or is given all again."""
+    event = wire_event(row, ours=ours, thread=thread)
+    shown = [event] if event is not None else []
+    if thread is not None or row.type not in PUBLISHED:
+        return shown
+    for place, told in enumerate(told_of_threads(row.value, row.conversation)):
+        body = (_body(told.call, ours) or {}) if told.call is not None else {}
+        shown.append(
+            {
+                "type": told.type,
+                "id": told.id or f"{row.uid}_{place}",
+                **body,
+                **told.fields,
+                "processed_at": timestamp(row.created_at),
+            }
+        )
+    for each in shown[:-1]:
+        each.pop("x_seq", None)
+    return [*shown[:-1], {**shown[-1], "x_seq": row.seq}] if shown else []
 
 
 def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) -> Wire | None:
     """None for what is not for this client."""
+    if not ours and _waits_below(row.value):
+        return None
     body = _body(row.value, ours)
     if body is None:
         return None
@@ -104,8 +137,17 @@ def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) 
     if thread is not None and row.type.startswith(STATUS):
         shown["type"] = row.type.replace(STATUS, THREAD_STATUS, 1)
         shown |= {"session_thread_id": thread.id, "agent_name": thread.agent_name}
+    if thread is not None and isinstance(row.value, UserMessage) and row.value.by_agent:
+        shown["type"] = "agent.thread_message_received"
+        shown["from_session_thread_id"] = thread.parent
+        shown["processed_at"] = timestamp(row.processed_at or row.created_at)
+        return {**shown, "x_seq": row.seq}
     if isinstance(row.value, SessionUpdated) and row.value.overrides:
         shown["agent"] = _agent_after(row, row.value)
+    if isinstance(row.value, SessionStatusIdle) and isinstance(
+        row.value.stop_reason, RequiresAction
+    ):
+        shown["stop_reason"]["event_ids"] = _for_people(row.value.stop_reason.event_ids)
     # The public API handles an outcome by taking it in.
     handled = row.created_at if isinstance(row.value, UserDefineOutcome) else row.processed_at
     shown["processed_at"] = timestamp(handled)
@@ -120,7 +162,18 @@ def _agent_after(row: Event, event: SessionUpdated) -> Wire:
     version = conversation.agent_version
     fields = {**version.stored_config, **conversation.overrides, **event.overrides}
     config = AgentConfig.model_validate(fields, context=STORED)
-    return ConfiguredAgent.model_validate(configured(version.agent, version.number, config)).wire()
+    return ConfiguredAgent.model_validate(session_agent(version, config)).wire()
+
+
+def _for_people(calls: Sequence[str]) -> list[str]:
+    """Those of the calls that no subagent carries out: nobody can answer the others."""
+    carried = set(Subagent.objects.filter(call_uid__in=calls).values_list("call_uid", flat=True))
+    return [call for call in calls if call not in carried]
+
+
+def _waits_below(event: EventValue) -> bool:
+    """A rest that is none to who waits for a session: threads of it work on."""
+    return isinstance(event, SessionStatusIdle) and event.waits_for(WAITS_FOR_SUBAGENTS)
 
 
 def echo(uid: str, value: EventValue, processed_at: datetime | None, seq: int | None) -> Wire:
@@ -246,7 +299,7 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
         case SessionThreadCreated():
             return {
                 "session_thread_id": thread_id(event.session_thread_id),
-                "agent_name": event.agent_name,
+                "agent_name": name_on_wire(event.agent_name),
                 "workflow_run_id": None,
             }
         case SpanModelRequestEnd():

@@ -20,9 +20,12 @@ from recall.models import AttachedStore
 from schedules.models import OrderRun
 from spending.amounts import dollars_of
 from spending.models import Budget, Usage
+from subagents.casting import kind_of
+from subagents.kinds import ADVISOR
+from subagents.models import Subagent, Tree
 from tools_app.workspace import PUBLIC_ROOT
 
-from .agents import ConfiguredAgent, configured
+from .agents import ConfiguredAgent, configured, session_agent
 from .door import Shape
 
 CENT = Decimal("0.01")
@@ -128,6 +131,10 @@ class Figures:
     vaults: dict[int, list[str]] = field(default_factory=dict)
     outcomes: dict[int, list[Standing]] = field(default_factory=dict)
     deployments: dict[int, str] = field(default_factory=dict)
+    works_below: set[int] = field(default_factory=set)
+    """Those that rest because subagents work for them."""
+    called: dict[int, Subagent] = field(default_factory=dict)
+    """As what each was asked last."""
 
 
 def with_all(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
@@ -167,6 +174,15 @@ def figures_of(rows: Sequence[Conversation]) -> Figures:
     for key, uid in lent.values_list("conversation", "vault__uid"):
         figures.vaults.setdefault(key, []).append(uid)
     figures.outcomes.update(outcomes_of(keys))
+    live = Subagent.objects.live().in_foreground().filter(parent__in=keys)
+    figures.works_below.update(row.parent_id for row in live.only("parent"))
+    if figures.works_below:
+        asking = Tree.objects.filter(root__in=figures.works_below).exclude(asks={})
+        figures.works_below -= {tree.root_id for tree in asking if tree.asks.get("rests")}
+    if any(row.parent_id for row in rows):
+        for asked in Subagent.objects.filter(child__in=keys).order_by("pk"):
+            if asked.child_id is not None:
+                figures.called[asked.child_id] = asked
     return figures
 
 
@@ -179,9 +195,15 @@ def session_shape(row: Conversation) -> dict[str, Any]:
     return session_shapes([row])[0]
 
 
-def status_of(row: Conversation) -> str:
+def status_of(row: Conversation, figures: Figures) -> str:
+    """An advisor's thread ends with its answer; who rests only until subagents have answered works."""
+    asked = figures.called.get(row.pk)
     if row.archived_at is not None:
         return "terminated"
+    if asked is not None and kind_of(asked) is ADVISOR and not asked.is_live:
+        return "terminated"
+    if row.waits_for_worker and row.pk in figures.works_below:
+        return "running"
     return "running" if row.is_about_to_start else str(row.status)
 
 
@@ -194,9 +216,9 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
     ended = row.active_at if row.archived_at else timezone.now()
     return SessionShape(
         id=row.uid,
-        status=status_of(row),
+        status=status_of(row, figures),
         title=row.title or None,
-        agent=ConfiguredAgent.model_validate(agent_of(row)),
+        agent=ConfiguredAgent.model_validate(session_agent(row.agent_version, row.config)),
         environment_id=row.environment.uid,
         resources=[
             *resource_shapes(row, figures.resources.get(row.pk, [])),

@@ -16,9 +16,12 @@ from conversations.actions.conversations import archive_conversation
 from conversations.models import Conversation
 from harness.errors import Invalid
 from programs.actions.sessions import require_at_rest
+from subagents.casting import kind_of
+from subagents.kinds import ADVISOR
 from wire.ids import thread_id
 
-from .agents import ThreadAgent
+from . import modelnames
+from .agents import Identity, ModelShape, ThreadAgent
 from .door import READ, WRITE, Door, Shape, operation
 from .events import MOST, OURS_TOO, EventList, events_page
 from .paging import ASC, DESC, Page, describe, page_of, paging, parameter, times, values
@@ -37,12 +40,31 @@ from .snapshots import (
 from .streams import thread_of
 
 
+class InlineAgent(Shape):
+    """One that a call defined."""
+
+    type: Literal["inline"] = "inline"
+    name: str
+    description: str | None
+    model: ModelShape
+    system: str | None
+    tools: list[dict[str, Any]]
+    mcp_servers: list[dict[str, Any]] = []
+    skills: list[dict[str, Any]] = []
+    execution_identity: Identity = Identity()
+
+
+class AdvisorAgent(Shape):
+    type: Literal["advisor"] = "advisor"
+    model: str
+
+
 class ThreadShape(Shape):
     type: Literal["session_thread"] = "session_thread"
     id: str
     session_id: str
     parent_thread_id: str | None
-    agent: ThreadAgent
+    agent: ThreadAgent | InlineAgent | AdvisorAgent
     status: Literal["running", "idle", "rescheduling", "terminated"]
     stats: Stats
     usage: UsageShape
@@ -78,8 +100,8 @@ def _shape(session: Conversation, row: Conversation, figures: Figures) -> dict[s
         id=thread_id(row.uid),
         session_id=session.uid,
         parent_thread_id=thread_id(parent.uid) if parent else None,
-        agent=ThreadAgent.model_validate(agent_of(row)),
-        status=status_of(row),
+        agent=_agent(row, figures),
+        status=status_of(row, figures),
         stats=Stats(
             active_seconds=figures.active.get(row.pk, 0.0),
             duration_seconds=max(0.0, (row.active_at - row.created_at).total_seconds()),
@@ -89,6 +111,19 @@ def _shape(session: Conversation, row: Conversation, figures: Figures) -> dict[s
         updated_at=row.active_at,
         archived_at=row.archived_at,
     ).wire()
+
+
+def _agent(row: Conversation, figures: Figures) -> ThreadAgent | InlineAgent | AdvisorAgent:
+    asked = figures.called.get(row.pk)
+    if asked is not None and kind_of(asked) is ADVISOR:
+        return AdvisorAgent(model=modelnames.to_wire(row.config.provider, row.config.model))
+    fields = agent_of(row)
+    if asked is not None and asked.inline:
+        bare = {name: fields[name] for name in InlineAgent.model_fields if name in fields}
+        return InlineAgent.model_validate(
+            {**bare, "type": "inline", "name": asked.kind, "description": None}
+        )
+    return ThreadAgent.model_validate(fields)
 
 
 class Threads(Door):

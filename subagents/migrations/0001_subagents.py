@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
             name='Tree',
             fields=[
                 ('root', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to='conversations.conversation')),
+                ('asks', models.JSONField(default=dict)),
             ],
             options={
                 'verbose_name': 'tree of conversations',
@@ -31,7 +32,7 @@ class Migration(migrations.Migration):
                 ('uid', models.CharField(default=subagents.models.new_subagent_id, editable=False, max_length=40, unique=True)),
                 ('call_uid', models.CharField(max_length=40, unique=True)),
                 ('given', models.JSONField(default=dict)),
-                ('kind', models.CharField(max_length=64)),
+                ('kind', models.CharField(max_length=100)),
                 ('description', models.CharField(max_length=200)),
                 ('background', models.BooleanField(default=False)),
                 ('files', models.CharField(choices=[('shared', 'shared'), ('copy', 'a copy of its own'), ('read_only', 'read only')], default='shared', max_length=20)),

@@ -1,0 +1,113 @@
+"""Has the log of the conversation that people began say which conversations below it wait for a person, and
+on which calls, so that who follows only that log can answer them.
+
+It compares what waits with what was said last, under the lock of both, so each change is said once, whoever
+looks. Hints to look come from `projection`; the sweep makes up for lost ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from conversations.log import append
+from conversations.models import Conversation, Event
+from harness.events import RequiresAction, SessionStatusIdle
+from harness.history import Entry
+
+from .events import SubagentsAsk, ThreadAsk
+from .models import Subagent, Tree
+
+MOST = 200
+"""Conversations below one that are looked at."""
+
+
+def tell_asks(root_id: int) -> None:
+    """Say what has changed since it was said last; nothing where nothing has."""
+    waiting = _asking(root_id)
+    if not waiting and not Tree.objects.filter(root=root_id).exclude(asks={}).exists():
+        return
+    with transaction.atomic():
+        Tree.objects.get_or_create(root_id=root_id)
+        tree = Tree.objects.select_for_update().get(root_id=root_id)
+        root = Conversation.objects.select_for_update(no_key=True).filter(pk=root_id).first()
+        if root is None or root.status == Conversation.Status.TERMINATED:
+            return
+        asking = _asking(root_id)
+        before: dict[str, Any] = tree.asks.get("threads", {})
+        rests = bool(asking) and not _anybody_works(root)
+        event = SubagentsAsk(
+            asking=tuple(
+                ThreadAsk(
+                    thread=uid,
+                    name=name,
+                    calls=calls,
+                    known=tuple(before.get(uid, {}).get("calls", ())),
+                )
+                for uid, (name, calls) in asking.items()
+                if before.get(uid, {}).get("calls") != list(calls)
+            ),
+            going_on=tuple(
+                ThreadAsk(thread=uid, name=each["name"])
+                for uid, each in before.items()
+                if uid not in asking
+            ),
+            rests=rests,
+            all_calls=tuple(call for _name, calls in asking.values() for call in calls),
+        )
+        if not (event.asking or event.going_on or rests != tree.asks.get("rests", False)):
+            return
+        append(root_id, [Entry.of(event)])
+        threads = {
+            uid: {"name": name, "calls": list(calls)} for uid, (name, calls) in asking.items()
+        }
+        tree.asks = {"threads": threads, "rests": rests} if threads else {}
+        tree.save(update_fields=["asks"])
+
+
+def tell_left() -> None:
+    """The same for all that hints were lost about."""
+    roots = Tree.objects.exclude(asks={}).order_by("pk").values_list("root_id", flat=True)
+    for root_id in roots[:100]:
+        tell_asks(root_id)
+
+
+def _below(root_id: int) -> list[Conversation]:
+    found: list[Conversation] = []
+    generation = [root_id]
+    while generation and len(found) < MOST:
+        rows = Conversation.objects.filter(parent__in=generation).order_by("pk")
+        level = list(rows.select_related("agent_version__agent")[: MOST - len(found)])
+        generation = [row.pk for row in level]
+        found += level
+    return found
+
+
+def _asking(root_id: int) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Of each conversation below that waits for a person: what it is called, and its calls."""
+    waiting = [
+        row
+        for row in _below(root_id)
+        if row.status == Conversation.Status.IDLE and row.stop_reason == "requires_action"
+    ]
+    if not waiting:
+        return {}
+    called = {
+        row.child_id: row.kind
+        for row in Subagent.objects.filter(child__in=[row.pk for row in waiting]).order_by("pk")
+    }
+    found = {}
+    for row in waiting:
+        rest = Event.objects.filter(conversation=row, type="session.status_idle").order_by("-seq")
+        value = rest[0].value
+        if isinstance(value, SessionStatusIdle) and isinstance(value.stop_reason, RequiresAction):
+            name = called.get(row.pk) or row.agent_version.agent.name
+            found[row.uid] = (name, value.stop_reason.event_ids)
+    return found
+
+
+def _anybody_works(root: Conversation) -> bool:
+    return any(
+        row.is_running or row.is_about_to_start or row.owes_run for row in [root, *_below(root.pk)]
+    )
