@@ -138,6 +138,10 @@ AGENTSITE_SCHEDULES = env.int("AGENTSITE_SCHEDULES", default=200)
 """Schedules that a person may have in one organisation."""
 AGENTSITE_SCHEDULE_RUN_DAYS = env.int("AGENTSITE_SCHEDULE_RUN_DAYS", default=400)
 """How long the history of schedules keeps a run that has ended; its conversation stays."""
+AGENTSITE_BRIEF_SECONDS = env.int("AGENTSITE_BRIEF_SECONDS", default=30)
+"""How often a process looks whose daily brief is due; 0: never."""
+AGENTSITE_BRIEF_DAYS = env.int("AGENTSITE_BRIEF_DAYS", default=90)
+"""How long briefs are kept."""
 AGENTSITE_EVAL_PARALLEL = env.int("AGENTSITE_EVAL_PARALLEL", default=4)
 """How many trials of one evaluation are under way at once, at most; each is a run like any other."""
 AGENTSITE_EVAL_CACHE_DAYS = env.int("AGENTSITE_EVAL_CACHE_DAYS", default=30)
@@ -418,6 +422,7 @@ INSTALLED_APPS = [
     "schedules",
     "steering",
     "subagents",
+    "brief",
     "evals",
     "receipts",
     "teams_app",
@@ -432,6 +437,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "audit",  # before `approvals`, below whose addresses its own are
     "approvals",
     "operations",
+    "brief",
     "folders",
     "schedules",
     "mcpservers",

@@ -38,6 +38,8 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("deadletters.deadletter", "report"),
             ("schedules.standingorder", "event_repeat"),
             ("schedules.orderrun", "event_available"),
+            ("brief.briefwish", "alarm"),
+            ("brief.brief", "newspaper"),
             ("conversations.activation", "history"),
             ("conversations.modeltrace", "troubleshoot"),
         ],

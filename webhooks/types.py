@@ -20,6 +20,8 @@ APPROVAL_EXPIRED = "x.approval.expired"
 
 RUN_ENDED = "x.deployment_run.ended"
 
+BRIEF_READY = "x.brief.ready"
+
 GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
     (
         _("Sessions"),
@@ -81,6 +83,7 @@ GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
             ("deployment_run.succeeded", _("Its session was created and is at work.")),
             ("deployment_run.failed", _("Its session could not be created.")),
             (RUN_ENDED, _("A run of a schedule came to its end, well or not.")),
+            (BRIEF_READY, _("The brief of a member who asked for this is there.")),
         ),
     ),
     (

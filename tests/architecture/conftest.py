@@ -16,6 +16,7 @@ from agents.actions.reviews import ask_for_review
 from agents.models import Agent, AgentVersion, Environment
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
+from brief.models import Brief
 from conversations.actions.files import Upload
 from conversations.actions.links import make_link
 from conversations.actions.stored_files import add_resource, store_file
@@ -259,9 +260,18 @@ def alices_objects(
         key="asked",
         expires_at="2100-01-01T00:00Z",
     )
+    brief = Brief.objects.create(
+        user=alice,
+        organisation=acme,
+        due_at="2030-01-01T07:00Z",
+        since="2029-12-31T07:00Z",
+        until="2030-01-01T07:00Z",
+        stored_contents={},
+    )
     return {
         ".well-known/": {"digest": skill.digest},
         "hooks/schedules/": {"uid": order.uid},
+        "brief/": {"uid": brief.uid},
         "schedules/": {"uid": order.uid, "run_uid": order_run.uid},
         "api/schedules/": {"uid": order.uid, "run_uid": order_run.uid},
         "v1/deployments/": {"uid": order.uid},

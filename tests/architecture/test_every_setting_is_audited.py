@@ -116,6 +116,7 @@ NEED_NOT = {
         deadletters/letters.replay_many
     """,
     "It is the actor's own: a conversation, a file, a wish, a name. Nobody else relies on it.": """
+        brief/wishes.set_brief
         conversations/attachments.keep_attachment
         conversations/attachments.remove_attachment
         conversations/beginning.begin_conversation

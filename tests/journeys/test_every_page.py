@@ -39,6 +39,8 @@ PAGES = (
     "/agents/reviews/",
     "/evals/",
     "/folders/",
+    "/brief/",
+    "/settings/brief/",
     "/schedules/",
     "/schedules/new/",
     "/go/",
