@@ -426,6 +426,7 @@ INSTALLED_APPS = [
     "evals",
     "receipts",
     "teams_app",
+    "timers",
     "terminal",
     "agentsite",
 ]
@@ -450,6 +451,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "steering",
     "teams_app",
     "subagents",
+    "timers",
     "vaults",
     "webhooks",
     "workers",

@@ -41,6 +41,7 @@ Panel = Literal[
     "model",
     "queue",
     "team",
+    "timers",
 ]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
@@ -122,6 +123,7 @@ def every_panel() -> set[Panel]:
         "features",
         "queue",
         "team",
+        "timers",
     }
 
 

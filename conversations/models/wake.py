@@ -13,10 +13,16 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from accounts.models import User
+
 from .conversation import Conversation
 
 
 class WakeQuerySet(models.QuerySet["Wake"]):
+    def visible_to(self, user: User) -> Self:
+        """Those of conversations that she may read."""
+        return self.filter(conversation__in=Conversation.objects.visible_to(user))
+
     def waiting(self) -> Self:
         return self.filter(state=Wake.State.WAITING)
 

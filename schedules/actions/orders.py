@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -17,13 +17,17 @@ from accounts.permissions import require_member
 from agents.models import AgentVersion
 from approvals.decisions import asks_less, require_decider, switches_off
 from audit.models import AuditEntry
-from harness.errors import Conflict, LimitReached
+from harness.errors import Conflict, Invalid, LimitReached
 from schedules.access import own_order
 from schedules.auditing import about_order, announce_order
 from schedules.drafts import Draft, check_draft
 from schedules.models import OrderRun, StandingOrder
 from schedules.pausing import pause, resume
+from schedules.times import read_dates
 from webhooks.signing import new_secret
+
+LONGEST_DELAY = timedelta(days=31)
+"""By which a due time may be put off at once."""
 
 
 def create_order(
@@ -104,6 +108,48 @@ def pause_order(
         if held.paused_at is None:
             pause(held, StandingOrder.Pause.MANUAL, now=now or timezone.now(), words=words)
             about_order(AuditEntry.Action.SCHEDULE_PAUSED, actor, held, reason="manual")
+    return held
+
+
+def put_off_order(
+    *, actor: User, order: StandingOrder, by: timedelta, now: datetime | None = None
+) -> StandingOrder:
+    """Its next due time is left out, and it is due once so much later instead; the timetable stays. Raises
+    NotFound, Invalid, and Conflict where nothing is to come."""
+    if not timedelta(minutes=1) <= by <= LONGEST_DELAY:
+        raise Invalid(
+            _("It can be put off by a minute at least and %(days)d days at most.")
+            % {"days": LONGEST_DELAY.days},
+            field="minutes",
+        )
+    now = now or timezone.now()
+    with transaction.atomic():
+        held = _open(actor, order)
+        due = held.next_due_at
+        if due is None or held.paused_at is not None:
+            raise Conflict(_("Nothing of this schedule is to come."))
+        later = (max(due, now) + by).replace(microsecond=0)
+        # Dates that have passed say nothing any more.
+        coming = {at for at in held.timing.dates if at > due} | {later}
+        held.dates = [at.isoformat() for at in read_dates(sorted(coming))]
+        OrderRun.objects.bulk_create(
+            [
+                OrderRun(
+                    order=held,
+                    agent_version=held.agent_version,
+                    trigger=OrderRun.Trigger.SCHEDULE,
+                    due_at=due,
+                    state=OrderRun.State.SKIPPED,
+                    skip=OrderRun.Skip.PERSON,
+                    ended_at=now,
+                )
+            ],
+            ignore_conflicts=True,
+        )
+        held.handled_at = max(held.handled_at, due)
+        held.foresee()
+        held.save()
+        about_order(AuditEntry.Action.SCHEDULE_CHANGED, actor, held, put_off=due.isoformat())
     return held
 
 

@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                 ('depth', models.PositiveSmallIntegerField(default=0)),
                 ('payload', models.JSONField(null=True)),
                 ('state', models.CharField(choices=[('queued', 'about to begin'), ('started', 'at work'), ('succeeded', 'ended well'), ('failed', 'failed'), ('skipped', 'left out')], default='queued', max_length=10)),
-                ('skip', models.CharField(blank=True, choices=[('missed', 'the server was not there at that time'), ('overlap', 'an earlier run was not done'), ('paused', 'the schedule was paused meanwhile'), ('chain', 'too many runs began each other')], max_length=10)),
+                ('skip', models.CharField(blank=True, choices=[('missed', 'the server was not there at that time'), ('overlap', 'an earlier run was not done'), ('paused', 'the schedule was paused meanwhile'), ('person', 'its owner put it off'), ('chain', 'too many runs began each other')], max_length=10)),
                 ('skipped', models.PositiveIntegerField(default=0)),
                 ('session_uid', models.CharField(blank=True, max_length=40)),
                 ('error', models.CharField(blank=True, max_length=60)),

@@ -59,6 +59,7 @@ class OrderRun(models.Model):
         MISSED = "missed", _("the server was not there at that time")
         OVERLAP = "overlap", _("an earlier run was not done")
         PAUSED = "paused", _("the schedule was paused meanwhile")
+        PERSON = "person", _("its owner put it off")
         CHAIN = "chain", _("too many runs began each other")
 
     uid = models.CharField(max_length=40, unique=True, default=new_run_id, editable=False)

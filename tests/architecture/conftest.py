@@ -272,6 +272,7 @@ def alices_objects(
         ".well-known/": {"digest": skill.digest},
         "hooks/schedules/": {"uid": order.uid},
         "brief/": {"uid": brief.uid},
+        "timers/": {"kind": "schedule", "key": order.uid},
         "schedules/": {"uid": order.uid, "run_uid": order_run.uid},
         "api/schedules/": {"uid": order.uid, "run_uid": order_run.uid},
         "v1/deployments/": {"uid": order.uid},

@@ -136,6 +136,9 @@ NEED_NOT = {
         conversations/stored_files.remove_resource
         conversations/stored_files.store_file
         conversations/tickets.issue_ticket
+        conversations/wakes.drop_wake
+        conversations/wakes.hasten_wake
+        conversations/wakes.put_off_wake
         folders/files.open_folder_file
         folders/folders.create_folder
         folders/places.begin_in_folder

@@ -567,7 +567,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
     panels = {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
-    assert set(page.panels) == {*panels, "team", "subagents"}
+    assert set(page.panels) == {*panels, "team", "subagents", "timers"}
 
 
 def test_a_message_queued_long_ago_is_still_on_the_newest_page(conversation: Conversation) -> None:
@@ -634,9 +634,9 @@ def long_log(turns: int) -> list[Entry]:
     return entries
 
 
-PAGE_QUERIES = 13
+PAGE_QUERIES = 14
 """Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
-what waits, the team, subagents; budgets."""
+what waits, the team, subagents, timers; budgets."""
 CHANGES_QUERIES = 8
 """News, events about them, conversation; a panel each."""
 

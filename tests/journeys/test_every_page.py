@@ -40,6 +40,7 @@ PAGES = (
     "/evals/",
     "/folders/",
     "/brief/",
+    "/timers/",
     "/settings/brief/",
     "/schedules/",
     "/schedules/new/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from harness.errors import ToolError
@@ -25,7 +26,7 @@ def continue_later(context: ToolContext, arguments: dict[str, Any]) -> ToolOutpu
     if context.wakes_requested >= MAX_PER_TURN:
         raise ToolError(f"At most {MAX_PER_TURN} wakes can be asked for in one turn.")
     wake = WakeRequested(
-        delay_seconds=arguments["seconds"],
+        delay_seconds=_delay(arguments),
         reason=arguments["reason"],
         note=arguments.get("note", ""),
         dedupe_key=arguments.get("key", ""),
@@ -38,22 +39,51 @@ def continue_later(context: ToolContext, arguments: dict[str, Any]) -> ToolOutpu
     )
 
 
+def _delay(arguments: Mapping[str, Any]) -> int:
+    """Seconds from now. Raises ToolError for what says no time, or one out of reach."""
+    seconds, until = arguments.get("seconds"), arguments.get("until")
+    if (seconds is None) == (until is None):
+        raise ToolError("Give either `seconds` or `until`.")
+    if seconds is not None:
+        return int(seconds)
+    try:
+        moment = datetime.fromisoformat(str(until))
+    except ValueError:
+        raise ToolError("`until` is no ISO 8601 time such as 2030-01-31T09:00:00+01:00.") from None
+    if moment.tzinfo is None:
+        raise ToolError("`until` says no offset: write it like 2030-01-31T09:00:00+01:00.")
+    now = datetime.now(UTC)
+    delay = (moment - now).total_seconds()
+    if not 0 < delay <= MAX_DELAY:
+        raise ToolError(
+            f"`until` must lie within the next {MAX_DELAY // 3600} hours; it is {now:%Y-%m-%dT%H:%M:%SZ} now."
+        )
+    return max(1, round(delay))
+
+
 def _intent(arguments: Mapping[str, Any]) -> str:
-    return f"{arguments.get('seconds')} s: {arguments.get('reason')}"
+    when = arguments.get("until") or f"{arguments.get('seconds')} s"
+    return f"{when}: {arguments.get('reason')}"
 
 
 TOOLS = (
     Tool(
         name="continue_later",
         description=(
-            "Go to sleep and be woken in this conversation after some seconds, to look at something "
-            "again or to go on with work that has to wait. Not for work you can do now. At most "
+            "Go to sleep and be woken in this conversation after some seconds or at a time, to look at "
+            "something again or to go on with work that has to wait. Ends of background commands and of "
+            "subagents wake you by themselves. Not for work you can do now. At most "
             f"{MAX_IN_ROW} times in a row without a person speaking in between."
         ),
         input_schema={
             "type": "object",
             "properties": {
                 "seconds": {"type": "integer", "minimum": 1, "maximum": MAX_DELAY},
+                "until": {
+                    "type": "string",
+                    "maxLength": 40,
+                    "description": "In place of seconds: an ISO 8601 time with its offset.",
+                },
                 "reason": {"type": "string", "minLength": 1, "maxLength": 500},
                 "note": {
                     "type": "string",
@@ -67,7 +97,7 @@ TOOLS = (
                 },
                 "priority": {"enum": ["low", "normal", "high"]},
             },
-            "required": ["seconds", "reason"],
+            "required": ["reason"],
             "additionalProperties": False,
         },
         handler=continue_later,
