@@ -6,9 +6,11 @@ what to do. Widgets and layout are the admin's.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from django.utils.translation import gettext as _
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -17,6 +19,7 @@ from harness.agentconfig import (
     AgentConfig,
     Features,
     Limits,
+    PromptUse,
     Role,
     RoleOverride,
     SkillUse,
@@ -45,6 +48,10 @@ DIGEST = "sha256:"
 
 INHERIT = "inherit"
 """What a choice says that the role does not override; "" is a value of `effort`."""
+
+
+PROMPT_LINE = 10_000
+"""Characters of a line that names a prompt and the values of its variables."""
 
 
 class ConfigErrors(Exception):
@@ -81,6 +88,7 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
     fields["skills"] = "\n".join(map(_skill_line, config.skills))
     fields["roster_agents"] = "\n".join(map(_callee_line, config.roster.agents))
     fields |= {f"roster_{name}": getattr(config.roster, name) for name in ROSTER[1:]}
+    fields["prompts"] = "\n".join(map(_prompt_line, config.prompts))
     fields |= {f"limits_{name}": value for name, value in config.limits.model_dump().items()}
     for role in ROLES:
         override = config.roles.get(role, RoleOverride()).model_dump()
@@ -102,6 +110,7 @@ def to_config(values: Mapping[str, Any]) -> AgentConfig:
     given["skills"] = _skills(values.get("skills") or "")
     given["roster"] = _group(values, "roster", ROSTER)
     given["roster"]["agents"] = _callees(values.get("roster_agents") or "")
+    given["prompts"] = _prompts(values.get("prompts") or "")
     given["limits"] = _group(values, "limits", tuple(Limits.model_fields))
     given["features"] = _group(values, "feature", tuple(Features.model_fields))
     roles = {role: _overrides(values, role) for role in ROLES}
@@ -185,6 +194,36 @@ def _callees(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def _prompt_line(prompt: PromptUse) -> str:
+    named = [prompt.name] if prompt.version == "production" else [prompt.name, prompt.version]
+    values = [f"{name}={value}" for name, value in prompt.values.items()]
+    return shlex.join([*named, *values])
+
+
+def _prompts(text: str) -> list[dict[str, Any]]:
+    """One a line: a name, behind it a version or label, and values as in `tone="short and kind"`."""
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        if len(line) > PROMPT_LINE:  # its reader takes the square of that
+            problem = _("A line is longer than %(limit)d characters.")
+            raise ConfigErrors({"prompts": [problem % {"limit": PROMPT_LINE}]})
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            problem = _("A quotation mark is opened and not closed in “%(line)s”; close it.")
+            raise ConfigErrors({"prompts": [problem % {"line": line[:80]}]}) from None
+        if not words:
+            continue
+        named = [word for word in words[1:] if "=" not in word]
+        if len(named) > 1:
+            problem = _("“%(word)s” is no value: write name=value, with quotation marks around it.")
+            raise ConfigErrors({"prompts": [problem % {"word": named[1][:80]}]})
+        values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        version = named[0] if named else "production"
+        found.append({"name": words[0], "version": version, "values": values})
+    return found
+
+
 def _plain_lines(text: str) -> str:
     """Browsers send every line end as two characters; that alone is no change of the text."""
     return text.replace("\r\n", "\n").replace("\0", "")
@@ -199,7 +238,7 @@ def _by_field(errors: list[ErrorDetails]) -> dict[str, list[str]]:
 
 def _field_of(place: tuple[int | str, ...]) -> str:
     group, *rest = place
-    if group in {"tools", "custom_tools", "mcp_servers", "skills"} or not rest:
+    if group in {"tools", "custom_tools", "mcp_servers", "skills", "prompts"} or not rest:
         return str(group)
     if group == "roles":
         return "_".join(str(part) for part in rest[:2])

@@ -33,6 +33,7 @@ LABELS = {
     "tools": gettext_lazy("Tools"),
     "custom_tools": gettext_lazy("Custom tools"),
     "skills": gettext_lazy("Skills"),
+    "prompts": gettext_lazy("Prompts"),
     "mcp_servers": gettext_lazy("MCP servers"),
     "roster_agents": gettext_lazy("Agents it calls on"),
     "roster_only": gettext_lazy("It calls on those alone"),
@@ -60,6 +61,18 @@ OVERRIDE_LABELS = {
     "effort": gettext_lazy("effort"),
     "output_tokens": gettext_lazy("output tokens"),
 }
+SEVERAL_LINES = frozenset(
+    {
+        "tools",
+        "custom_tools",
+        "mcp_servers",
+        "skills",
+        "prompts",
+        "instructions",
+        "sandbox",
+        *_ROSTER[:1],
+    }
+)
 PERMISSION_LABELS = {
     "always_allow": gettext_lazy("allowed"),
     "always_ask": gettext_lazy("asks first"),
@@ -140,7 +153,7 @@ def describe(name: str, value: Any) -> str:
     if value == "":
         return (
             _("empty")
-            if name in {"instructions", "sandbox", "mcp_servers", "skills", *_ROSTER}
+            if name in {"instructions", "sandbox", "mcp_servers", "skills", "prompts", *_ROSTER}
             else _("the provider's own")
         )
     return str(value)
@@ -148,15 +161,7 @@ def describe(name: str, value: Any) -> str:
 
 def _change(name: str, before: str, after: str) -> Change:
     lines: tuple[Line, ...] = ()
-    if name in {
-        "tools",
-        "custom_tools",
-        "mcp_servers",
-        "skills",
-        "instructions",
-        "sandbox",
-        *_ROSTER[:1],
-    }:
+    if name in SEVERAL_LINES:
         lines = tuple(lines_between(before, after))
     return Change(name, label_of(name), before, after, lines)
 

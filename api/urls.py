@@ -17,6 +17,7 @@ from . import (
     folders,
     mcpservers,
     missing,
+    prompts,
     shares,
     skills,
     tasks,
@@ -29,6 +30,7 @@ app_name = "api"
 ONE_WEBHOOK = "api/webhooks/<id:uid>"
 ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
 ONE_SKILL = "api/skills/<id:uid>"
+ONE_PROMPT = "api/prompts/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_TASK = "api/tasks/<id:task_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
@@ -68,6 +70,27 @@ urlpatterns = [
     path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
     path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
     path("api/tools", catalogue.ToolsView.as_view(), name="tools"),
+    path("api/prompts", prompts.PromptsView.as_view(), name="prompts"),
+    path("api/prompts/import", prompts.ImportView.as_view(), name="prompts-import"),
+    path(ONE_PROMPT, prompts.OnePromptView.as_view(), name="prompt"),
+    path(f"{ONE_PROMPT}/export", prompts.ExportView.as_view(), name="prompt-export"),
+    path(f"{ONE_PROMPT}/versions", prompts.VersionsView.as_view(), name="prompt-versions"),
+    path(
+        f"{ONE_PROMPT}/versions/<int:number>",
+        prompts.OneVersionView.as_view(),
+        name="prompt-version",
+    ),
+    path(
+        f"{ONE_PROMPT}/versions/<int:number>/preview",
+        prompts.PreviewView.as_view(),
+        name="prompt-preview",
+    ),
+    path(f"{ONE_PROMPT}/labels/<id:label>", prompts.LabelView.as_view(), name="prompt-label"),
+    path(
+        "api/conversations/<id:uid>/prompts",
+        prompts.ConversationPromptsView.as_view(),
+        name="conversation-prompts",
+    ),
     path("api/skills", skills.SkillsView.as_view(), name="skills"),
     path(ONE_SKILL, skills.OneSkillView.as_view(), name="skill"),
     path(f"{ONE_SKILL}/stop", skills.SkillStopView.as_view(), name="skill-stop"),

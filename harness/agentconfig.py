@@ -161,6 +161,43 @@ class SkillUse(_Strict):
         return name
 
 
+MOST_PROMPTS = 10
+PROMPT_NAME = SKILL_NAME
+_VALUE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+VALUE_LIMIT = 500
+"""Characters of what is filled in for one variable of a prompt, which is one line."""
+
+
+class PromptUse(_Strict):
+    """That a named prompt stands behind an agent's instructions; which one has the name is told by who runs
+    the agent."""
+
+    name: str = Field(max_length=64)
+    version: str = Field(default="production", min_length=1, max_length=50)
+    """The number of a version, or a label that points to one."""
+    values: dict[str, str] = Field(default={}, max_length=50)
+    """What is filled in for its variables."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        if not PROMPT_NAME.fullmatch(name):
+            raise ValueError("a prompt’s name has small letters, digits and single hyphens inside")
+        return name
+
+    @field_validator("values")
+    @classmethod
+    def _are_values(cls, values: dict[str, str]) -> dict[str, str]:
+        for name, value in values.items():
+            if not _VALUE_NAME.fullmatch(name):
+                raise ValueError("a variable’s name has small letters, digits and “_”")
+            if len(value) > VALUE_LIMIT:
+                raise ValueError(f"the value of “{name}” is longer than {VALUE_LIMIT} characters")
+            if value.splitlines() not in ([], [value]):
+                raise ValueError(f"the value of “{name}” has several lines; it can have one")
+        return values
+
+
 class Limits(_Strict):
     steps: int = Field(default=50, ge=1, le=1_000)
     """Model requests of one turn."""
@@ -215,6 +252,8 @@ class AgentConfig(_Strict):
     """Their tools ask before each call unless a rule on `mcp:<server>:<tool>` says otherwise."""
     skills: tuple[SkillUse, ...] = Field(default=(), max_length=MOST_SKILLS)
     """What it is taught; a conversation keeps the versions that these are when it begins."""
+    prompts: tuple[PromptUse, ...] = Field(default=(), max_length=MOST_PROMPTS)
+    """Stand behind the instructions; a conversation keeps the versions that these are when it begins."""
     limits: Limits = Limits()
     roles: dict[Role, RoleOverride] = {}
     roster: Roster = Roster()
@@ -251,6 +290,15 @@ class AgentConfig(_Strict):
                 raise ValueError(f"the skill “{skill.name}” is named twice; name it once")
             seen.add(skill.name)
         return skills
+
+    @field_validator("prompts")
+    @classmethod
+    def _prompts_differ(cls, prompts: tuple[PromptUse, ...]) -> tuple[PromptUse, ...]:
+        names = [prompt.name for prompt in prompts]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the prompt “{name}” is named twice; name it once")
+        return prompts
 
     def settings(self) -> ModelSettings:
         return ModelSettings(

@@ -22,6 +22,7 @@ from harness.events import (
     dump,
 )
 from harness.history import Entry
+from prompts.using import told
 from skillsets.models import UsedSkill
 from spending.models import Usage
 from tools_app.workspace import Workspace, workspace_for
@@ -71,6 +72,15 @@ def statements_of(
             "agents_sha256": _digest(stored["tools"]),
             "others_sha256": _digest([repr(rule) for rule in plan.rules]),
         },
+        "prompts": [
+            {
+                "name": used.version.prompt.name,
+                "version": used.version.number,
+                "sha256": used.version.digest,
+                "told_sha256": _sha256(used.text),
+            }
+            for used in told(conversation)
+        ],
         "skills": [
             {"name": used.skill.name, "version": used.version.label, "sha256": used.version.digest}
             for used in UsedSkill.objects.of(conversation)

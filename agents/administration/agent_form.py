@@ -76,6 +76,11 @@ HELP = {
         "A stronger model that it may ask for advice, which has no tools: provider/model, or a model "
         "of its own provider. Empty: it has none."
     ),
+    "prompts": _(
+        "Names of prompts that stand behind the instructions, one a line; behind a space a version or a "
+        'label (without one, production), and values of its variables: greeting tone="short and kind". '
+        "A conversation keeps the versions it began with."
+    ),
     "limits_steps": _("Model requests of one turn; then it must sum up."),
     "limits_token_budget": _("Input and output tokens of one turn, checked before each request."),
     "limits_output_tokens": _("The most one reply may be long."),
@@ -151,7 +156,7 @@ def _field(name: str) -> forms.Field:
                 empty_value="",
                 widget=UnfoldAdminTextareaWidget({"rows": 3, "spellcheck": "false"}),
             )
-        case "skills":
+        case "skills" | "prompts":
             return forms.CharField(
                 label=label,
                 help_text=hint,

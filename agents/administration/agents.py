@@ -36,7 +36,7 @@ VERSIONS_A_PAGE = 50
 
 CONFIG_FIELDSETS: list[Any] = [
     (_("Model"), {"fields": [name for name in PLAIN if name not in TEXTS]}),
-    (_("Instructions"), {"fields": ["instructions", "skills"], "classes": ["tab"]}),
+    (_("Instructions"), {"fields": ["instructions", "prompts", "skills"], "classes": ["tab"]}),
     (
         _("Tools"),
         {"fields": ["tools", "mcp_servers", "custom_tools", "sandbox"], "classes": ["tab"]},

@@ -36,6 +36,7 @@ from mcpservers.actions.servers import add_server
 from mcpservers.models import McpServer
 from memory.actions.memories import create_memory
 from memory.actions.stores import create_store
+from prompts.actions.prompts import create_prompt
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
 from schedules.models import OrderRun
@@ -245,6 +246,9 @@ def alices_objects(
         repetition=1,
         state="passed",
     )
+    prompt = create_prompt(
+        actor=alice, organisation=acme, name="tone", text="My secret tone.", label="production"
+    )
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     task = create_task(actor=alice, board=board_of(conversation), subject="My secret task")
     link_of_task = link_task(
@@ -280,6 +284,8 @@ def alices_objects(
         "evals/suites/": {"uid": suite.uid, "case_uid": case.uid},
         "evals/runs/": {"uid": evaluation.uid},
         "evals/agents/": {"uid": acmes.uid},
+        "prompts/": {"uid": prompt.uid, "number": 1},
+        "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
         "api/skills/": {"uid": skill.skill.uid, "label": skill.label},

@@ -1,0 +1,339 @@
+"""Named prompts come into being, get versions, and labels that are moved; a version never changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+from django.db.models import RestrictedError
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from audit.models import AuditEntry
+from audit.record import about_setting
+from harness.agentconfig import PROMPT_NAME
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
+from prompts.access import held_prompt, require_prompts_of
+from prompts.choosing import LATEST, version_named
+from prompts.filling import FACTS, Variable, digest_of
+from prompts.models import Prompt, PromptLabel, PromptVersion, variables_as_stored
+from prompts.spec import PromptSpec, VersionSpec
+from prompts.using import agents_with
+from wire.naming import one_line
+
+MOST_PROMPTS = 500
+"""Of one organisation."""
+MOST_VERSIONS = 1_000
+MOST_LABELS = 50
+"""Of one prompt."""
+TEXT_LIMIT = 50_000
+"""Characters of one version: it stands in every request."""
+_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,49}", re.ASCII)
+
+
+def create_prompt(
+    *,
+    actor: User,
+    organisation: Organisation | None,
+    name: str,
+    text: str,
+    variables: Iterable[Variable] = (),
+    description: str = "",
+    note: str = "",
+    label: str = "",
+) -> Prompt:
+    """With its first version, to which `label` points if it is given. None for `organisation`: for agents of
+    all of them.
+
+    Raises NotFound for a stranger, Forbidden, Invalid, TooLarge, Conflict for a name that is taken,
+    LimitReached.
+    """
+    require_prompts_of(actor, organisation)
+    name = name.strip()
+    if not PROMPT_NAME.fullmatch(name) or len(name) > 64:
+        raise Invalid(
+            _("A prompt’s name has up to 64 small letters, digits and single hyphens inside."),
+            field="name",
+            hint=_("Such as “support-tone”."),
+        )
+    with transaction.atomic():
+        there = Prompt.objects.filter(organisation=organisation)
+        if there.filter(name=name).exists():
+            raise Conflict(
+                _("There is a prompt “%(name)s” already.") % {"name": name},
+                hint=_("Add a version to it, or choose another name."),
+            )
+        if there.count() >= MOST_PROMPTS:
+            raise LimitReached(
+                _("There are %(limit)d prompts here already.") % {"limit": MOST_PROMPTS},
+                hint=_("Delete one first."),
+            )
+        prompt = Prompt.objects.create(
+            organisation=organisation,
+            name=name,
+            description=one_line(description)[:500],
+            created_by=actor,
+        )
+        _tell(AuditEntry.Action.PROMPT_MADE, actor, prompt)
+        version = _add(prompt, actor, text, tuple(variables), note)
+        if label.strip():
+            _move(prompt, actor, label, version)
+    return prompt
+
+
+def add_version(
+    *,
+    actor: User,
+    prompt: Prompt,
+    text: str,
+    variables: Iterable[Variable] = (),
+    note: str = "",
+    label: str = "",
+) -> PromptVersion:
+    """The newest one itself where it says just that already. `label` is moved to it. Raises as
+    `create_prompt`."""
+    with transaction.atomic():
+        held = held_prompt(actor, prompt)
+        version = _add(held, actor, text, tuple(variables), note)
+        if label.strip():
+            _move(held, actor, label, version)
+        held.save(update_fields=["updated_at"])
+    return version
+
+
+def move_label(*, actor: User, prompt: Prompt, label: str, version: str) -> PromptLabel:
+    """To the version of that number or label; the label is made if there is none. Conversations that began
+    keep what they have. Raises NotFound, Forbidden, Invalid, LimitReached."""
+    with transaction.atomic():
+        held = held_prompt(actor, prompt)
+        return _move(held, actor, label, version_named(held, version))
+
+
+def remove_label(*, actor: User, prompt: Prompt, label: str) -> None:
+    """Raises NotFound, Forbidden, and Conflict while an agent names the prompt by it."""
+    with transaction.atomic():
+        held = held_prompt(actor, prompt)
+        row = held.labels.select_related("version").filter(name=label).first()
+        if row is None:
+            raise NotFound(_("The prompt has no such label."))
+        _require_unnamed(held, label)
+        _tell(
+            AuditEntry.Action.PROMPT_LABEL_MOVED,
+            actor,
+            held,
+            label=label,
+            before=row.version.number,
+            version=None,
+        )
+        row.delete()
+
+
+def delete_prompt(*, actor: User, prompt: Prompt) -> None:
+    """Raises NotFound, Forbidden, and Conflict while an agent names it or a conversation was told it."""
+    with transaction.atomic():
+        held = held_prompt(actor, prompt)
+        _require_unnamed(held)
+        _tell(AuditEntry.Action.PROMPT_DELETED, actor, held, versions=held.versions.count())
+        try:
+            with transaction.atomic():
+                held.delete()
+        except RestrictedError:
+            raise Conflict(
+                _("Conversations were told “%(name)s”, and their logs stay explained.")
+                % {"name": held.name},
+                hint=_("Take its labels away; then no new one can be given it by them."),
+            ) from None
+
+
+def import_prompt(
+    *, actor: User, organisation: Organisation | None, spec: PromptSpec
+) -> tuple[Prompt, int]:
+    """The prompt of that name with all that the file says, and how many versions came in. What is there
+    stays: Conflict where a version of the same number says something else. Raises as `create_prompt`."""
+    require_prompts_of(actor, organisation)
+    with transaction.atomic():
+        prompt = Prompt.objects.filter(organisation=organisation, name=spec.name).first()
+        added = 0
+        wanted = sorted(spec.versions, key=lambda each: each.number)
+        if prompt is None:
+            first, *wanted = wanted
+            _require_next(1, first)
+            prompt = create_prompt(
+                actor=actor,
+                organisation=organisation,
+                name=spec.name,
+                description=spec.description,
+                text=first.text,
+                variables=first.variables,
+                note=first.note,
+            )
+            added = 1
+        held = held_prompt(actor, prompt)
+        there = {each.number: each for each in held.versions.all()}
+        for each in wanted:
+            known = there.get(each.number)
+            if known is None:
+                _require_next(len(there) + 1, each)
+                there[each.number] = _add(held, actor, each.text, each.variables, each.note, True)
+                added += 1
+            elif known.digest != digest_of(_tidied(each.text), each.variables):
+                raise Conflict(
+                    _("Version %(number)d of “%(name)s” says something else here.")
+                    % {"number": each.number, "name": held.name},
+                    hint=_("Versions never change. Import it under another name."),
+                )
+        if spec.description and spec.description != held.description:
+            held.description = one_line(spec.description)[:500]
+            held.save(update_fields=["description", "updated_at"])
+        for label, number in spec.labels.items():
+            _move(held, actor, label, version_named(held, str(number)))
+    return held, added
+
+
+def spec_of(prompt: Prompt) -> PromptSpec:
+    """All of it, as a file says it."""
+    versions = prompt.versions.order_by("number")
+    return PromptSpec(
+        name=prompt.name,
+        description=prompt.description,
+        versions=tuple(
+            VersionSpec(
+                number=each.number, text=each.text, variables=each.variables, note=each.note
+            )
+            for each in versions
+        ),
+        labels={
+            label.name: label.version.number
+            for label in prompt.labels.select_related("version").order_by("name")
+        },
+    )
+
+
+def _add(
+    prompt: Prompt,
+    actor: User,
+    text: str,
+    variables: tuple[Variable, ...],
+    note: str,
+    always: bool = False,
+) -> PromptVersion:
+    text = _tidied(text)
+    _check(text, variables)
+    newest = prompt.versions.order_by("-number").first()
+    digest = digest_of(text, variables)
+    if newest is not None and newest.digest == digest and not always:
+        return newest
+    number = newest.number + 1 if newest else 1
+    if number > MOST_VERSIONS:
+        raise LimitReached(
+            _("A prompt has at most %(limit)d versions.") % {"limit": MOST_VERSIONS},
+            hint=_("Make another prompt."),
+        )
+    made = PromptVersion.objects.create(
+        prompt=prompt,
+        number=number,
+        text=text,
+        stored_variables=variables_as_stored(variables),
+        digest=digest,
+        note=one_line(note)[:500],
+        created_by=actor,
+    )
+    if number > 1:
+        _tell(AuditEntry.Action.PROMPT_VERSION_ADDED, actor, prompt, version=number, sha256=digest)
+    return made
+
+
+def _move(prompt: Prompt, actor: User, label: str, version: PromptVersion) -> PromptLabel:
+    label = label.strip()
+    if label == LATEST or not _LABEL.fullmatch(label):
+        raise Invalid(
+            _("A label begins with a small letter and has small letters, digits, “-” and “_”.")
+            if label != LATEST
+            else _("“latest” always means the newest version."),
+            field="label",
+            hint=_("Such as “production” or “staging”."),
+        )
+    row = prompt.labels.select_related("version").filter(name=label).first()
+    if row is not None and row.version_id == version.pk:
+        return row
+    if row is None and prompt.labels.count() >= MOST_LABELS:
+        raise LimitReached(
+            _("A prompt has at most %(limit)d labels.") % {"limit": MOST_LABELS},
+            hint=_("Take one away first."),
+        )
+    before = row.version.number if row else None
+    row = row or PromptLabel(prompt=prompt, name=label)
+    row.version, row.moved_by = version, actor
+    row.save()
+    _tell(
+        AuditEntry.Action.PROMPT_LABEL_MOVED,
+        actor,
+        prompt,
+        label=label,
+        before=before,
+        version=version.number,
+    )
+    return row
+
+
+def _tidied(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\0", "")
+
+
+def _check(text: str, variables: tuple[Variable, ...]) -> None:
+    if not text.strip():
+        raise Invalid(_("The text is empty."), field="text", hint=_("Type it."))
+    if len(text) > TEXT_LIMIT:
+        raise TooLarge(
+            _("The text is longer than %(limit)d characters.") % {"limit": TEXT_LIMIT},
+            field="text",
+            hint=_("It stands in every request. Put what is needed now and then into a skill."),
+        )
+    if len(variables) > 50:
+        raise TooLarge(_("A prompt has at most 50 variables."), field="variables")
+    seen: set[str] = set()
+    for each in variables:
+        if each.name in FACTS:
+            raise Invalid(
+                _("“%(name)s” is filled in by the conversation.") % {"name": each.name},
+                field="variables",
+                hint=_("Choose another name."),
+            )
+        if each.name in seen:
+            raise Invalid(
+                _("The variable “%(name)s” is declared twice.") % {"name": each.name},
+                field="variables",
+                hint=_("Declare it once."),
+            )
+        seen.add(each.name)
+
+
+def _require_next(number: int, version: VersionSpec) -> None:
+    if version.number != number:
+        raise Invalid(
+            _("Version %(number)d is missing in the file.") % {"number": number},
+            field="versions",
+            hint=_("Versions are counted from 1, without gaps."),
+        )
+
+
+def _require_unnamed(prompt: Prompt, label: str = "") -> None:
+    named = [use.agent for use in agents_with(prompt) if not label or use.wanted == label]
+    if named:
+        raise Conflict(
+            _("Agents name it: %(names)s.") % {"names": ", ".join(sorted(named)[:10])},
+            hint=_("Change these first."),
+        )
+
+
+def _tell(action: AuditEntry.Action, actor: User, prompt: Prompt, **details: Any) -> None:
+    about_setting(
+        action,
+        actor=actor,
+        organisation_id=prompt.organisation_id,
+        prompt=prompt.uid,
+        name=prompt.name,
+        **details,
+    )

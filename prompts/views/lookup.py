@@ -1,0 +1,36 @@
+"""What the addresses of prompts name, for the person who asks. Somebody else's does not exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from accounts.forms import add_error
+from accounts.models import User
+from harness.errors import AgentError, Conflict, Forbidden, LimitReached, NotFound
+from prompts.models import Prompt, PromptVersion
+
+
+def prompt_at(user: User, uid: str) -> Prompt:
+    found = Prompt.objects.visible_to(user).select_related("organisation").filter(uid=uid).first()
+    if found is None:
+        raise NotFound(_("There is no such prompt."))
+    return found
+
+
+def version_at(user: User, uid: str, number: int) -> PromptVersion:
+    prompt = prompt_at(user, uid)
+    found = prompt.versions.select_related("created_by").filter(number=number).first()
+    if found is None:
+        raise NotFound(_("There is no such version."))
+    found.prompt = prompt
+    return found
+
+
+def refused(form: Any, problem: AgentError) -> int:
+    """Puts the refusal into the form; what is nobody's business passes."""
+    if isinstance(problem, NotFound | Forbidden):
+        raise problem
+    add_error(form, problem)
+    return 409 if isinstance(problem, Conflict | LimitReached) else 422

@@ -1,0 +1,39 @@
+"""An owner writes a prompt, adds a version, compares the two and moves the label."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.journeys.conftest import Visit
+from tests.journeys.people import Person
+
+
+def looks_right(person: Person, name: str) -> None:
+    assert person.audit() == ""
+    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert width <= 0, f"{name} is wider than the window by {width}"
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_prompt_is_made_changed_compared_and_labelled(visit: Visit, phone: bool):
+    alice = visit(phone=phone)
+    page = alice.page
+    page.goto("/prompts/")
+    make = page.locator("section", has=page.locator("#new-title"))
+    make.get_by_label("Name").fill("tone-phone" if phone else "tone-desk")
+    make.get_by_label("Text").fill("Answer in a {{tone}} tone.")
+    make.get_by_label("Variables").fill("tone = kind # how it speaks")
+    make.get_by_role("button", name="Create").click()
+    add = page.locator("section", has=page.locator("#add-title"))
+    add.get_by_label("Text").fill("Answer {{person}} in a {{tone}} tone.")
+    add.get_by_role("button", name="Add").click()
+    labels = page.locator("section", has=page.locator("#labels-title"))
+    labels.get_by_label("Label", exact=True).fill("production")
+    labels.get_by_label("Version", exact=True).fill("2")
+    labels.get_by_role("button", name="Move the label").click()
+    expect(labels.get_by_role("link", name="version 2")).to_be_visible()
+    looks_right(alice, "prompt")
+    page.get_by_role("link", name="Version 2").click()
+    expect(page.locator("ins")).to_have_text("Answer {{person}} in a {{tone}} tone.")
+    looks_right(alice, "version")
