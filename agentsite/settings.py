@@ -146,6 +146,14 @@ AGENTSITE_EVAL_PARALLEL = env.int("AGENTSITE_EVAL_PARALLEL", default=4)
 """How many trials of one evaluation are under way at once, at most; each is a run like any other."""
 AGENTSITE_EVAL_CACHE_DAYS = env.int("AGENTSITE_EVAL_CACHE_DAYS", default=30)
 """How long a model's reply to a trial answers the same question again; 0 keeps none."""
+AGENTSITE_OTLP_ENDPOINT = env.str("AGENTSITE_OTLP_ENDPOINT", default="")
+"""A collector of OpenTelemetry (OTLP over HTTP) that each turn is sent to when it has ended, such as
+`http://127.0.0.1:4318`; empty: none is. It is told what took how long and how many tokens, never what was
+said."""
+AGENTSITE_OTLP_HEADERS = env.dict("AGENTSITE_OTLP_HEADERS", default={})
+"""Headers of these requests, as in `authorization=Bearer abc,x-scope=team`."""
+AGENTSITE_OTLP_SERVICE = env.str("AGENTSITE_OTLP_SERVICE", default="agentsite")
+"""The `service.name` of these traces."""
 AGENTSITE_TOOL_RULES = env.str("AGENTSITE_TOOL_RULES", default="[]")
 """Rules for tools that hold everywhere on this server, as a JSON list of what an agent's tool rules
 look like: `[{"tool": "bash", "permission": "always_ask", "options": {"strict": true}}]`."""
@@ -422,6 +430,7 @@ INSTALLED_APPS = [
     "skillsets",
     "schedules",
     "steering",
+    "timelines",
     "subagents",
     "brief",
     "evals",
@@ -451,6 +460,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "receipts",
     "spending",
     "steering",
+    "timelines",
     "teams_app",
     "subagents",
     "timers",

@@ -102,6 +102,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/outcome/",
     "/c/{uid}/case/",
     "/c/{uid}/prompts/",
+    "/c/{uid}/timeline/",
     "/c/{uid}/receipt/",
     "/c/{uid}/move/",
     "/c/{uid}/skills/",
