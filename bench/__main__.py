@@ -34,6 +34,8 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("B12",), pages.long_list),
     (("B9",), appends.on_sqlite),
     (("B9",), appends.on_postgresql),
+    (("B17",), recalling.many_on_sqlite),
+    (("B17",), recalling.many_on_postgresql),
     (("RECALL",), recalling.recall),
     (("API",), doors.api),
     (("BASH",), doors.sandboxes),

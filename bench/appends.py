@@ -18,12 +18,13 @@ def on_sqlite(stage: Stage) -> Iterator[Reading]:
 
 
 def on_postgresql(stage: Stage) -> Iterator[Reading]:
-    yield _compare(stage, "PostgreSQL", lambda: _postgresql(stage))
+    yield _compare(stage, "PostgreSQL", lambda: postgresql(stage, "appends"))
 
 
-def _postgresql(stage: Stage) -> str:
+def postgresql(stage: Stage, name: str) -> str:
+    """The address of a server of its own. Raises NotMeasured where there is none."""
     try:
-        cluster = LocalPostgreSQL(stage.directory("appends-postgresql"))
+        cluster = LocalPostgreSQL(stage.directory(f"{name}-postgresql"))
         cluster.start()
     except Unavailable as problem:
         raise NotMeasured(str(problem)) from None

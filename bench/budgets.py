@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B16, RECALL, API or BASH; several lines may share one."""
+    """B1 … B17, RECALL, API or BASH; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -55,6 +55,14 @@ BUDGETS: tuple[Budget, ...] = (
     *(
         Budget("B16", part, "CPU of a short turn / one raw SDK call", "x", "at most", 4.0, 2.5)
         for part in ("at /api", "at a page")
+    ),
+    *(
+        Budget("B17", part, "p95 of a search in 100k memories", "ms", "at most", 50, 25)
+        for part in ("SQLite", "PostgreSQL")
+    ),
+    *(
+        Budget("B17", f"{part} growth", "the same / in 10k memories", "x", "at most", 2.0, 1.2)
+        for part in ("SQLite", "PostgreSQL")
     ),
     Budget(
         "RECALL",

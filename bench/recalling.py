@@ -1,12 +1,18 @@
-"""How well facts are found again in long dialogues (`bench.dialogues`), and how sure one can be of that."""
+"""How well facts are found again in long dialogues (`bench.dialogues`), how sure one can be of that, and how
+long a search takes among many memories (B17)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
+from bench import appends
 from bench.budgets import Reading
+from bench.commands import Helper
 from bench.dialogues import Question, generate
+from bench.figures import quantile
+from bench.sites import environment
 from bench.stage import Stage
 from memory.retrieval.turns import Found, TurnIndex
 
@@ -39,3 +45,39 @@ def _judged(question: Question, found: Found) -> Iterator[tuple[str, bool]]:
         yield "now", ids[:1] == [question.newest]
     if question.in_other_words:
         yield "other words", is_there
+
+
+def many_on_sqlite(stage: Stage) -> Iterator[Reading]:
+    yield from _searched(stage, "SQLite")
+
+
+def many_on_postgresql(stage: Stage) -> Iterator[Reading]:
+    yield from _searched(stage, "PostgreSQL")
+
+
+def _searched(stage: Stage, part: str) -> Iterator[Reading]:
+    many = 10_000 if stage.quick else 100_000
+
+    def filled(count: int) -> Helper:
+        directory = stage.directory(f"remembered-{part.lower()}-{count}")
+        (directory / "data").mkdir()
+        url = "" if part == "SQLite" else appends.postgresql(stage, f"remembered-{count}")
+        env = environment(directory, "http://127.0.0.1:9", AGENTSITE_DATABASE_URL=url)
+        with Helper("bench.prepare", env=env) as installation:
+            installation.ask(what="prepare")
+        helper = stage.stack.enter_context(Helper("bench.remembered", env=env))
+        helper.ask(what="fill", count=count)
+        return helper
+
+    helpers = {
+        count: stage.kept(f"{count} memories on {part}", partial(filled, count))
+        for count in (many // 10, many)
+    }
+    times: dict[int, list[float]] = {count: [] for count in helpers}
+    # In turn, so that what else the machine does is shared.
+    for _ in range(2 if stage.quick else 10):
+        for count, helper in helpers.items():
+            times[count] += helper.ask(what="ask", count=20)["ms"]
+    p95 = {count: quantile(each, 0.95) for count, each in times.items()}
+    yield Reading(f"B17 {part}", p95[many], p95[many], p95[many // 10])
+    yield Reading(f"B17 {part} growth", p95[many] / p95[many // 10], p95[many], p95[many // 10])

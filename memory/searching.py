@@ -6,13 +6,13 @@ its person sees, and nothing of others is counted. A question costs a bounded nu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
-from django.db import connections, router
 from django.db.models import QuerySet
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from accounts.models import User
@@ -20,18 +20,17 @@ from accounts.models import User
 from .models import Memory, MemoryStore
 from .models.store import MemoryStoreQuerySet
 from .retrieval.question import Question, read_question
-from .retrieval.turns import Found, Ranked, Turn, TurnIndex
-from .retrieval.words import scope_term
+from .retrieval.turns import Ranked, Turn, TurnIndex
+from .termindex import TermIndexOf
 
-CANDIDATES = 200
-"""Memories that are compared with a question."""
-COUNTED = 2_000
-"""Terms that more memories have than this are all alike common."""
-TERMS = 600
-"""Of a memory, the first of its terms that are compared."""
+INDEX = TermIndexOf("memory_memory")
+TERMS = 6_000
+"""Of a memory's terms, the first characters that are compared."""
 LOOKED_AT = 4_000
 """Characters of a memory that are compared; of longer ones, the beginning."""
-MOST_STORES = 200
+MOST_AUDIENCES = 200
+LISTED = 5_000
+"""Rows that a list is narrowed to; of more, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,18 @@ class Recalled:
     low: bool
 
 
+class _Row(NamedTuple):
+    """What of a candidate is compared: rows whole cost more than finding them."""
+
+    pk: int
+    path: str
+    beginning: str
+    terms: str
+    valid_from: datetime | None
+    valid_until: datetime | None
+    updated_at: datetime
+
+
 def search_memories(
     user: User,
     query: str,
@@ -67,111 +78,71 @@ def search_memories(
     """Those of `stores` that the person sees and that fit the question. `at`: what was true then; None:
     all, what is true first. `for_agents`: without what strangers wrote and nobody confirmed."""
     question = read_question(query)
-    seen = stores.visible_to(user).order_by("pk").values_list("pk", flat=True)
-    keys = list(seen[:MOST_STORES])
-    if not keys or not question.terms:
+    seen = stores.visible_to(user)
+    keys = INDEX.candidates(Memory, question.terms, _audiences(seen)) if question.terms else []
+    if not keys:
         return Recalled((), 0.0, low=True)
-    rows = Memory.objects.filter(store__in=keys)
+    rows = Memory.objects.filter(pk__in=keys, store__in=seen)
     if at is not None:
         rows = rows.true_at(at)
     if kinds:
         rows = rows.filter(kind__in=kinds)
     if for_agents:
         rows = rows.trusted()
-    found = rows.filter(pk__in=_candidates(question, keys)).select_related("store")
-    return _ranked(query, list(found.order_by("updated_at", "pk")), limit)
+    return _ranked(question, rows, limit)
 
 
-def matching(rows: QuerySet[Memory], text: str, stores: Sequence[int]) -> QuerySet[Memory]:
-    """Those of `rows` that have all words of `text`, in their order: what a list is narrowed by."""
+def matching(rows: QuerySet[Memory], text: str, stores: Iterable[MemoryStore]) -> QuerySet[Memory]:
+    """Those of `rows`, which lie in these stores, that have all words of `text`, in their order: what a list
+    is narrowed by."""
     terms = read_question(text).terms
     if not terms:
         return rows
-    return rows.filter(pk__in=_having(stores[:MOST_STORES], terms, CANDIDATES) if stores else ())
+    audiences = {store.audience for store in stores}
+    return rows.filter(pk__in=INDEX.having(Memory, terms, audiences, LISTED))
 
 
-def _ranked(query: str, memories: list[Memory], limit: int) -> Recalled:
-    by_uid = {memory.uid: memory for memory in memories}
-    now = timezone.now()
+def _audiences(stores: MemoryStoreQuerySet) -> set[str]:
+    kinds = stores.order_by().values_list("organisation", "owner", "agent").distinct()
+    return {
+        MemoryStore(organisation_id=organisation, owner_id=owner, agent_id=agent).audience
+        for organisation, owner, agent in kinds[:MOST_AUDIENCES]
+    }
+
+
+def _ranked(question: Question, candidates: QuerySet[Memory], limit: int) -> Recalled:
+    values = candidates.order_by("updated_at", "pk").values_list(
+        "pk",
+        "path",
+        Left("content", LOOKED_AT),
+        Left("terms", TERMS),
+        "valid_from",
+        "valid_until",
+        "updated_at",
+    )
+    by_key = {str(value[0]): _Row(*value) for value in values}
     turns = [
         # Each by itself: memories are no neighbours of each other.
         Turn(
-            memory.uid,
-            f"{memory.path}\n{memory.content[:LOOKED_AT]}",
-            at=memory.valid_from or memory.updated_at,
-            group=memory.uid,
-            # Without that of its store, which stands before all others.
-            terms=tuple(memory.terms.split(" ", TERMS + 1)[1 : TERMS + 1]),
+            key,
+            f"{row.path}\n{row.beginning}",
+            at=row.valid_from or row.updated_at,
+            group=key,
+            terms=tuple(row.terms.split(" ")),
         )
-        for memory in memories
+        for key, row in by_key.items()
     ]
-    found: Found = TurnIndex(turns).search(query, limit=len(turns))
-    hits = [Hit(by_uid[ranked.turn.id], ranked) for ranked in found.hits]
+    found = TurnIndex(turns, asked=question).search(question.text, limit=len(turns))
+    now = timezone.now()
     # What is no longer so stands behind what is, where both answer the same.
-    hits.sort(key=lambda hit: not _is_true(hit.memory, now))
-    return Recalled(tuple(hits[:limit]), found.confidence, found.low)
+    best = sorted(found.hits, key=lambda hit: not _is_true(by_key[hit.turn.id], now))[:limit]
+    rows = Memory.objects.select_related("store").in_bulk([int(hit.turn.id) for hit in best])
+    hits = [Hit(rows[int(hit.turn.id)], hit) for hit in best if int(hit.turn.id) in rows]
+    return Recalled(tuple(hits), found.confidence, found.low)
 
 
-def _is_true(memory: Memory, now: datetime) -> bool:
-    return memory.valid_until is None or memory.valid_until > now
-
-
-# --- the index ------------------------------------------------------------------------------------
-
-
-def _candidates(question: Question, stores: Sequence[int]) -> set[int]:
-    """The rarest terms first, until there are enough; of a term that too many have, those that have another
-    of the question's as well."""
-    counts = {term: _count(stores, term) for term in question.terms}
-    terms = sorted((term for term in counts if counts[term]), key=lambda term: counts[term])
-    found: set[int] = set()
-    for place, term in enumerate(terms):
-        room = CANDIDATES - len(found)
-        if room <= 0:
-            break
-        if counts[term] <= room:
-            found |= set(_having(stores, [term], room))
-            continue
-        for other in (*terms[:place], *terms[place + 1 :]):
-            found |= set(_having(stores, [term, other], max(0, CANDIDATES - len(found))))
-        if len(found) < CANDIDATES:
-            found |= set(_having(stores, [term], CANDIDATES - len(found)))
-    return found
-
-
-def _count(stores: Sequence[int], term: str) -> int:
-    sql, values = _statement(stores, [term])
-    with connections[router.db_for_read(Memory)].cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM ({sql} LIMIT {COUNTED}) AS found", values)  # noqa: S608
-        return int(cursor.fetchone()[0])
-
-
-def _having(stores: Sequence[int], terms: Sequence[str], most: int) -> list[int]:
-    """The newest that have all of the terms."""
-    sql, values = _statement(stores, terms)
-    with connections[router.db_for_read(Memory)].cursor() as cursor:
-        cursor.execute(f"{sql} ORDER BY 1 DESC LIMIT %s", [*values, most])
-        return [key for (key,) in cursor.fetchall()]
-
-
-_ON_POSTGRESQL = (
-    "SELECT id FROM memory_memory WHERE string_to_array(terms, ' ') && %s"
-    " AND string_to_array(terms, ' ') @> %s"
-)
-"""The expression of the index (migration 0001) to the letter: else the index is not used."""
-
-
-def _statement(stores: Sequence[int], terms: Sequence[str]) -> tuple[str, list[Any]]:
-    """Keys of memories in these stores with all of the terms, by the full-text index alone."""
-    places = [scope_term(store) for store in stores]
-    if connections[router.db_for_read(Memory)].vendor == "postgresql":
-        return _ON_POSTGRESQL, [places, list(terms)]
-    either = " OR ".join(f'"{place}"' for place in places)
-    every = " AND ".join(f'"{term}"' for term in terms)
-    return (
-        "SELECT rowid FROM memory_termindex WHERE memory_termindex MATCH %s",
-        [f"({either}) AND {every}"],
-    )
+def _is_true(row: _Row, now: datetime) -> bool:
+    return row.valid_until is None or row.valid_until > now
 
 
 def stores_of(user: User) -> MemoryStoreQuerySet:

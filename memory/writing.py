@@ -150,4 +150,5 @@ def _take(memory: Memory, content: str, version: MemoryVersion) -> None:
     memory.sha256 = version.sha256 or ""
     memory.size = version.size or 0
     memory.version_uid = version.uid
-    memory.terms = indexed(memory.store_id, f"{memory.path} {content}")
+    memory.terms = indexed(f"{memory.path} {content}")
+    memory.audience = memory.store.audience

@@ -34,7 +34,7 @@ def memories_in(
     stores = list(stores_in(user, organisation))
     chosen = [each for each in stores if store in {"", each.uid}]
     seen = Memory.objects.visible_to(user).filter(store__in=chosen)
-    rows = matching(seen, words, [each.pk for each in chosen])
+    rows = matching(seen, words, chosen)
     shown = rows.select_related("store__organisation", "store__agent")
     found = list(shown.order_by("-pinned", "-updated_at", "-pk")[:MOST])
     sources = _sources(user, found)

@@ -8,56 +8,18 @@ import memory.models.version
 from django.conf import settings
 from django.db import migrations, models
 
-
-# Beside the table stands an index of what its rows are found by (`memory.retrieval.words`): whole terms, without
-# places. The texts are in the table alone.
-SQLITE = (
-    """
-    CREATE VIRTUAL TABLE memory_termindex USING fts5(
-        terms, content='memory_memory', content_rowid='id',
-        tokenize="unicode61 remove_diacritics 0", detail=none
-    )
-    """,
-    """
-    CREATE TRIGGER memory_memory_added AFTER INSERT ON memory_memory BEGIN
-        INSERT INTO memory_termindex (rowid, terms) VALUES (new.id, new.terms);
-    END
-    """,
-    """
-    CREATE TRIGGER memory_memory_removed AFTER DELETE ON memory_memory BEGIN
-        INSERT INTO memory_termindex (memory_termindex, rowid, terms)
-            VALUES ('delete', old.id, old.terms);
-    END
-    """,
-    """
-    CREATE TRIGGER memory_memory_changed AFTER UPDATE OF terms ON memory_memory
-    WHEN old.terms <> new.terms BEGIN
-        INSERT INTO memory_termindex (memory_termindex, rowid, terms)
-            VALUES ('delete', old.id, old.terms);
-        INSERT INTO memory_termindex (rowid, terms) VALUES (new.id, new.terms);
-    END
-    """,
-)
-SQLITE_BACK = (
-    "DROP TRIGGER memory_memory_added",
-    "DROP TRIGGER memory_memory_removed",
-    "DROP TRIGGER memory_memory_changed",
-    "DROP TABLE memory_termindex",
-)
-# The expression is also asked for, to the letter, in `memory/searching.py`.
-POSTGRESQL = (
-    "CREATE INDEX memory_termindex ON memory_memory USING gin (string_to_array(terms, ' '))",
-)
-POSTGRESQL_BACK = ("DROP INDEX memory_termindex",)
+from memory.termindex import TermIndexOf
 
 
-def run_for_vendor(sqlite, postgresql):
-    def run(apps, schema_editor):
-        statements = {"sqlite": sqlite, "postgresql": postgresql}
-        for statement in statements.get(schema_editor.connection.vendor, ()):
-            schema_editor.execute(statement)
+# Beside the table stands an index of what its rows are found by; the texts are in the table alone.
+def make_index(apps, schema_editor):
+    for statement in TermIndexOf("memory_memory").statements(schema_editor.connection.vendor):
+        schema_editor.execute(statement)
 
-    return run
+
+def drop_index(apps, schema_editor):
+    for statement in TermIndexOf("memory_memory").statements_back(schema_editor.connection.vendor):
+        schema_editor.execute(statement)
 
 
 class Migration(migrations.Migration):
@@ -103,6 +65,7 @@ class Migration(migrations.Migration):
                 ('sha256', models.CharField(max_length=64)),
                 ('size', models.PositiveIntegerField()),
                 ('terms', models.TextField(editable=False)),
+                ('audience', models.CharField(editable=False, max_length=60)),
                 ('version_uid', models.CharField(editable=False, max_length=40)),
                 ('kind', models.CharField(choices=[('note', 'note'), ('fact', 'fact'), ('preference', 'preference'), ('lesson', 'lesson'), ('correction', 'correction')], default='note', max_length=12, verbose_name='kind')),
                 ('key', models.CharField(blank=True, max_length=120)),
@@ -181,8 +144,5 @@ class Migration(migrations.Migration):
             model_name='memoryversion',
             index=models.Index(fields=['store', 'memory_uid'], name='memory_versions_of_memory'),
         ),
-        migrations.RunPython(
-            run_for_vendor(SQLITE, POSTGRESQL),
-            run_for_vendor(SQLITE_BACK, POSTGRESQL_BACK),
-        ),
+        migrations.RunPython(make_index, drop_index),
     ]

@@ -62,6 +62,8 @@ class Memory(models.Model):
     """Bytes of the content."""
     terms = models.TextField(editable=False)
     """What of path and content is searched for: `memory.retrieval.words`, between spaces."""
+    audience = models.CharField(max_length=60, editable=False)
+    """Its store's: what stands in the index before each term."""
     version_uid = models.CharField(max_length=40, editable=False)
     """Of the version that says the same as this row."""
     kind = models.CharField(_("kind"), max_length=12, choices=Kind, default=Kind.NOTE)

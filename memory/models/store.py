@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Organisation, User
 from agents.models import Agent
 from harness.ids import new_id
+from memory.retrieval.words import audience_of
 
 NAME_LIMIT = 255
 DESCRIPTION_LIMIT = 1_024
@@ -87,6 +88,15 @@ class MemoryStore(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+    @property
+    def audience(self) -> str:
+        """Of whom the index finds what is in it: the same for all stores that the same people may see."""
+        if self.owner_id is not None:
+            return audience_of("p", self.owner_id, self.organisation_id)
+        if self.agent_id is not None:
+            return audience_of("a", self.agent_id, self.organisation_id)
+        return audience_of("o", self.organisation_id)
 
     @property
     def scope(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from .question import Question
 from .words import pairs_of
@@ -27,14 +27,21 @@ VECTORS_AT_LEAST, VECTORS_AT_MOST = 0.1, 0.6
 
 
 class TermIndex:
-    """Texts as their terms, in order, by number."""
+    """Texts as their terms, in order, by number. `asked`: the only terms and pairs of them that will be asked
+    for, where that is known; None: any."""
 
-    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
+    def __init__(
+        self, texts: Iterable[Sequence[str]], asked: Collection[str] | None = None
+    ) -> None:
         self._counts: list[Counter[str]] = []
         self._lengths: list[int] = []
         for terms in texts:
             self._lengths.append(max(1, len(terms)))
-            self._counts.append(Counter(itertools.chain(terms, pairs_of(terms))))
+            self._counts.append(
+                Counter(itertools.chain(terms, pairs_of(terms)))
+                if asked is None
+                else _counted(terms, asked)
+            )
         self._average = sum(self._lengths) / max(1, len(self._lengths))
         self._places: dict[str, list[int]] = {}
         for number, counts in enumerate(self._counts):
@@ -65,6 +72,18 @@ class TermIndex:
 
     def known(self, term: str) -> bool:
         return term in self._places
+
+
+def _counted(terms: Sequence[str], asked: Collection[str]) -> Counter[str]:
+    places = [place for place, term in enumerate(terms) if term in asked]
+    pairs = (
+        f"{terms[one]} {terms[other]}"
+        for one, other in itertools.pairwise(places)
+        if other == one + 1
+    )
+    return Counter(
+        itertools.chain((terms[place] for place in places), filter(asked.__contains__, pairs))
+    )
 
 
 def weights_of(question: Question, terms: Sequence[str]) -> dict[str, float]:

@@ -77,12 +77,16 @@ class Found:
 
 
 class TurnIndex:
-    """Turns in the order in which they were said."""
+    """Turns in the order in which they were said. `asked`: the only question that will be asked, where that
+    is known: the index is made for it alone."""
 
-    def __init__(self, turns: Sequence[Turn], embed: Embed | None = None) -> None:
+    def __init__(
+        self, turns: Sequence[Turn], embed: Embed | None = None, asked: Question | None = None
+    ) -> None:
         self._turns = list(turns)
         self._terms = TermIndex(
-            terms_of(turn.text) if turn.terms is None else turn.terms for turn in self._turns
+            (terms_of(turn.text) if turn.terms is None else turn.terms for turn in self._turns),
+            None if asked is None else {*asked.terms, *asked.pairs, *asked.names},
         )
         self._lower = [turn.text.lower() for turn in self._turns]
         self._asks = [_asks(turn.text) for turn in self._turns]

@@ -19,7 +19,7 @@ from harness.normalizing import normalized
 
 from .irregular import BASE
 
-_SCOPE = "\ue000"
+_APART = "\ue000"
 """A private character: part of a word to FTS5, and of none to `_WORD`."""
 TERM_LIMIT = 40
 """Characters of a term; of longer words the beginning counts."""
@@ -48,14 +48,15 @@ def terms_of(text: str) -> list[str]:
     return [term for term in found if term]
 
 
-def scope_term(store_id: int) -> str:
-    """Stands among the terms of all that lies in a store; no text gives it."""
-    return f"{_SCOPE}{store_id}"
+def audience_of(kind: str, *keys: int | None) -> str:
+    """What stands in the index before each term of what the same people may see, so that a term of theirs is
+    looked up without meeting anybody else's. No text gives it."""
+    return f"{_APART}{kind}{'x'.join(str(key) for key in keys)}{_APART}"
 
 
-def indexed(store_id: int, text: str) -> str:
-    """What the index has of a text in a store, each term as often as it stands there."""
-    return " ".join((scope_term(store_id), *terms_of(text)))
+def indexed(text: str) -> str:
+    """The terms of a text as they are kept, each as often as it stands there."""
+    return " ".join(terms_of(text))
 
 
 def pairs_of(terms: Sequence[str]) -> list[str]:

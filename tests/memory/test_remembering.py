@@ -251,3 +251,31 @@ def test_mallory_and_bob_change_nothing_of_alices(alice, bob, mallory, store):
 def test_of_a_time_before_it_was_so_nothing_is_told(alice, store):
     remember(actor=alice, store=store, text="Tea is green.")
     assert found(alice, "tea", at=timezone.now() - timedelta(days=1)) == []
+
+
+# --- the index ------------------------------------------------------------------------------------
+
+
+def test_a_word_that_most_memories_have_finds_together_with_another(alice, acme, monkeypatch):
+    monkeypatch.setattr("memory.termindex.FEW", 3)
+    monkeypatch.setattr("memory.termindex.CANDIDATES", 4)
+    shared = create_store(actor=alice, organisation=acme, name="All", scope=ORGANIZATION)
+    for number in range(12):
+        text = f"Invoice {number} of the harbour" + (" and the crane" if number in {1, 2} else "")
+        create_memory(actor=alice, store=shared, path=f"/{number}.md", content=text)
+    harbour_cranes = found(alice, "harbour crane", limit=2)
+    assert [text.split()[1] for text in harbour_cranes] == ["2", "1"]
+    # Where nothing else is asked for, the newest.
+    assert len(found(alice, "harbour")) == 4
+    assert found(alice, "harbour")[0].startswith("Invoice 11 ")
+    assert len(found(alice, "invoice harbour")) == 4
+
+
+def test_what_is_outside_of_the_stores_that_are_asked_for_is_not_found(alice, acme):
+    shared = create_store(actor=alice, organisation=acme, name="One", scope=ORGANIZATION)
+    other = create_store(actor=alice, organisation=acme, name="Other", scope=ORGANIZATION)
+    create_memory(actor=alice, store=shared, path="/a.md", content="The crane is green.")
+    create_memory(actor=alice, store=other, path="/a.md", content="The crane is red.")
+    seen = MemoryStore.objects.filter(pk=other.pk)
+    hits = search_memories(alice, "crane", seen).hits
+    assert [hit.memory.content for hit in hits] == ["The crane is red."]
