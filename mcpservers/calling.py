@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from mcp_types import InputRequiredResult
+from mcp_types import CallToolResult, InputRequiredResult
 
 from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
 from harness.tools import ToolContext, ToolOutput
 from tools_app.web.credentials import EXTRA as CREDENTIALS
 
+from .connecting import Connected, Lapsed, connected_in, token_of, want_more
 from .listing import Described, note_failure, take_listing
 from .models import McpServer, McpTool
 from .places import is_covered
 from .results import blocks_of, fault_in
 from .secrets import headers_of
 from .sessions import Listing, Unreachable, Where, sessions
+from .transport import Challenge
 from .whose import is_hers_alone
 
 
@@ -31,6 +34,14 @@ class _Plan:
     seconds: float
     pinned: Described
     server: str
+    connected: Connected | None = None
+    """The owner's own account there."""
+
+
+CONNECT_ANEW = (
+    "Tell the person: she can connect on the page of the server, under Settings, MCP servers. Then it "
+    "can be called again."
+)
 
 
 async def call(
@@ -39,22 +50,35 @@ async def call(
     """Raises ToolError with the reason for the model."""
     uid = str(context.extras["conversation"])
     plan: _Plan = await context.offload(_plan, tool_id, digest, uid)
-    where = await _authorised(plan.where, context)
+    where, connected = await _authorised(plan, context)
 
     async def told(listing: Listing) -> None:
-        await context.offload(_keep, plan.where.server_id, listing)
+        await context.offload(_keep, plan.where.server_id, listing, connected is None)
         await context.offload(_plan, tool_id, digest, uid)
 
-    try:
-        result = await sessions.call(
+    async def once(where: Where) -> CallToolResult | InputRequiredResult:
+        return await sessions.call(
             where, plan.tool, arguments, seconds=plan.seconds, on_listing=told
         )
+
+    try:
+        try:
+            result = await once(where)
+        except Unreachable as problem:
+            # It refused the token before it did anything, so with another one it is asked once more.
+            token = await _renewed(connected, where, problem)
+            if not token:
+                raise
+            where = where.authorised_by(token)
+            result = await once(where)
     except TimeoutError:
         raise ToolError(
             f"{plan.server} did not answer within {plan.seconds:g} seconds. Whether it did its work is "
             "not known."
         ) from None
     except Unreachable as problem:
+        if problem.challenge is not None:
+            raise await _unauthorised(plan, connected, problem.challenge, context) from None
         await context.offload(note_failure, plan.where.server_id, str(problem))
         raise ToolError(
             f"The MCP server “{plan.server}” failed: {problem}",
@@ -70,21 +94,65 @@ async def call(
     )
 
 
-async def _authorised(where: Where, context: ToolContext) -> Where:
-    """A credential that the person lent the conversation goes before the server's own."""
+async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connected | None]:
+    """A credential that the person lent the conversation goes before her connection, and that before the
+    server's own."""
     lent = context.extras.get(CREDENTIALS)
-    bearer = await lent.bearer_for(where.url) if lent is not None else ""
-    if not bearer:
-        return where
-    others = {
-        name: value for name, value in where.headers.items() if name.lower() != "authorization"
-    }
-    headers = {**others, "Authorization": f"Bearer {bearer}"}
-    return Where(where.server_id, where.conversation, where.url, headers)
+    bearer = await lent.bearer_for(plan.where.url) if lent is not None else ""
+    if bearer:
+        return plan.where.authorised_by(bearer), None
+    if plan.connected is None:
+        return plan.where, None
+    try:
+        return plan.where.authorised_by(await token_of(plan.connected)), plan.connected
+    except Lapsed:
+        raise ToolError(
+            f"What the person allowed at “{plan.server}” is over.", hint=CONNECT_ANEW
+        ) from None
 
 
-def _keep(server_id: int, listing: Listing) -> None:
-    take_listing(server_id, listing.tools, protocol=listing.protocol, software=listing.software)
+async def _renewed(connected: Connected | None, where: Where, problem: Unreachable) -> str:
+    """A token in place of one that was refused; empty: there is none."""
+    if connected is None or problem.challenge is None or problem.challenge.status != 401:
+        return ""
+    stale = where.headers["Authorization"].removeprefix("Bearer ")
+    try:
+        token = await token_of(connected, stale=stale)
+    except Lapsed:
+        return ""
+    return "" if token == stale else token
+
+
+async def _unauthorised(
+    plan: _Plan, connected: Connected | None, challenge: Challenge, context: ToolContext
+) -> ToolError:
+    server = plan.server
+    if challenge.more and connected is not None:
+        if await context.offload(want_more, connected.connection_id, challenge.scope):
+            return ToolError(
+                f"“{server}” wants the person to allow more: {challenge.scope[:300]}.",
+                hint=CONNECT_ANEW,
+            )
+        return ToolError(f"“{server}” does not let the person's account do this.")
+    words = f"It wants other credentials ({challenge.status})."
+    unauthorised = challenge.status == 401
+    note = partial(note_failure, plan.where.server_id, words, unauthorised=unauthorised)
+    await context.offload(note)
+    if unauthorised:
+        return ToolError(
+            f"“{server}” wants the person to connect an account of hers.", hint=CONNECT_ANEW
+        )
+    return ToolError(f"The MCP server “{server}” refused the call: {words}")
+
+
+def _keep(server_id: int, listing: Listing, whole: bool) -> None:
+    take_listing(
+        server_id,
+        listing.tools,
+        protocol=listing.protocol,
+        software=listing.software,
+        whole=whole,
+    )
 
 
 def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
@@ -125,4 +193,5 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
         float(server.timeout_seconds),
         Described.model_validate(row.pinned),
         server.name,
+        connected_in(conversation, server),
     )

@@ -89,3 +89,21 @@ class ChangeForm(OurForm):
     headers = _Headers()
     forget = forms.BooleanField(label=_("Forget the headers that are stored"), required=False)
     timeout_seconds = forms.IntegerField(label=_("Seconds for one call"))
+
+
+class ClientForm(OurForm):
+    prefix = "client"
+    issuer = forms.CharField(
+        label=_("Authorisation server"),
+        help_text=_("Its issuer, such as https://login.example.org"),
+        widget=forms.URLInput(attrs={"autocomplete": "off"}),
+    )
+    client_id = forms.CharField(
+        label=_("Client id"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    client_secret = _Secret(
+        label=_("Client secret"),
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("If it has one. Stored sealed and never shown again."),
+    )

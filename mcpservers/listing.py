@@ -122,9 +122,15 @@ def local_name(server: str, remote: str) -> str:
 
 
 def take_listing(
-    server_id: int, tools: Sequence[Described], *, protocol: str = "", software: str = ""
+    server_id: int,
+    tools: Sequence[Described],
+    *,
+    protocol: str = "",
+    software: str = "",
+    whole: bool = True,
 ) -> None:
-    """Keep what a server says now. In a thread with tables; nothing is released by it but the first."""
+    """Keep what a server says now. In a thread with tables; nothing is released by it but the first.
+    `whole`: what it does not name is gone; else it may be what it has for one person."""
     most: int = settings.AGENTSITE_MCP_TOOLS_PER_SERVER
     faults: dict[str, str] = {}
     room = LONGEST_TOGETHER
@@ -159,7 +165,7 @@ def take_listing(
                     continue
                 names.add(row.name)
             _take(row, tool, faults[tool.name], first=first)
-        for row in (row for name, row in known.items() if name not in told):
+        for row in (row for name, row in known.items() if whole and name not in told):
             if row.pinned is None:
                 row.delete()
             elif row.state != McpTool.State.GONE:
@@ -198,13 +204,14 @@ def held(tools: Iterable[McpTool]) -> list[McpTool]:
     return [row for row in tools if row.state in {McpTool.State.NEW, McpTool.State.CHANGED}]
 
 
-def note_failure(server_id: int, words: str) -> None:
-    """That it cannot be reached; since when stays."""
+def note_failure(server_id: int, words: str, *, unauthorised: bool = False) -> None:
+    """That it cannot be reached; since when stays. `unauthorised`: it wants a token."""
     row = McpServer.objects.filter(pk=server_id).first()
     if row is not None:
         row.failing_since = row.failing_since or timezone.now()
         row.last_error = _plain(words)[:500]
-        row.save(update_fields=["failing_since", "last_error"])
+        row.wants_authorisation = row.wants_authorisation or unauthorised
+        row.save(update_fields=["failing_since", "last_error", "wants_authorisation"])
 
 
 def _plain(text: str) -> str:

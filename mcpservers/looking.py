@@ -6,26 +6,31 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from asgiref.sync import async_to_sync
+
 from harness.errors import AgentError
 from jobs.engine import engine
 from jobs.garbage import keeping_what_is_imported
+from vaults.oauth import RefreshFailed, fresh_token
 
 from .listing import note_failure, take_listing
-from .models import McpServer
+from .models import McpConnection, McpServer
 from .secrets import headers_of
 
 if TYPE_CHECKING:
     from .sessions import Listing, Where
 
 
-def look_now(server: McpServer) -> str:
+def look_now(server: McpServer, *, by: McpConnection | None = None) -> str:
     """Why it could not be looked at; empty: it was. It connects, so outside of any transaction, and waits
-    for the server for some seconds."""
+    for the server for some seconds. `by` whose connection; None: by the server's own headers."""
     _prepare()
     from .sessions import look_at  # noqa: PLC0415 - heavy
 
     try:
         where = _where(server)
+        if by is not None:
+            where = where.authorised_by(_token(by))
         # A loop of its own, in a thread of its own: the caller's thread may have one already.
         with ThreadPoolExecutor(1, thread_name_prefix="agentsite-mcp-look") as pool:
             found = pool.submit(lambda: asyncio.run(look_at(where))).result()
@@ -66,6 +71,16 @@ def _took(server_id: int, found: Listing) -> None:
     take_listing(server_id, found.tools, protocol=found.protocol, software=found.software)
 
 
+def _token(connection: McpConnection) -> str:
+    """One that is good now. Raises Unreachable."""
+    from .sessions import Unreachable  # noqa: PLC0415 - heavy
+
+    try:
+        return async_to_sync(fresh_token)(connection.credential_id)
+    except RefreshFailed as problem:
+        raise Unreachable(f"No token is to be had by the connection: {problem}.") from None
+
+
 def _failed(server_id: int, problem: Exception) -> str:
     """In words. Raises what is no failure of the server's."""
     from .sessions import Unreachable  # noqa: PLC0415 - heavy
@@ -73,7 +88,9 @@ def _failed(server_id: int, problem: Exception) -> str:
     if not isinstance(problem, Unreachable | AgentError):
         raise problem
     words = problem.message if isinstance(problem, AgentError) else str(problem)
-    note_failure(server_id, words)
+    challenge = problem.challenge if isinstance(problem, Unreachable) else None
+    unauthorised = challenge is not None and challenge.status == 401
+    note_failure(server_id, words, unauthorised=unauthorised)
     return words
 
 

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Organisation, Role, User
 from accounts.staff import has_staff_permission
 from harness.ids import new_id
+from vaults.models import VaultCredential
 
 CHANGE = "mcpservers.change_mcpserver"
 
@@ -89,6 +90,8 @@ class McpServer(models.Model):
     protocol = models.CharField(_("protocol"), max_length=40, blank=True)
     software = models.CharField(_("software"), max_length=200, blank=True)
     """What it calls itself."""
+    wants_authorisation = models.BooleanField(default=False)
+    """It refused us for want of a token, so people are offered to connect their own accounts."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
@@ -161,3 +164,88 @@ class McpTool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class McpClient(models.Model):
+    """What this server is at the authorisation server of an MCP server. One for each issuer, so that what
+    one of them gave is shown to no other."""
+
+    class Kind(models.TextChoices):
+        BY_HAND = "by_hand", _("registered by hand")
+        DOCUMENT = "document", _("by our metadata document")
+        DYNAMIC = "dynamic", _("registered by itself")
+
+    server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="clients")
+    issuer = models.CharField(max_length=500)
+    kind = models.CharField(max_length=10, choices=Kind)
+    client_id = models.CharField(max_length=2_000)
+    sealed = models.TextField(blank=True)
+    """Its secret; empty: it has none."""
+    method = models.CharField(max_length=30)
+    """How it shows who it is at the token endpoint: `vaults.auth.ClientAuth`."""
+    redirect_uri = models.CharField(max_length=500, blank=True)
+    """With which it was registered; empty: whoever registered it by hand knows."""
+    expires_at = models.DateTimeField(null=True)
+    """When its secret is over."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["issuer"]
+        constraints = [models.UniqueConstraint(fields=["server", "issuer"], name="mcp_client_once")]
+
+    def __str__(self) -> str:
+        return f"{self.server} at {self.issuer}"
+
+
+class McpFlow(models.Model):
+    """A person who was sent to an authorisation server and is not back yet. It serves once, and her alone."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    """Of the `state` that she brings back."""
+    server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="+")
+    sealed = models.TextField()
+    """`connecting.Departure`."""
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.user} to {self.server}"
+
+
+class McpConnection(models.Model):
+    """One person's account at an MCP server, for her work in one organisation. Its tokens lie in a vault of
+    hers; whoever archives or deletes them there has ended it."""
+
+    server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="connections")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="mcp_connections"
+    )
+    organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="+")
+    credential = models.OneToOneField(
+        VaultCredential, on_delete=models.CASCADE, related_name="mcp_connection"
+    )
+    url = models.CharField(max_length=500)
+    """Of the server then: its tokens are for nowhere else."""
+    issuer = models.CharField(max_length=500)
+    revocation_endpoint = models.CharField(max_length=500, blank=True)
+    scope = models.TextField(blank=True)
+    """What was asked for and granted, as far as anybody said."""
+    wanted_scope = models.TextField(blank=True)
+    """What the server asked for on top since; empty: nothing."""
+    steps = models.PositiveIntegerField(default=0)
+    """How often it did."""
+    created_at = models.DateTimeField(_("connected at"), auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = _("connection to an MCP server")
+        verbose_name_plural = _("connections to MCP servers")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["server", "user", "organisation"], name="mcp_connection_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} at {self.server}"

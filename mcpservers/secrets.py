@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
@@ -12,7 +13,7 @@ from django.views.decorators.debug import sensitive_variables
 from accounts import vault
 from harness.errors import Invalid
 
-from .models import McpServer
+from .models import McpClient, McpFlow, McpServer
 
 MOST_HEADERS = 10
 LONGEST = 8_000
@@ -56,11 +57,15 @@ def headers_of(server: McpServer) -> dict[str, str]:
 
 
 def reseal_headers() -> int:
-    rows = McpServer.objects.exclude(sealed="").select_for_update().order_by("pk")
-    for row in rows:
-        row.sealed = vault.reseal(row.sealed)
-        row.save(update_fields=["sealed"])
-    return len(rows)
+    """And what clients and flows keep."""
+    count = 0
+    kept: Any = (McpServer.objects, McpClient.objects, McpFlow.objects)
+    for rows in kept:
+        for row in rows.exclude(sealed="").select_for_update().order_by("pk"):
+            row.sealed = vault.reseal(row.sealed)
+            row.save(update_fields=["sealed"])
+            count += 1
+    return count
 
 
 def _refused(message: str) -> Invalid:

@@ -34,7 +34,7 @@ from jobs.engine import engine
 from tools_app.web.credentials import HIDDEN
 
 from .listing import CONNECT_SECONDS, Described, described
-from .transport import GiveUp, client_for
+from .transport import Challenge, GiveUp, Refused, client_for
 
 MOST_PAGES = 20
 LEAST_SECRET = 8
@@ -49,6 +49,11 @@ _Answer: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
 
 class Unreachable(Exception):
     """No session, or none any more; the words are for people and models."""
+
+    def __init__(self, words: str, challenge: Challenge | None = None) -> None:
+        super().__init__(words)
+        self.challenge = challenge
+        """What the server wants to see, if that is why. Nothing was done there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,13 @@ class Where:
         marks = [f"{name}={value}" for name, value in sorted(self.headers.items())]
         mark = sha256("\n".join([self.url, *marks]).encode()).hexdigest()
         return f"{self.server_id} {self.conversation} {mark}"
+
+    def authorised_by(self, token: str) -> Where:
+        others = {
+            name: value for name, value in self.headers.items() if name.lower() != "authorization"
+        }
+        headers = {**others, "Authorization": f"Bearer {token}"}
+        return Where(self.server_id, self.conversation, self.url, headers)
 
     def without_secrets(self, text: str) -> str:
         """A text of the server's, which may repeat what it was sent."""
@@ -88,10 +100,10 @@ OnListing = Callable[[Listing], Awaitable[None]]
 
 @asynccontextmanager
 async def connected(
-    where: Where, on_change: Callable[[], None], give_up: GiveUp
+    where: Where, on_change: Callable[[], None], give_up: GiveUp, refused: Refused
 ) -> AsyncIterator[Client]:
-    """A session for as long as the block lasts. `give_up` is told why it is not worth going on.
-    Raises whatever went wrong, often in groups."""
+    """A session for as long as the block lasts. `give_up` is told why it is not worth going on, `refused`
+    what the server wants to see. Raises whatever went wrong, often in groups."""
 
     async def hear(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
@@ -104,6 +116,7 @@ async def connected(
         most_bytes=most,
         most_parts=settings.AGENTSITE_MCP_ANSWER_PARTS,
         give_up=give_up,
+        refused=refused,
     ) as http:
         http.headers.update(where.headers)
         client = Client(
@@ -134,12 +147,14 @@ async def listing_of(client: Client) -> Listing:
 async def look_at(where: Where) -> Listing:
     """What a server says now, over a session of its own. Raises Unreachable."""
     told: list[str] = []
+    wanted: list[Challenge] = []
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            async with connected(where, lambda: None, told.append) as client:
+            async with connected(where, lambda: None, told.append, wanted.append) as client:
                 return await listing_of(client)
     except Exception as problem:
-        raise Unreachable(told[0] if told else words_of(problem, where)) from None
+        words = told[0] if told else words_of(problem, where)
+        raise _unreachable(words, wanted[0] if wanted else None) from None
 
 
 @dataclass(slots=True, eq=False)
@@ -155,6 +170,11 @@ class Session:
     listing: Listing | None = None
     fault: str = ""
     """Why it was given up."""
+    challenge: Challenge | None = None
+    """What the server wanted to see when it refused us."""
+
+    def refused(self, challenge: Challenge) -> None:
+        self.challenge = challenge
 
     def give_up(self, words: str) -> None:
         self.fault = self.fault or words
@@ -166,7 +186,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, str], Session] = {}
-        self._failed: dict[str, tuple[float, int, str]] = {}
+        self._failed: dict[str, tuple[float, int, Unreachable]] = {}
         """Until when one is not tried again, after how many failures, and why."""
 
     async def call(
@@ -192,7 +212,8 @@ class Sessions:
             raise
         except Exception as problem:
             session.stop.set()
-            raise Unreachable(session.fault or words_of(problem, where)) from None
+            words = session.fault or words_of(problem, where)
+            raise _unreachable(words, session.challenge) from None
         finally:
             session.in_use -= 1
             session.used = time.monotonic()
@@ -212,9 +233,9 @@ class Sessions:
 
     async def _session(self, where: Where) -> Session:
         slot = (id(asyncio.get_running_loop()), where.key)
-        until, failures, words = self._failed.get(where.key, (0.0, 0, ""))
-        if time.monotonic() < until:
-            raise Unreachable(words)
+        until, failures, before = self._failed.get(where.key, (0.0, 0, None))
+        if before is not None and time.monotonic() < until:
+            raise Unreachable(str(before), before.challenge)
         session = self._open.get(slot)
         if session is None or session.stop.is_set():
             session = Session(asyncio.get_running_loop().create_future(), used=time.monotonic())
@@ -230,8 +251,9 @@ class Sessions:
             if len(self._failed) > 1_000:
                 self._failed.clear()
             wait = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            self._failed[where.key] = (time.monotonic() + wait, failures + 1, told)
-            raise Unreachable(told) from None
+            why = Unreachable(told, getattr(problem, "challenge", None))
+            self._failed[where.key] = (time.monotonic() + wait, failures + 1, why)
+            raise Unreachable(told, why.challenge) from None
         self._failed.pop(where.key, None)
         return session
 
@@ -240,7 +262,7 @@ class Sessions:
             session.stale = True
 
         try:
-            async with connected(where, changed, session.give_up) as client:
+            async with connected(where, changed, session.give_up, session.refused) as client:
                 session.listing = await listing_of(client)
                 session.listed = time.monotonic()
                 if not session.ready.done():
@@ -248,7 +270,8 @@ class Sessions:
                 await self._until_idle(session)
         except Exception as problem:
             if not session.ready.done():
-                session.ready.set_exception(Unreachable(session.fault or words_of(problem, where)))
+                words = session.fault or words_of(problem, where)
+                session.ready.set_exception(_unreachable(words, session.challenge))
                 session.ready.exception()  # somebody may have given up
         finally:
             session.stop.set()
@@ -280,6 +303,14 @@ class Sessions:
         if session.listing is not None:
             await on_listing(session.listing)
             session.listing = None
+
+
+def _unreachable(words: str, challenge: Challenge | None) -> Unreachable:
+    if challenge is not None:
+        words = f"It wants other credentials ({challenge.status})."
+        if challenge.more:
+            words = "It wants permissions that the credentials do not have (403)."
+    return Unreachable(words, challenge)
 
 
 def words_of(problem: BaseException, where: Where) -> str:

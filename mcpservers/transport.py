@@ -8,8 +8,10 @@ once, or a question that wants an answer, leads to a request each, so these are 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 import httpx2
 
@@ -26,14 +28,36 @@ LISTENING_SECONDS = 5.0
 """Between two of the streams on which a server says what nobody asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """That a server wants another token, or one that may more (RFC 6750, 3)."""
+
+    status: int
+    more: bool
+    """The token is good, and may not do this."""
+    scope: str
+    """What one would need; empty: it does not say."""
+
+
+Refused = Callable[[Challenge], None]
+
+
 def client_for(
-    *, timeout: httpx2.Timeout, most_bytes: int, most_parts: int, give_up: GiveUp
+    *,
+    timeout: httpx2.Timeout,
+    most_bytes: int,
+    most_parts: int,
+    give_up: GiveUp,
+    refused: Refused,
 ) -> httpx2.AsyncClient:
-    """`most_parts` of one answer. `give_up` is told why the session is not worth going on with."""
+    """`most_parts` of one answer. `give_up` is told why the session is not worth going on with, `refused`
+    what the server wants to see."""
     limits = httpx2.Limits(max_connections=20, max_keepalive_connections=5)
     inner = GuardedTransport(judge, limits=limits, most_bytes=most_bytes)
     return httpx2.AsyncClient(
-        transport=_Counted(inner, most_parts, give_up), timeout=timeout, follow_redirects=False
+        transport=_Counted(inner, most_parts, give_up, refused),
+        timeout=timeout,
+        follow_redirects=False,
     )
 
 
@@ -41,10 +65,13 @@ GiveUp = Callable[[str], None]
 
 
 class _Counted(httpx2.AsyncBaseTransport):
-    def __init__(self, inner: GuardedTransport, most_parts: int, give_up: GiveUp) -> None:
+    def __init__(
+        self, inner: GuardedTransport, most_parts: int, give_up: GiveUp, refused: Refused
+    ) -> None:
         self._inner = inner
         self._most_parts = most_parts
         self._give_up = give_up
+        self._refused = refused
         self._left = float(BURST)
         self._filled = time.monotonic()
         self._listened = float("-inf")
@@ -57,6 +84,8 @@ class _Counted(httpx2.AsyncBaseTransport):
             await asyncio.sleep(turn - now)
         self._spend()
         answer = await self._inner.handle_async_request(request)
+        if answer.status_code in {401, 403}:
+            self._refused(_challenge_in(answer))
         assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of the inner one
         answer.stream = _Counting(answer.stream, self._most_parts, self._give_up)
         return answer
@@ -89,6 +118,23 @@ class _Counting(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _challenge_in(answer: httpx2.Response) -> Challenge:
+    said = parse_www_authenticate(answer.headers.get("WWW-Authenticate", ""))
+    return Challenge(
+        answer.status_code,
+        answer.status_code == 403 and said.get("error") == "insufficient_scope",
+        said.get("scope", ""),
+    )
+
+
+_PARAMETER = re.compile(r'\b(error|scope)="?([^",]{0,2000})')
+
+
+def parse_www_authenticate(header: str) -> dict[str, str]:
+    """The two parts of it that are heeded here."""
+    return dict(_PARAMETER.findall(header[:8_000]))
 
 
 def _refusal(give_up: GiveUp, words: str) -> httpx2.RemoteProtocolError:

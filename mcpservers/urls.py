@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from . import views
+from . import accountviews, views
 
 app_name = "mcpservers"
 
@@ -16,9 +16,14 @@ of_server = [
     path("release/", views.release, name="server-release"),
     path("switch/", views.switch, name="server-switch"),
     path("remove/", views.remove, name="server-remove"),
+    path("connect/", accountviews.connect, name="server-connect"),
+    path("connected/", accountviews.come_back, name="server-connected"),
+    path("disconnect/", accountviews.disconnect, name="server-disconnect"),
+    path("client/", accountviews.set_client, name="server-client"),
 ]
 
 urlpatterns = [
     path("settings/mcp-servers/", views.show_servers, name="servers"),
     path("settings/mcp-servers/<id:uid>/", include(of_server)),
+    path("mcp-clients/<id:uid>.json", accountviews.show_document, name="client-document"),
 ]

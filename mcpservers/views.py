@@ -22,9 +22,11 @@ from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
 from harness.errors import AgentError, Conflict, LimitReached, NotFound
 
+from .accountviews import account_of
 from .actions import servers as actions
 from .addresses import host_of
 from .differences import pages_of
+from .finding import find_server
 from .forms import ChangeForm, JsonForm, ServerForm
 from .models import CHANGE, McpServer, McpTool
 
@@ -90,7 +92,7 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
 @never_cache
 def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
     """One server with its tools; a POST changes it."""
-    server = _find(request, uid)
+    server = find_server(request, uid)
     initial = {"url": server.url, "timeout_seconds": server.timeout_seconds}
     form = ChangeForm(request.POST if request.method == "POST" else None, initial=initial)
     status = 200
@@ -112,6 +114,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
         except AgentError as problem:
             status = _refused(form, problem)
     context = {
+        **account_of(request, server),
         "server": server,
         "host": host_of(server.url),
         "tools": pages_of(server),
@@ -124,7 +127,12 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def look(request: SignedInRequest, uid: str) -> HttpResponse:
-    _say_how_it_went(request, actions.look_again(actor=request.user, server=_find(request, uid)))
+    fault = actions.look_again(
+        actor=request.user,
+        server=find_server(request, uid),
+        organisation_id=request.organisation.pk,
+    )
+    _say_how_it_went(request, fault)
     return redirect("mcpservers:server", uid=uid)
 
 
@@ -134,7 +142,7 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         actions.release_tool(
             actor=request.user,
-            server=_find(request, uid),
+            server=find_server(request, uid),
             tool=request.POST.get("tool", ""),
             digest=request.POST.get("digest", ""),
         )
@@ -149,7 +157,7 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def switch(request: SignedInRequest, uid: str) -> HttpResponse:
     enabled = request.POST.get("enabled") == "1"
-    actions.change_server(actor=request.user, server=_find(request, uid), enabled=enabled)
+    actions.change_server(actor=request.user, server=find_server(request, uid), enabled=enabled)
     messages.success(request, _("Switched on.") if enabled else _("Switched off."))
     return redirect("mcpservers:server", uid=uid)
 
@@ -157,17 +165,9 @@ def switch(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def remove(request: SignedInRequest, uid: str) -> HttpResponse:
-    actions.remove_server(actor=request.user, server=_find(request, uid))
+    actions.remove_server(actor=request.user, server=find_server(request, uid))
     messages.success(request, _("The server is taken away."))
     return redirect("mcpservers:servers")
-
-
-def _find(request: SignedInRequest, uid: str) -> McpServer:
-    rows = McpServer.objects.visible_to(request.user).select_related("organisation", "owner")
-    found = rows.filter(uid=uid).first()
-    if found is None:
-        raise NotFound(_("There is no such MCP server."))
-    return found
 
 
 def _scopes(request: SignedInRequest) -> list[tuple[str, Any]]:

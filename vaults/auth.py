@@ -42,6 +42,9 @@ class Refresh(BaseModel):
     client_auth: ClientAuth
     scope: str | None = None
     resource: str | None = None
+    of_mcp_server: bool = False
+    """Found and judged while a person connected an MCP server (`mcpservers`), whose rules for addresses hold
+    for the endpoint in place of those of webhooks."""
 
 
 class Details(BaseModel):
@@ -157,7 +160,9 @@ def check_new(auth: NewAuth) -> tuple[NewAuth, str]:
         _check_text(refresh.client_id, "client_id", least=1)
         _check_text(refresh.scope or "", "scope")
         _check_text(refresh.resource or "", "resource")
-        refresh = refresh.model_copy(update={"token_endpoint": _endpoint(refresh.token_endpoint)})
+        if not refresh.of_mcp_server:
+            endpoint = _endpoint(refresh.token_endpoint)
+            refresh = refresh.model_copy(update={"token_endpoint": endpoint})
     details = auth.details.model_copy(update={"refresh": refresh})
     return NewAuth(auth.kind, url, auth.secrets, details), key
 

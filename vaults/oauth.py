@@ -9,18 +9,23 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 from urllib.parse import quote, urlencode
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from harness.foreignjson import Unreadable, read_json
 from jobs.engine import engine
+from net import hostlists, lookups
+from net.addresses import Address
 from webhooks import outbox
+from webhooks.addresses import LOOK_UP_SECONDS, AddressRefused, AddressUnknown, judged_addresses
 from webhooks.requests import Outcome, post
 
 from .auth import Details, Refresh, Secrets, details_of, sealed, secrets_of
@@ -107,28 +112,63 @@ async def _exchanged(claimed: Claimed) -> str:
 
 async def _ask(refresh: Refresh, secrets: Secrets) -> Outcome:
     form = {"grant_type": "refresh_token", "refresh_token": secrets.refresh_token}
+    if refresh.scope:
+        form["scope"] = refresh.scope
+    return await ask_endpoint(refresh, secrets.client_secret, form)
+
+
+@sensitive_variables("client_secret", "form", "pair", "body")
+async def ask_endpoint(
+    refresh: Refresh, client_secret: str, form: Mapping[str, str], *, endpoint: str = ""
+) -> Outcome:
+    """Post a form to the token endpoint, or another of the same server, as its client (RFC 6749, 2.3)."""
+    form = dict(form)
     headers = {
         **PLAIN,
         "Accept": "application/json",
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    if refresh.scope:
-        form["scope"] = refresh.scope
     if refresh.resource:
         form["resource"] = refresh.resource
     if refresh.client_auth == "client_secret_basic":
-        pair = f"{quote(refresh.client_id, safe='')}:{quote(secrets.client_secret, safe='')}"
+        pair = f"{quote(refresh.client_id, safe='')}:{quote(client_secret, safe='')}"
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
         form["client_id"] = refresh.client_id
     if refresh.client_auth == "client_secret_post":
-        form["client_secret"] = secrets.client_secret
+        form["client_secret"] = client_secret
     body = urlencode(form).encode()
-    return await post(refresh.token_endpoint, body, headers, most=ANSWER_BYTES)
+    addresses = _for_mcp_servers if refresh.of_mcp_server else judged_addresses
+    url = endpoint or refresh.token_endpoint
+    return await post(url, body, headers, most=ANSWER_BYTES, addresses=addresses)
+
+
+async def _for_mcp_servers(host: str, port: int) -> list[str]:
+    def judge(host: str, address: Address, port: int) -> None:
+        listed = hostlists.entries_with_ports(settings.AGENTSITE_MCP_PRIVATE_HOSTS)
+        if hostlists.why_refused(host.strip("[]").lower().removesuffix("."), address, port, listed):
+            raise AddressRefused(f"{host} leads to a private address")
+
+    try:
+        return await lookups.judged_addresses(host, port, judge, seconds=LOOK_UP_SECONDS)
+    except lookups.UnknownHost as problem:
+        raise AddressUnknown(str(problem)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a token endpoint gave."""
+
+    token: str = field(repr=False)
+    refresh_token: str = field(default="", repr=False)
+    """Empty: none, or none that could be kept."""
+    expires_at: datetime | None = None
+    scope: str = ""
+    """Empty: it did not say, so it is what was asked for."""
 
 
 @sensitive_variables("answer", "token", "rotated")
-def _read(outcome: Outcome, claimed: Claimed) -> tuple[Secrets, Details]:
+def granted(outcome: Outcome) -> Granted:
     """What the token endpoint gave (RFC 6749, 5.1). Raises `RefreshFailed`."""
     if not outcome.is_delivered:
         raise RefreshFailed(f"the token endpoint refused: {outcome.summary}", outcome)
@@ -136,23 +176,31 @@ def _read(outcome: Outcome, claimed: Claimed) -> tuple[Secrets, Details]:
         answer: Any = read_json(outcome.body)
     except Unreadable:
         answer = None
-    token = answer.get("access_token") if isinstance(answer, dict) else None
+    answer = answer if isinstance(answer, dict) else {}
+    token = answer.get("access_token")
     if not _is_secret(token):
         raise RefreshFailed("the token endpoint answered without an access token", outcome)
-    rotated = answer.get("refresh_token")
-    secrets = claimed.secrets.model_copy(
-        update={
-            "token": token,
-            "refresh_token": rotated if _is_secret(rotated) else claimed.secrets.refresh_token,
-        }
-    )
+    rotated, scope = answer.get("refresh_token"), answer.get("scope")
     seconds = answer.get("expires_in")
     known = isinstance(seconds, int | float) and 0 < seconds <= MOST_SECONDS
-    expires = timezone.now() + timedelta(seconds=seconds) if known else None
-    return secrets, claimed.details.model_copy(update={"expires_at": expires})
+    return Granted(
+        token,
+        rotated if _is_secret(rotated) else "",
+        timezone.now() + timedelta(seconds=seconds) if known else None,
+        scope if isinstance(scope, str) and scope.isprintable() else "",
+    )
 
 
-def _is_secret(value: Any) -> bool:
+def _read(outcome: Outcome, claimed: Claimed) -> tuple[Secrets, Details]:
+    got = granted(outcome)
+    kept = claimed.secrets.refresh_token
+    secrets = claimed.secrets.model_copy(
+        update={"token": got.token, "refresh_token": got.refresh_token or kept}
+    )
+    return secrets, claimed.details.model_copy(update={"expires_at": got.expires_at})
+
+
+def _is_secret(value: Any) -> TypeGuard[str]:
     return (
         isinstance(value, str)
         and 0 < len(value) <= 8_192

@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -67,8 +67,17 @@ class Outcome:
         return f"HTTP {self.status}" if self.status is not None else self.problem[:200]
 
 
+Addresses = Callable[[str, int], Awaitable[list[str]]]
+"""What a host leads to now, all of it allowed. Raises AddressRefused and AddressUnknown."""
+
+
 async def post(
-    url: str, body: bytes, headers: Mapping[str, str], *, most: int = EXCERPT_BYTES
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    most: int = EXCERPT_BYTES,
+    addresses: Addresses = judged_addresses,
 ) -> Outcome:
     """Never raises for what a receiver does. `most` bytes are kept of the answer; the body is JSON
     unless `headers` say otherwise."""
@@ -81,7 +90,7 @@ async def post(
     address = URL(url, encoded=True)
     try:
         async with asyncio.timeout(settings.AGENTSITE_WEBHOOK_TIMEOUT):
-            judged = await judged_addresses(address.host or "", address.port or 443)
+            judged = await addresses(address.host or "", address.port or 443)
             is_inside = any(sort_of(ip_address(one)) is not Sort.PUBLIC for one in judged)
             async with (
                 _session(judged) as session,

@@ -25,6 +25,7 @@ from jobs.dispatch import dispatch
 from jobs.turnstile import Turnstile
 from mcpservers.addresses import check_url
 from mcpservers.auditing import about_server
+from mcpservers.connecting import connection_of
 from mcpservers.listing import Described
 from mcpservers.looking import look_now
 from mcpservers.mcpjson import read_servers
@@ -139,7 +140,7 @@ def change_server(
     Raises NotFound, Forbidden, NotConfigured and Invalid.
     """
     with transaction.atomic():
-        held = _lock(actor, server)
+        held = lock_server(actor, server)
         given = _checked(
             held.name,
             held.url if url is None else url,
@@ -153,6 +154,9 @@ def change_server(
             # What was stored for one place is not sent to another.
             held.sealed = ""
             held.protocol = held.software = ""
+            held.wants_authorisation = False
+            # Connections stay with the address that they were made for, and serve nobody elsewhere.
+            held.clients.all().delete()
             # Of those that are gone or refused at the moment as well: no pin means anything elsewhere.
             for tool in held.tools.exclude(pinned=None):
                 if tool.state == McpTool.State.RELEASED:
@@ -178,18 +182,19 @@ def change_server(
 def remove_server(*, actor: User, server: McpServer) -> None:
     """Its tools are gone from the next call on, also in runs. Raises NotFound, Forbidden."""
     with transaction.atomic():
-        held = _lock(actor, server)
+        held = lock_server(actor, server)
         about_server(Action.MCP_SERVER_REMOVED, actor, held)
         held.delete()
 
 
-def look_again(*, actor: User, server: McpServer) -> str:
-    """Why it could not be looked at now; empty: it was. Raises NotFound, Forbidden, and Busy where the actor
+def look_again(*, actor: User, server: McpServer, organisation_id: int | None = None) -> str:
+    """Why it could not be looked at now; empty: it was. By the actor's own connection in the organisation,
+    where she has one. Raises NotFound, Forbidden, and Busy where the actor
     or too many wait for one already."""
     with transaction.atomic():
-        held = _lock(actor, server)
+        held = lock_server(actor, server)
     with _looking.place(actor.pk):
-        return look_now(held)
+        return look_now(held, by=connection_of(held, actor.pk, organisation_id))
 
 
 def release_tool(*, actor: User, server: McpServer, tool: str, digest: str) -> McpTool:
@@ -198,7 +203,7 @@ def release_tool(*, actor: User, server: McpServer, tool: str, digest: str) -> M
     Raises NotFound, Forbidden, and Conflict where it says something else by now, or nothing new.
     """
     with transaction.atomic():
-        held = _lock(actor, server)
+        held = lock_server(actor, server)
         row = held.tools.select_for_update().filter(remote_name=tool).first()
         if row is None:
             raise NotFound(_("There is no such tool."))
@@ -257,7 +262,8 @@ def _require_uncovered(url: str, organisation_id: int, person: User) -> None:
         )
 
 
-def _lock(actor: User, server: McpServer) -> McpServer:
+def lock_server(actor: User, server: McpServer) -> McpServer:
+    """The row, held; NotFound and Forbidden unless the actor may change it."""
     if not McpServer.objects.visible_to(actor).filter(pk=server.pk).exists():
         raise NotFound(_("There is no such MCP server."))
     mine = McpServer.objects.manageable_by(actor).filter(pk=server.pk).values("pk")

@@ -331,6 +331,7 @@ def alices_objects(
         "api/folders/": {"uid": folder.uid},
         "api/mcp-servers/": {"uid": mcp.uid},
         "settings/mcp-servers/": {"uid": mcp.uid},
+        "mcp-clients/": {"uid": mcp.uid},
         "tasks/": {"task_uid": task.uid, "question_uid": question.uid},
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},

@@ -26,6 +26,7 @@ NEED_NOT = {
         approvals/rules.may_revoke
         teams_app/mail.held_team
         approvals/simulation.simulate_call
+        mcpservers/servers.lock_server
         conversations/answering.checked
         conversations/attachments.attachments_of
         conversations/attachments.check_attachments
@@ -161,6 +162,7 @@ NEED_NOT = {
         webhooks/endpoints.redeliver
         webhooks/endpoints.redeliver_dead
         webhooks/endpoints.send_test
+        mcpservers/connections.begin_connection
         mcpservers/servers.look_again
     """,
     "It hands on to what a subject above registered, `approvals` here, whose action tells.": """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +20,7 @@ from mcpservers.actions.servers import add_server
 from mcpservers.models import McpServer
 from tests.conversations.conftest import converse, environment, make_agent, still_engine
 from tests.patience import until
+from tests.standins.authorisation import AuthorisationServer, Reply
 
 __all__ = ["converse", "environment", "make_agent", "still_engine"]
 
@@ -41,6 +44,8 @@ class Remote:
     cancelled: int = 0
     of_before: bool = False
     """It knows only the revisions with a handshake."""
+    guard: AuthorisationServer | None = None
+    """Who gives the tokens that it wants; None: it wants none."""
 
     def offer(
         self,
@@ -85,7 +90,11 @@ def remote(settings: Any) -> Iterator[Remote]:
 
     async def noting(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            held.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
+            headers = _headers_of(scope)
+            if held.guard and (refusal := held.guard.refusal(scope["path"], headers)):
+                await _answer(send, refusal)
+                return
+            held.headers.append(headers)
             newer = held.headers[-1].get("mcp-protocol-version") == "2026-07-28"
             if held.of_before and newer:
                 await send({"type": "http.response.start", "status": 400, "headers": []})
@@ -93,19 +102,63 @@ def remote(settings: Any) -> Iterator[Remote]:
                 return
         await app(scope, receive, send)
 
+    with _served(noting) as port:
+        held.url = f"http://127.0.0.1:{port}/mcp"
+        settings.AGENTSITE_MCP_PRIVATE_HOSTS = [f"127.0.0.1:{port}"]
+        yield held
+
+
+@pytest.fixture
+def guard(remote: Remote, settings: Any) -> Iterator[AuthorisationServer]:
+    """Who gives tokens for the stand-in, which wants one from now on."""
+    held = AuthorisationServer(resource=remote.url)
+
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            body, more = b"", True
+            while more:
+                message = await receive()
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+            spoken = held.speak(scope["method"], scope["path"], _headers_of(scope), body)
+            await _answer(send, spoken)
+
+    with _served(door) as port:
+        held.issuer = f"http://127.0.0.1:{port}"
+        settings.AGENTSITE_MCP_PRIVATE_HOSTS += [f"127.0.0.1:{port}"]
+        remote.guard = held
+        yield held
+
+
+@contextmanager
+def _served(app: Any) -> Iterator[int]:
+    """At which port."""
     config = uvicorn.Config(
-        noting, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1
+        app,
+        host="127.0.0.1",
+        port=0,
+        log_config=None,
+        timeout_graceful_shutdown=1,
     )
     serving = uvicorn.Server(config)
     thread = threading.Thread(target=serving.run, daemon=True)
     thread.start()
     until(lambda: serving.started)
-    port = serving.servers[0].sockets[0].getsockname()[1]
-    held.url = f"http://127.0.0.1:{port}/mcp"
-    settings.AGENTSITE_MCP_PRIVATE_HOSTS = [f"127.0.0.1:{port}"]
-    yield held
+    yield serving.servers[0].sockets[0].getsockname()[1]
     serving.should_exit = True
     thread.join(10)
+
+
+def _headers_of(scope: Any) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in scope["headers"]}
+
+
+async def _answer(send: Any, reply: Reply) -> None:
+    status, headers, body = reply
+    given = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    given.append((b"content-type", b"application/json"))
+    await send({"type": "http.response.start", "status": status, "headers": given})
+    await send({"type": "http.response.body", "body": json.dumps(body).encode()})
 
 
 @pytest.fixture
