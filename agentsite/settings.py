@@ -173,7 +173,7 @@ be reached by plain http; all others by https only."""
 AGENTSITE_MCP_PERSONAL = env.bool("AGENTSITE_MCP_PERSONAL", default=True)
 """Whether people may add MCP servers of their own, beside those of staff and managers."""
 AGENTSITE_MCP_CLIENT_DOCUMENT = env.bool("AGENTSITE_MCP_CLIENT_DOCUMENT", default=True)
-"""Authorisation servers of MCP servers can read from here who we are; off where they cannot reach this site."""
+"""Authorisation servers of MCP servers can read from here who we are; off where they cannot reach it."""
 AGENTSITE_MCP_SERVERS = env.int("AGENTSITE_MCP_SERVERS", default=20)
 """MCP servers of everybody, of one organisation, and of one person there."""
 AGENTSITE_MCP_TOOLS_PER_SERVER = env.int("AGENTSITE_MCP_TOOLS_PER_SERVER", default=128)

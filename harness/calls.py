@@ -38,6 +38,7 @@ from harness.nested import DEPTH, Diverged, Nested
 from harness.overflow import bounded
 from harness.policy import Verdict
 from harness.tools import (
+    PEOPLE,
     Effect,
     HandedOut,
     Outcome,
@@ -211,6 +212,8 @@ class Calls:
             )
             if judgement.verdict is Verdict.DENY and call.unknown:
                 refused.append(refusal_of(call, f"{UNKNOWN} {judgement.reason}", "unknown"))
+            elif tool is not None and tool.within_only and not call.within:
+                refused.append(refusal_of(call, f"There is no tool called {tool.name}.", "error"))
             elif judgement.verdict is Verdict.DENY:
                 refused.append(refusal_of(call, judgement.reason, "denied"))
             elif call.use.invalid_input and not call.edited:
@@ -294,7 +297,8 @@ class Calls:
         began = time.perf_counter()
         context = self.kit.context(call, self.history)
         context = replace(context, stopped=self.signal.wait)
-        nested = self._nested_of(call, tool) if tool.composed else None
+        makes_calls = tool.composed or tool.asks_people
+        nested = self._nested_of(call, tool) if makes_calls else None
         if nested is not None:
             context = replace(context, call_tool=nested.call)
         try:
@@ -411,7 +415,7 @@ def _not_from_within(call: OpenCall, tool: Tool | None) -> str:
     """Why a call cannot make this one; empty: it can."""
     if not call.within or tool is None:
         return ""
-    if tool.external or tool.handed_out:
+    if tool.external or (tool.handed_out and tool.carrier != PEOPLE):
         return f"{tool.name} is answered outside this server, which no call can wait for."
     if tool.composed and _depth_of(call) >= DEPTH:
         return f"Calls stand in each other {DEPTH} deep at most; {tool.name} would be one deeper."

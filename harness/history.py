@@ -19,6 +19,7 @@ from harness.estimates import BYTES_PER_TOKEN, CHARACTERS_PER_TOKEN
 from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolResult,
+    AgentMcpToolUse,
     AgentMessage,
     AgentThreadContextCompacted,
     AgentToolResult,
@@ -598,8 +599,16 @@ class History:
                     made = self._nested.get(call.within, {})
                     made = {**made, call.uid: NestedCall(call.uid, event)}
                     self._nested[call.within] = made
+                    self._put_down(call.within)
             case _:
                 pass
+
+    def _put_down(self, uid: str) -> None:
+        """A call of an MCP server that makes one has its answer so far, which is a question: it is not under
+        way, and if its process ends now nothing is unknown."""
+        made_by = self._calls.get(uid)
+        if made_by is not None and isinstance(made_by.use, AgentMcpToolUse):
+            self._calls[uid] = replace(made_by, started_effect=None)
 
     def _fold_nested(self, call: OpenCall | None, event: Event) -> None:
         if call is None:

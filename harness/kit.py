@@ -129,7 +129,7 @@ class Kit:
         return tuple(
             tool.spec
             for name, tool in sorted(self.tools_in(history).items())
-            if policy.offers(tool, history.features)
+            if not tool.within_only and policy.offers(tool, history.features)
         )
 
     def judge(self, name: str, history: History, **decision: Any) -> Judgement:

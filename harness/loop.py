@@ -61,6 +61,7 @@ from harness.messages import Message, ModelRequest, Usage
 from harness.ports import Journal, LiveBlock
 from harness.refused import CONTENT_REFUSED, KEY_REFUSED, suspects
 from harness.reply import Replied, Reply
+from harness.tools import PEOPLE
 from harness.transcript import Dialogue, Window
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ _FOR_SUBAGENTS = StopDetails(code=WAITS_FOR_SUBAGENTS, message="Subagents work a
 
 def _waits_for(calls: Sequence[OpenCall]) -> StopDetails | None:
     """What a rest over these calls says where no person is asked about any of them."""
-    if not all(call.handed_out for call in calls):
+    if not all(call.handed_out and call.carrier != PEOPLE for call in calls):
         return None
     return _FOR_SUBAGENTS if all(call.carrier for call in calls) else _FOR_WORKERS
 

@@ -22,6 +22,9 @@ from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
 from harness.schemas import Unsound
 
+PEOPLE = "people"
+"""The carrier of calls that a person answers, in a form of the app that offers the tool."""
+
 
 class Effect(StrEnum):
     """How far a call reaches. Plan mode allows only `READ`; the ledger repeats only `READ`."""
@@ -191,10 +194,16 @@ class Tool:
     """Its calls are judged here like all others, and carried out by somebody else (`carrier`): the
     handler is never called, the run rests until they are answered."""
     carrier: str = ""
-    """The app that carries out what is `handed_out`; empty: the environment's workers do."""
+    """The app that carries out what is `handed_out`; empty: the environment's workers do; `PEOPLE`: a person
+    answers it."""
     asks_about: Callable[[Mapping[str, Any], int], str] = _no_question
     """Why a call of it waits for a person, in words; empty: because of itself it does not. With how many
     calls of it would begin together."""
+    asks_people: bool = False
+    """Midway it may have a person asked, by `call_tool` of one that is `within_only`. It rests until she has
+    answered and is begun anew then, so what it did before it must be able to tell, and not do again."""
+    within_only: bool = False
+    """No model is told of it and none can call it: only other calls make it."""
     composed: bool = False
     """It calls other tools (`call_tool`), and does nothing else: its calls may be begun anew at any time, for
     what they called is in the log. So its effect is READ; each call that it makes has its own."""

@@ -23,6 +23,7 @@ from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Declined, NotFound
 
 from .actions import connections as actions
+from .actions.questions import answer_connected
 from .actions.servers import look_again
 from .connecting import connection_of, is_over
 from .finding import find_server
@@ -89,6 +90,7 @@ def come_back(request: SignedInRequest, uid: str) -> HttpResponse:
         messages.error(request, _("It was not allowed there. Nothing is connected."))
     else:
         messages.success(request, _("You are connected."))
+        answer_connected(actor=request.user, server=server)
         if not server.tools.exists() and McpServer.objects.manageable_by(request.user).contains(
             server
         ):

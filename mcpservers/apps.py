@@ -9,10 +9,17 @@ class McpServersConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from accounts.sealed import holds_sealed  # noqa: PLC0415
+        from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
 
         from . import kitpart  # noqa: PLC0415
+        from .questionviews import draw_asked  # noqa: PLC0415
         from .secrets import reseal_headers  # noqa: PLC0415
 
         add_part(kitpart.part)
+        make_with(
+            "asked",
+            draw_asked,
+            on=["session.status_idle", "session.status_running", "agent.tool_result", "x.rewound"],
+        )
         holds_sealed(reseal_headers)

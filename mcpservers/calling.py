@@ -5,7 +5,7 @@ Heavy, for the official client: imported when a run first has such tools (`kitpa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,9 +16,21 @@ from harness.errors import AgentError, ToolError
 from harness.tools import ToolContext, ToolOutput
 from tools_app.web.credentials import EXTRA as CREDENTIALS
 
+from .asking import (
+    ACCOUNT,
+    ASK,
+    MOST_ROUNDS,
+    MOST_STATE,
+    Kept,
+    is_declined,
+    keep,
+    kept_of,
+    responses_in,
+)
 from .connecting import Connected, Lapsed, connected_in, token_of, want_more
+from .elicitation import Asked, Refused, read_asked
 from .listing import Described, note_failure, take_listing
-from .models import McpServer, McpTool
+from .models import McpQuestion, McpServer, McpTool
 from .places import is_covered
 from .results import blocks_of, fault_in
 from .secrets import headers_of
@@ -36,6 +48,15 @@ class _Plan:
     server: str
     connected: Connected | None = None
     """The owner's own account there."""
+    may_connect: bool = False
+    """She can be asked to connect one in this conversation."""
+
+
+class _WantsAccount(ToolError):
+    """The server refused for want of what its person would allow, and did nothing."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint=CONNECT_ANEW)
 
 
 CONNECT_ANEW = (
@@ -50,48 +71,138 @@ async def call(
     """Raises ToolError with the reason for the model."""
     uid = str(context.extras["conversation"])
     plan: _Plan = await context.offload(_plan, tool_id, digest, uid)
-    where, connected = await _authorised(plan, context)
-
-    async def told(listing: Listing) -> None:
-        await context.offload(_keep, plan.where.server_id, listing, connected is None)
-        await context.offload(_plan, tool_id, digest, uid)
-
-    async def once(where: Where) -> CallToolResult | InputRequiredResult:
-        return await sessions.call(
-            where, plan.tool, arguments, seconds=plan.seconds, on_listing=told
-        )
-
-    try:
-        try:
-            result = await once(where)
-        except Unreachable as problem:
-            # It refused the token before it did anything, so with another one it is asked once more.
-            token = await _renewed(connected, where, problem)
-            if not token:
-                raise
-            where = where.authorised_by(token)
-            result = await once(where)
-    except TimeoutError:
-        raise ToolError(
-            f"{plan.server} did not answer within {plan.seconds:g} seconds. Whether it did its work is "
-            "not known."
-        ) from None
-    except Unreachable as problem:
-        if problem.challenge is not None:
-            raise await _unauthorised(plan, connected, problem.challenge, context) from None
-        await context.offload(note_failure, plan.where.server_id, str(problem))
-        raise ToolError(
-            f"The MCP server “{plan.server}” failed: {problem}",
-            hint="Go on without it, or tell the person; its page says more.",
-        ) from None
-    if isinstance(result, InputRequiredResult):
-        raise ToolError(f"“{plan.server}” wants to ask something first, which it cannot do here.")
+    attempt = _Attempt(plan, context, uid, partial(_plan, tool_id, digest, uid))
+    await attempt.tell_again()
+    result = await attempt.go_on(arguments)
+    where = attempt.where
     if fault := await context.offload(fault_in, result, plan.pinned.output_schema):
         raise ToolError(f"The answer of “{plan.server}” was not taken. {fault}")
     blocks = await context.offload(blocks_of, result, where.without_secrets)
     return ToolOutput(
         blocks, is_error=bool(result.is_error), untrusted=True, untrusted_by=plan.server
     )
+
+
+class _Attempt:
+    """One call from its beginning, with what was asked and answered before it was put down."""
+
+    def __init__(
+        self, plan: _Plan, context: ToolContext, uid: str, planned: Callable[[], _Plan]
+    ) -> None:
+        self.plan = plan
+        self.where = plan.where
+        self._context = context
+        self._uid = uid
+        self._planned = planned
+        self._rounds = 0
+        self._connects = False
+        """The person was asked to connect an account."""
+        self._responses: dict[str, object] | None = None
+        self._state = ""
+
+    async def tell_again(self) -> None:
+        """What was asked in this call before, in the same order, with its answers. The last may be new."""
+        for kept in await self._context.offload(kept_of, self._uid, self._context.call_id):
+            await self._ask(kept)
+
+    async def go_on(self, arguments: Mapping[str, object]) -> CallToolResult:
+        """Until the server has an answer, or a person is to be asked: then `PutDown` is raised."""
+        while True:
+            result = await self._sent(arguments)
+            if isinstance(result, CallToolResult):
+                return result
+            try:
+                wire = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+                asked = read_asked(wire["inputRequests"]) if wire.get("inputRequests") else {}
+            except Refused as problem:
+                raise ToolError(f"“{self.plan.server}” was not answered. {problem}") from None
+            state = result.request_state or ""
+            if self._rounds >= MOST_ROUNDS or len(state) > MOST_STATE:
+                raise ToolError(f"“{self.plan.server}” asks too much before it answers.")
+            if not asked:
+                self._rounds += 1
+                self._responses, self._state = {}, state
+                continue
+            await self._question(McpQuestion.Kind.INPUT, asked, state)
+
+    async def _question(
+        self, kind: McpQuestion.Kind, asked: Mapping[str, Asked], state: str
+    ) -> None:
+        kept = partial(
+            keep,
+            self._uid,
+            self._context.call_id,
+            self.plan.where.server_id,
+            self._rounds,
+            kind,
+            asked,
+            state,
+        )
+        await self._ask(await self._context.offload(kept))
+
+    async def _ask(self, kept: Kept) -> None:
+        answer = await self._context.call_tool(ASK, kept.given)
+        self._rounds = max(self._rounds, kept.round) + 1
+        if kept.kind != McpQuestion.Kind.CONNECT:
+            self._responses, self._state = responses_in(answer, kept), kept.state
+            return
+        self._connects = True
+        if is_declined(answer):
+            raise ToolError(f"The person does not connect an account at “{self.plan.server}”.")
+
+    async def _sent(self, arguments: Mapping[str, object]) -> CallToolResult | InputRequiredResult:
+        """Once it is authorised: where the person's account is wanted, she is asked to connect it."""
+        try:
+            return await self._tried(arguments)
+        except _WantsAccount as fault:
+            # The server did nothing, so it can be called when she has connected.
+            if not self._connects and self.plan.may_connect:
+                asked = Asked(message=f"{fault.message}")
+                await self._question(McpQuestion.Kind.CONNECT, {ACCOUNT: asked}, "")
+            raise
+
+    async def _tried(self, arguments: Mapping[str, object]) -> CallToolResult | InputRequiredResult:
+        plan, context = self.plan, self._context
+        self.where, connected = await _authorised(plan, context)
+
+        async def told(listing: Listing) -> None:
+            await context.offload(_keep, plan.where.server_id, listing, connected is None)
+            await context.offload(self._planned)
+
+        async def once() -> CallToolResult | InputRequiredResult:
+            return await sessions.call(
+                self.where,
+                plan.tool,
+                arguments,
+                seconds=plan.seconds,
+                on_listing=told,
+                responses=self._responses,
+                state=self._state,
+            )
+
+        try:
+            try:
+                return await once()
+            except Unreachable as problem:
+                # It refused the token before it did anything, so with another one it is asked once more.
+                token = await _renewed(connected, self.where, problem)
+                if not token:
+                    raise
+                self.where = self.where.authorised_by(token)
+                return await once()
+        except TimeoutError:
+            raise ToolError(
+                f"{plan.server} did not answer within {plan.seconds:g} seconds. Whether it did its work is "
+                "not known."
+            ) from None
+        except Unreachable as problem:
+            if problem.challenge is not None:
+                raise await _unauthorised(plan, connected, problem.challenge, context) from None
+            await context.offload(note_failure, plan.where.server_id, str(problem))
+            raise ToolError(
+                f"The MCP server “{plan.server}” failed: {problem}",
+                hint="Go on without it, or tell the person; its page says more.",
+            ) from None
 
 
 async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connected | None]:
@@ -106,9 +217,7 @@ async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connect
     try:
         return plan.where.authorised_by(await token_of(plan.connected)), plan.connected
     except Lapsed:
-        raise ToolError(
-            f"What the person allowed at “{plan.server}” is over.", hint=CONNECT_ANEW
-        ) from None
+        raise _WantsAccount(f"What the person allowed at “{plan.server}” is over.") from None
 
 
 async def _renewed(connected: Connected | None, where: Where, problem: Unreachable) -> str:
@@ -129,9 +238,8 @@ async def _unauthorised(
     server = plan.server
     if challenge.more and connected is not None:
         if await context.offload(want_more, connected.connection_id, challenge.scope):
-            return ToolError(
-                f"“{server}” wants the person to allow more: {challenge.scope[:300]}.",
-                hint=CONNECT_ANEW,
+            return _WantsAccount(
+                f"“{server}” wants the person to allow more: {challenge.scope[:300]}."
             )
         return ToolError(f"“{server}” does not let the person's account do this.")
     words = f"It wants other credentials ({challenge.status})."
@@ -139,9 +247,7 @@ async def _unauthorised(
     note = partial(note_failure, plan.where.server_id, words, unauthorised=unauthorised)
     await context.offload(note)
     if unauthorised:
-        return ToolError(
-            f"“{server}” wants the person to connect an account of hers.", hint=CONNECT_ANEW
-        )
+        return _WantsAccount(f"“{server}” wants the person to connect an account of hers.")
     return ToolError(f"The MCP server “{server}” refused the call: {words}")
 
 
@@ -194,4 +300,5 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
         Described.model_validate(row.pinned),
         server.name,
         connected_in(conversation, server),
+        conversation.parent_id is None and is_hers_alone(conversation),
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 from django.utils.translation import gettext as _
@@ -37,6 +36,7 @@ from mcp.shared.auth import (
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
 from harness.errors import AddressRefused, AgentError, Declined, Invalid
+from harness.hostnames import split_address
 from net.guarded import guarded_client
 
 from .addresses import check_url, judge
@@ -138,7 +138,7 @@ async def register(guard: Guard, redirect_uri: str) -> Registered:
 
 
 def host_of_endpoint(endpoint: str) -> str:
-    return urlsplit(endpoint).netloc
+    return split_address(endpoint).netloc
 
 
 def _registered(information: OAuthClientInformationFull) -> Registered:
@@ -246,7 +246,7 @@ def _as_of_old(url: str) -> OAuthMetadata:
 
 
 def _origin(url: str) -> str:
-    parts = urlsplit(url)
+    parts = split_address(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 

@@ -19,6 +19,7 @@ from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from jobs.garbage import keeping_what_is_imported
 
 from .addresses import host_of
+from .asking import ASK, ask_tool
 from .listing import CONNECT_SECONDS, Described, held
 from .models import McpServer, McpTool
 from .places import is_covered
@@ -52,6 +53,7 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
                 tools.setdefault(row.name, _tool(server, row))
         waiting += [row.name for row in held(rows)]
     if tools:
+        tools[ASK] = ask_tool()
         _prepare()
     lines = [TOLD] if tools else []
     if waiting:
@@ -96,6 +98,7 @@ def _tool(server: McpServer, row: McpTool) -> Tool:
             owner="mcp",
             untrusted=True,
             mcp_server=server.name,
+            asks_people=True,
         )
         while len(_ready) > KEPT:
             _ready.popitem(last=False)

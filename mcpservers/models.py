@@ -213,6 +213,49 @@ class McpFlow(models.Model):
         return f"{self.user} to {self.server}"
 
 
+def new_question_id() -> str:
+    return new_id("mcpq")
+
+
+class McpQuestion(models.Model):
+    """What a server wants of a person before it goes on with a call. It outlives whatever process asks: the
+    call rests in the log, and is begun anew with the answer."""
+
+    class Kind(models.TextChoices):
+        INPUT = "input", _("it asks something")
+        CONNECT = "connect", _("it wants an account connected")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_question_id, editable=False)
+    conversation = models.ForeignKey(
+        "conversations.Conversation", on_delete=models.CASCADE, related_name="mcp_questions"
+    )
+    server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="+")
+    call_uid = models.CharField(max_length=40)
+    round = models.PositiveIntegerField()
+    """Which of the call's questions, from 0."""
+    kind = models.CharField(max_length=10, choices=Kind)
+    asked = models.JSONField()
+    """`elicitation.Asked` as JSON, by the server's name for each."""
+    sealed = models.TextField(blank=True)
+    """What the server wants to see again, which says nothing to us."""
+    answered_at = models.DateTimeField(null=True)
+    answered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation", "call_uid", "round"], name="mcp_question_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.uid
+
+
 class McpConnection(models.Model):
     """One person's account at an MCP server, for her work in one organisation. Its tokens lie in a vault of
     hers; whoever archives or deletes them there has ended it."""

@@ -23,6 +23,8 @@ from mcp_types import (
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
     Implementation,
     InputRequiredResult,
     ToolListChangedNotification,
@@ -123,10 +125,17 @@ async def connected(
             streamable_http_client(where.url, http_client=http, max_sse_event_size=most),
             client_info=Implementation(name="Agentsite", version="1"),
             message_handler=hear,
+            elicitation_callback=_nobody_is_there,
             cache=None,
         )
         async with client:
             yield client
+
+
+async def _nobody_is_there(context: Any, params: ElicitRequestParams) -> ElicitResult:
+    """To a question that comes while a call is under way, as before 2026-07-28: what rests for a person keeps
+    no connection open. Later ones end the call, and are asked (`asking`)."""
+    return ElicitResult(action="cancel")
 
 
 async def listing_of(client: Client) -> Listing:
@@ -197,15 +206,21 @@ class Sessions:
         *,
         seconds: float,
         on_listing: OnListing,
+        responses: Mapping[str, Any] | None = None,
+        state: str = "",
     ) -> CallToolResult | InputRequiredResult:
-        """Have a tool do its work. Raises Unreachable, TimeoutError, and what `on_listing` raises, which is
-        told what tools there are before anything is called."""
+        """Have a tool do its work. `responses` and `state` answer what it asked before. Raises Unreachable,
+        TimeoutError, and what `on_listing` raises, which is told what tools there are before anything is
+        called."""
         session = await self._session(where)
         session.in_use += 1
         try:
             client = session.ready.result()
             await self._told(session, client, on_listing)
-            params = CallToolRequestParams(name=name, arguments=dict(arguments))
+            given: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
+            if responses is not None:
+                given |= {"input_responses": dict(responses), "request_state": state or None}
+            params = CallToolRequestParams.model_validate(given)
             async with asyncio.timeout(seconds):
                 return await client.session.send_request(CallToolRequest(params=params), _Answer)
         except (TimeoutError, AgentError, asyncio.CancelledError):

@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from . import accountviews, views
+from . import accountviews, questionviews, views
 
 app_name = "mcpservers"
 
@@ -25,5 +25,6 @@ of_server = [
 urlpatterns = [
     path("settings/mcp-servers/", views.show_servers, name="servers"),
     path("settings/mcp-servers/<id:uid>/", include(of_server)),
+    path("mcp-questions/<id:uid>/", questionviews.show_question, name="question"),
     path("mcp-clients/<id:uid>.json", accountviews.show_document, name="client-document"),
 ]

@@ -42,6 +42,7 @@ Panel = Literal[
     "queue",
     "team",
     "timers",
+    "asked",
 ]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
@@ -124,6 +125,7 @@ def every_panel() -> set[Panel]:
         "queue",
         "team",
         "timers",
+        "asked",
     }
 
 

@@ -42,6 +42,13 @@ _WORDS: dict[str, Words] = {
         _("A subagent could not: %(what)s"),
         _("a task"),
     ),
+    "mcp_question": Words(
+        _("Ask a person for %(what)s"),
+        _("Waiting for a person's answer for %(what)s"),
+        _("A person answered %(what)s"),
+        _("Nobody answered %(what)s"),
+        _("an MCP server"),
+    ),
     "read_file": Words(
         _("Read %(what)s"),
         _("Reading %(what)s"),

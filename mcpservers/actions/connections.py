@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from django.db import transaction
 from django.utils import timezone
@@ -29,6 +29,7 @@ from accounts.models import Organisation, User
 from accounts.permissions import require_member
 from audit.record import Action
 from harness.errors import Conflict, Invalid, NotFound
+from harness.hostnames import split_address
 from jobs.garbage import keeping_what_is_imported
 from jobs.turnstile import Turnstile
 from mcpservers.addresses import check_url
@@ -166,7 +167,7 @@ def begin_connection(
         asked["scope"] = scope
         if "offline_access" in scope.split():
             asked["prompt"] = "consent"
-    joint = "&" if urlsplit(guard.authorization_endpoint).query else "?"
+    joint = "&" if split_address(guard.authorization_endpoint).query else "?"
     return Way(
         f"{guard.authorization_endpoint}{joint}{urlencode(asked)}",
         guards.host_of_endpoint(guard.authorization_endpoint),

@@ -33,7 +33,7 @@ from harness.content import Text
 from harness.events import AgentToolUse, UserMessage
 from harness.history import Entry
 from mcpservers.actions.servers import add_server
-from mcpservers.models import McpServer
+from mcpservers.models import McpQuestion, McpServer
 from memory.actions.memories import create_memory
 from memory.actions.stores import create_store
 from prompts.actions.prompts import create_prompt
@@ -200,6 +200,14 @@ def alices_objects(
         url="https://mcp.example.org/",
         look=False,
     )
+    of_server = McpQuestion.objects.create(
+        conversation=conversation,
+        server=mcp,
+        call_uid=call.uid,
+        round=0,
+        kind=McpQuestion.Kind.INPUT,
+        asked={"a": {"message": "Where to?"}},
+    )
     folder = create_folder(actor=alice, organisation=acme, name="Tax")
     upload = Upload("rates.txt", 3, [b"abc"])
     shared = add_folder_file(actor=alice, folder=folder, upload=upload)
@@ -331,6 +339,7 @@ def alices_objects(
         "api/folders/": {"uid": folder.uid},
         "api/mcp-servers/": {"uid": mcp.uid},
         "settings/mcp-servers/": {"uid": mcp.uid},
+        "mcp-questions/": {"uid": of_server.uid},
         "mcp-clients/": {"uid": mcp.uid},
         "tasks/": {"task_uid": task.uid, "question_uid": question.uid},
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},

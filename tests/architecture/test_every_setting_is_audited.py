@@ -63,6 +63,8 @@ NEED_NOT = {
     """,
     "The log of the conversation says it, with who did it.": """
         conversations/answers.answer_custom_tool
+        mcpservers/questions.answer_connected
+        mcpservers/questions.answer_server
         conversations/answers.answer_questions
         conversations/answers.refuse_custom_tool
         conversations/answers.set_questions_aside

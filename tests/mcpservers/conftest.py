@@ -39,6 +39,8 @@ class Remote:
     url: str = ""
     tools: dict[str, types.Tool] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
+    asking: dict[str, Callable[[types.CallToolRequestParams], Any]] = field(default_factory=dict)
+    """In place of an answer: what the whole request brings."""
     called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     cancelled: int = 0
@@ -64,10 +66,10 @@ class Remote:
     async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=list(self.tools.values()))
 
-    async def call_tool(
-        self, _context: Any, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> Any:
         self.called.append((params.name, dict(params.arguments or {})))
+        if params.name in self.asking:
+            return self.asking[params.name](params)
         try:
             return await self.answers[params.name](dict(params.arguments or {}))
         except asyncio.CancelledError:

@@ -80,6 +80,14 @@ def words(conversation: Conversation) -> str:
     return text_of(answered(conversation).content)
 
 
+def wanted(conversation: Conversation) -> str:
+    """What the conversation rests for: an account."""
+    assert conversation.waits_for_person
+    question = conversation.mcp_questions.get()
+    assert question.kind == "connect"
+    return str(question.asked["account"]["message"])
+
+
 def test_a_person_connects_on_the_page_of_a_server_and_her_calls_carry_her_token(
     alice: User, acme: Organisation, guarded: McpServer, guard: AuthorisationServer,
     remote: Remote, client_of: ClientOf, converse: Converse,
@@ -113,7 +121,7 @@ def test_a_person_connects_on_the_page_of_a_server_and_her_calls_carry_her_token
     answer = client.post(f"{page}disconnect/", shown(acme))
     assert not McpConnection.objects.exists()
     assert guard.revoked
-    assert "connect an account" in words(used(alice, converse))
+    assert "connect an account" in wanted(used(alice, converse))
 
 
 def test_a_token_is_renewed_when_the_server_takes_it_no_more_and_the_call_is_made_once(
@@ -127,7 +135,7 @@ def test_a_token_is_renewed_when_the_server_takes_it_no_more_and_the_call_is_mad
     assert len(remote.called) == 1
     guard.tokens.clear()
     guard.renewals.clear()
-    assert "connect an account" in words(used(alice, converse))
+    assert "connect an account" in wanted(used(alice, converse))
     assert len(remote.called) == 1
 
 
@@ -138,7 +146,7 @@ def test_a_server_that_wants_more_is_connected_anew_with_both_and_not_without_en
     connected(alice, acme, guarded, guard)
     client_of(alice).post(reverse("mcpservers:server-look", args=[guarded.uid]))
     guard.needs = "write"
-    assert "allow more: write" in words(used(alice, converse))
+    assert "allow more: write" in wanted(used(alice, converse))
     page = client_of(alice).get(reverse("mcpservers:server", args=[guarded.uid]))
     assert "The server wants more: write" in page.content.decode()
     url = begun(alice, acme, guarded)
@@ -148,7 +156,7 @@ def test_a_server_that_wants_more_is_connected_anew_with_both_and_not_without_en
     guard.tokens = dict.fromkeys(guard.tokens, "read")
     assert "does not let" in words(used(alice, converse)), "it was asked for before"
     guard.needs = "more"
-    assert "allow more" in words(used(alice, converse))
+    assert "allow more" in wanted(used(alice, converse))
     McpConnection.objects.update(steps=MOST_STEPS, wanted_scope="")
     assert "does not let" in words(used(alice, converse))
 
