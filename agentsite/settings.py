@@ -178,6 +178,8 @@ AGENTSITE_MCP_SERVERS = env.int("AGENTSITE_MCP_SERVERS", default=20)
 """MCP servers of everybody, of one organisation, and of one person there."""
 AGENTSITE_MCP_TOOLS_PER_SERVER = env.int("AGENTSITE_MCP_TOOLS_PER_SERVER", default=128)
 """Tools of one MCP server; what it has beyond is not looked at."""
+AGENTSITE_MCP_TOOLS_SHARE = env.int("AGENTSITE_MCP_TOOLS_SHARE", default=10)
+"""Percent of the model's window. Where tools of MCP servers are longer together, the model looks for them."""
 AGENTSITE_MCP_ANSWER_BYTES = env.int("AGENTSITE_MCP_ANSWER_BYTES", default=5 * 1024 * 1024)
 """Bytes of one answer of an MCP server; a longer one is broken off."""
 AGENTSITE_MCP_ANSWER_PARTS = env.int("AGENTSITE_MCP_ANSWER_PARTS", default=40_000)

@@ -42,6 +42,20 @@ _WORDS: dict[str, Words] = {
         _("A subagent could not: %(what)s"),
         _("a task"),
     ),
+    "find_tools": Words(
+        _("Look for tools: %(what)s"),
+        _("Looking for tools: %(what)s"),
+        _("Looked for tools: %(what)s"),
+        _("Found no tools: %(what)s"),
+        _("of MCP servers"),
+    ),
+    "use_tool": Words(
+        _("Use %(what)s"),
+        _("Using %(what)s"),
+        _("Used %(what)s"),
+        _("Could not use %(what)s"),
+        _("a found tool"),
+    ),
     "mcp_question": Words(
         _("Ask a person for %(what)s"),
         _("Waiting for a person's answer for %(what)s"),
