@@ -19,6 +19,7 @@ from approvals.models import Approval
 from approvals.projection import approval_of
 from conversations.actions import messages
 from conversations.actions.deciding import decide_call
+from conversations.actions.redacting import redact_content
 from conversations.actions.setaside import set_aside
 from conversations.judging import kit_of
 from conversations.models import Conversation, Event
@@ -38,6 +39,7 @@ from .incoming import (
     Interrupt,
     Message,
     PlanApproval,
+    Redact,
     SetAside,
     Toggle,
 )
@@ -79,6 +81,11 @@ def act(
         case SetAside():
             aside = set_aside(actor=actor, conversation=conversation, event_uid=frame.event_id)
             return [_accepted(frame, aside)]
+        case Redact():
+            redacted = redact_content(
+                actor=actor, conversation=conversation, event_uid=frame.event_id
+            )
+            return [_accepted(frame, redacted)]
         case PlanApproval():
             return _plan(frame, actor, conversation)
         case Toggle():

@@ -105,6 +105,13 @@ class SetAside(_Incoming):
     event_id: Annotated[str, Field(min_length=1, max_length=40)]
 
 
+class Redact(_Incoming):
+    """Ours: takes what a message or an answer said, or a call brought, out of the log for good."""
+
+    type: Literal["redact"] = "redact"
+    event_id: Annotated[str, Field(min_length=1, max_length=40)]
+
+
 class Ping(_Incoming):
     type: Literal["ping"] = "ping"
 
@@ -117,7 +124,16 @@ class Auth(_Incoming):
 
 
 Incoming = (
-    Message | Interrupt | Cancel | ApprovalResponse | PlanApproval | Toggle | SetAside | Ping | Auth
+    Message
+    | Interrupt
+    | Cancel
+    | ApprovalResponse
+    | PlanApproval
+    | Toggle
+    | SetAside
+    | Redact
+    | Ping
+    | Auth
 )
 
 TYPES: tuple[str, ...] = (
@@ -131,6 +147,7 @@ TYPES: tuple[str, ...] = (
     "toggle_approval",
     "toggle_tracing",
     "set_aside",
+    "redact",
     "ping",
     "auth",
 )

@@ -21,6 +21,7 @@ from harness.events import (
     BackgroundFinished,
     BackgroundStarted,
     BudgetReached,
+    ContentRedacted,
     ContentSetAside,
     EndTurn,
     Event,
@@ -166,6 +167,8 @@ def _frames(row: LoggedEvent, facts: Facts) -> Sequence[Framed]:
             return [{"type": "message_withdrawn", "message_id": event.event_id}]
         case ContentSetAside():
             return [{"type": "set_aside", "event_id": event.event_id, "reason": event.reason}]
+        case ContentRedacted():
+            return [{"type": "redacted", "event_id": event.event_id}]
         case Rewound():
             return [{"type": "rewound", "behind": event.behind, "why": event.why}]
         case InputTaken():

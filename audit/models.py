@@ -73,6 +73,7 @@ class AuditEntry(models.Model):
         SHARE_ENDED = "share_ended", _("share of a conversation ended")
         LINK_MADE = "link_made", _("link to a conversation made")
         LINK_REVOKED = "link_revoked", _("link to a conversation revoked")
+        CONTENT_REDACTED = "content_redacted", _("content of a conversation redacted")
         ORGANISATION_MADE = "organisation_made", _("organisation made")
         ORGANISATION_RENAMED = "organisation_renamed", _("organisation renamed")
         ORGANISATION_DELETED = "organisation_deleted", _("organisation deleted")

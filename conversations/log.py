@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import User
@@ -22,6 +23,7 @@ from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
     CompactionSkipped,
+    ContentRedacted,
     ContentSetAside,
     EndTurn,
     InputTaken,
@@ -49,6 +51,7 @@ from harness.events import (
 )
 from harness.events import Event as EventValue
 from harness.history import Entry, History
+from harness.redacted import redacted
 from jobs.prepared import Prepared, PreparedUpdate
 from live.hub import hub
 
@@ -56,7 +59,7 @@ from . import delays, logsql, projections
 from .branches import Standing, standing
 from .counting import count_error
 from .fileevents import FilesRestored, FilesReverted
-from .models import Conversation, Event, Run
+from .models import Conversation, Event, Run, SearchEntry
 from .search import index_edited, index_event
 
 COPIED_AT_ONCE = 500
@@ -205,6 +208,43 @@ def begin_as_copy(
             "others_wrote",
         ]
     )
+
+
+def redact(conversation: Conversation, subject: str, *, actor: User, title: str = "") -> Event:
+    """Take what events about `subject` say out of the log, what summaries that they went into say, and the
+    conversation's title where it is this one, and append that this was done.
+
+    The one change of what is stored: numbers, ids and order stay. Needs a transaction that holds the row of a
+    conversation which no run has.
+    """
+    log = Event.objects.filter(conversation=conversation)
+    about = list(log.about({subject}))
+    titled = log.filter(type="session.updated", payload__title=title) if title else ()
+    for row in [*about, *_summaries_of(log, about[0].seq), *titled]:
+        row.payload = dump(redacted(row.value))
+        row.save(update_fields=["payload"])
+    SearchEntry.objects.filter(
+        conversation=conversation, seq__in=[row.seq for row in about]
+    ).delete()
+    entries: list[Entry] = [Entry.of(ContentRedacted(event_id=subject))]
+    if title:
+        entries.append(Entry.of(SessionUpdated(title="")))
+    return append(conversation.pk, entries, actor=actor)[0]
+
+
+def _summaries_of(log: QuerySet[Event], seq: int) -> list[Event]:
+    """Those that the event with this number went into, by itself or by an earlier summary."""
+    later = log.filter(seq__gt=seq, type="agent.thread_context_compacted").order_by("seq")
+    summaries = [(row, row.value) for row in later]
+    ends = {
+        value.through for _row, value in summaries if isinstance(value, AgentThreadContextCompacted)
+    }
+    reached = dict(log.filter(uid__in=ends).values_list("uid", "seq"))
+    return [
+        row
+        for row, value in summaries
+        if isinstance(value, AgentThreadContextCompacted) and reached.get(value.through, 0) >= seq
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.events import ContentSetAside, FeedbackGiven, Rewound, SessionUpdated
+from harness.events import (
+    ContentRedacted,
+    ContentSetAside,
+    FeedbackGiven,
+    Rewound,
+    SessionUpdated,
+)
 
 if TYPE_CHECKING:
     from harness.history import Entry
 
-ANYWHERE = (SessionUpdated, ContentSetAside, FeedbackGiven)
+ANYWHERE = (SessionUpdated, ContentSetAside, ContentRedacted, FeedbackGiven)
 """Events about the conversation rather than its dialogue: they hold on every branch."""
 ANYWHERE_TYPES = tuple(kind.model_fields["type"].default for kind in ANYWHERE)
 

@@ -652,6 +652,15 @@ class ContentSetAside(BaseEvent):
     """What the service said of it."""
 
 
+class ContentRedacted(BaseEvent):
+    """What a message or an answer said, or a call brought, was taken out of the log by a person: a sentence
+    stands in its place (`harness.redacted`), in prompts as well. What else told of it is as it was."""
+
+    type: Literal["x.content_redacted"] = "x.content_redacted"
+    event_id: str
+    """Of the message, of the answer's first piece, or of the call."""
+
+
 class Rewound(BaseEvent):
     """From here on the dialogue goes on behind the event numbered `behind`: what stands between the two
     belongs to a sibling branch (`harness.branches`), and goes on when somebody chooses that one.
@@ -924,6 +933,7 @@ Known = (
     | QueueHeld
     | QueueReleased
     | ContentSetAside
+    | ContentRedacted
     | Rewound
     | FeedbackGiven
     | OutcomeUnknown
@@ -1082,7 +1092,7 @@ def subject_of(event_id: str, event: Event) -> str:
             return event.outcome_evaluation_start_id
         case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
             return event.event_id
-        case FeedbackGiven():
+        case FeedbackGiven() | ContentRedacted():
             return event.event_id
         case AppEvent():
             return event.subject() or event_id

@@ -315,9 +315,10 @@ def _taken(rows: Iterable[Event]) -> dict[str, int]:
 def _taken_before(
     conversation: Conversation, new: Sequence[Event], branches: Branches | None
 ) -> dict[str, int]:
-    """Where the messages stand that were set aside just now: they are drawn again in their place. That
-    is rare, so all of a conversation's takings are read for it."""
-    aside = {row.subject for row in new if row.type == "x.content_set_aside"}
+    """Where the messages stand that were set aside or redacted just now: they are drawn again in their place.
+    That is rare, so all of a conversation's takings are read for it."""
+    rare = ("x.content_set_aside", "x.content_redacted")
+    aside = {row.subject for row in new if row.type in rare}
     if not aside:
         return {}
     takings = Event.objects.filter(conversation_id=conversation.pk, type="x.input_taken")

@@ -30,6 +30,7 @@ from harness.events import (
     BudgetReached,
     CompactionRequested,
     CompactionSkipped,
+    ContentRedacted,
     ContentSetAside,
     FeedbackGiven,
     MessageEdited,
@@ -214,7 +215,7 @@ def _message(
     first = rows[0]
     queued = first.uid not in taken
     content: tuple[Block, ...] = (*value.content, *documents_of(value.front_end))
-    edited, steered, set_aside = False, False, False
+    edited, steered, set_aside, removed = False, False, False, False
     for row in rows[1:]:
         match row.value:
             case MessageWithdrawn():
@@ -225,8 +226,11 @@ def _message(
                 steered = True
             case ContentSetAside():
                 set_aside = True
+            case ContentRedacted():
+                removed = True
             case _:
                 pass
+    source = "" if removed else text_of(content)
     return Unit(
         first.uid,
         "message",
@@ -236,9 +240,10 @@ def _message(
         Moment.of(first.created_at),
         {
             "author": _("Another agent") if value.by_agent else _name(first),
-            "pieces": pieces_of(content, in_full=True),
-            "source": text_of(content),
+            "pieces": () if removed else pieces_of(content, in_full=True),
+            "source": source,
             "by_person": not value.by_agent,
+            "removed": removed,
             "files": [Uploaded.of(file, first) for file in value.files],
             "queued": queued,
             "edited": edited,
@@ -257,12 +262,14 @@ def _text(rows: Sequence[Event]) -> Unit | None:
     source = "".join(block.text for _uid, piece in said for block in piece.content)
     if not source.strip():
         return None
+    removed = any(isinstance(piece, ContentRedacted) for _uid, piece in pieces)
     return _made(
         rows,
         "text",
         members=tuple(uid for uid, _piece in said),
-        source=source,
-        html=to_html(source, key=rows[0].uid),
+        source="" if removed else source,
+        html="" if removed else to_html(source, key=rows[0].uid),
+        removed=removed,
         interrupted=said[-1][1].interrupted,
         feedback=next(
             (value for _uid, value in reversed(pieces) if isinstance(value, FeedbackGiven)), None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -18,6 +19,7 @@ from chat.links import address_of
 from conversations.actions import branching
 from conversations.actions.feedback import give_feedback
 from conversations.actions.forking import fork_conversation
+from conversations.actions.redacting import is_redacted, redact_content
 from conversations.checkpoints import files_follow
 from conversations.kits import choose_provider
 from conversations.models import Event
@@ -46,6 +48,8 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
         "models": known_names(),
         "feedback": _feedback(request, event),
         "files_follow": files_follow(conversation),
+        "may_redact": conversation.owner_id == request.user.pk
+        and not is_redacted(conversation, event),
     }
     template = "chat/_event.html" if request.htmx else "chat/event.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -118,6 +122,19 @@ def fork(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     return redirect(
         fork_conversation(actor=request.user, conversation=conversation, event_uid=event_uid)
     )
+
+
+@login_required
+@require_POST
+def redact(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    """Only with the box ticked: what is taken out cannot be brought back."""
+    conversation = find_conversation(request.user, uid)
+    if request.POST.get("sure") != "1":
+        raise Invalid(
+            _("Nothing was removed."), field="sure", hint=_("Tick the box that you are sure.")
+        )
+    redact_content(actor=request.user, conversation=conversation, event_uid=event_uid)
+    return redirect(conversation)
 
 
 @login_required

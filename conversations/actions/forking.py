@@ -31,6 +31,7 @@ from harness.events import (
     AgentThinking,
     AgentThreadContextCompacted,
     BackgroundFinished,
+    ContentRedacted,
     ContentSetAside,
     InputTaken,
     MessageEdited,
@@ -61,6 +62,7 @@ _COPIED = (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    ContentRedacted,
     ContentSetAside,
     InputTaken,
     MessageEdited,
@@ -163,7 +165,7 @@ def _begun(
     path = [
         entry
         for entry in log.path
-        if entry.seq <= place or isinstance(entry.event, ContentSetAside)
+        if entry.seq <= place or isinstance(entry.event, ContentSetAside | ContentRedacted)
     ]
     rows = Event.objects.filter(conversation=held, seq__in=[entry.seq for entry in path])
     actors = dict(rows.exclude(actor=None).values_list("uid", "actor_id"))
@@ -208,7 +210,7 @@ def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:
         return entry.uid in taken
     if isinstance(event, MessageEdited):
         return event.event_id in taken
-    if isinstance(event, ContentSetAside):
+    if isinstance(event, ContentSetAside | ContentRedacted):
         return event.event_id in known
     return isinstance(event, _COPIED)
 

@@ -34,6 +34,7 @@ from harness.events import (
     CallHandedOut,
     CompactionRequested,
     CompactionSkipped,
+    ContentRedacted,
     ContentSetAside,
     CriterionJudged,
     DiffDisplay,
@@ -207,6 +208,7 @@ class Story:
             always.append(self._rewind)
         if self.heard:
             always.append(lambda: self._add(ContentSetAside(event_id=self.heard, reason="No.")))
+            always.append(lambda: self._add(ContentRedacted(event_id=self.heard)))
         return always
 
     def _compact(self, number: int) -> None:

@@ -159,6 +159,7 @@ ABOUT_ANOTHER = {
     "x.approval_voted",
     "x.call_handed_out",
     "x.content_set_aside",
+    "x.content_redacted",
     "x.feedback_given",
     "x.message_withdrawn",
     "x.message_edited",

@@ -42,6 +42,7 @@ from conversations.actions import (
     outcomes,
     outputs,
     queue,
+    redacting,
     reverting,
     sending,
     setaside,
@@ -247,6 +248,10 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
         "simulation.simulate_call": (
             "decider",
             partial(simulation.simulate_call, tool="write_file", input=WRITE, **of),
+        ),
+        "redacting.redact_content": (
+            "owner",
+            partial(redacting.redact_content, event_uid=event, **of),
         ),
         "sending.send_events": (
             "writer",

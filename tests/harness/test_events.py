@@ -111,6 +111,7 @@ SUBJECTS = {
     "span.tool_end": "tool_use_id",
     "x.message_withdrawn": "event_id",
     "x.content_set_aside": "event_id",
+    "x.content_redacted": "event_id",
     "x.feedback_given": "event_id",
 }
 

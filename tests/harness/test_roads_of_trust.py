@@ -52,7 +52,7 @@ BRINGS_NOTHING = {
     "span.tool_start", "span.tool_end", "x.message_withdrawn", "x.message_steered",
     "x.queue_ordered", "x.queue_held", "x.queue_released",
     "x.outcome_unknown", "x.call_handed_out", "x.approval_requested", "x.approval_voted",
-    "x.content_set_aside", "x.rewound", "x.feedback_given",
+    "x.content_set_aside", "x.content_redacted", "x.rewound", "x.feedback_given",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
     "span.outcome_evaluation_start",
     "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",

@@ -205,6 +205,7 @@ def _steps() -> list[list[Logged]]:
             ("sevt_held", {"type": "x.queue_held"}),
             ("sevt_released", {"type": "x.queue_released"}),
             ("sevt_a1", {"type": "x.content_set_aside", "event_id": "sevt_m1", "reason": "No."}),
+            ("sevt_a2", {"type": "x.content_redacted", "event_id": "sevt_m1"}),
         ],
         [
             (

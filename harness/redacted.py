@@ -1,0 +1,63 @@
+"""What an event says once its words were taken out of the log, at a person's wish.
+
+Pure. Which events those are, and that they are stored so, is `conversations.log.redact`'s part; who may
+wish it `conversations.actions.redacting`'s. Secrets are kept out of logs elsewhere (`harness.redaction`).
+"""
+
+from __future__ import annotations
+
+from harness.content import Text
+from harness.events import (
+    AgentMessage,
+    AgentThreadContextCompacted,
+    Event,
+    MessageEdited,
+    SessionUpdated,
+    ToolResult,
+    UserCustomToolResult,
+    UserMessage,
+)
+from harness.frontends import FrontEnd
+
+REMOVED = "(What stood here was removed by a person.)"
+SUMMARY_REMOVED = (
+    "(This summary was removed because something that it told of was. What it stood for can be read again"
+    " with read_events.)"
+)
+
+
+def redacted(event: Event) -> Event:
+    """The same event without what it said: its ids, its place and what followed from it stay.
+
+    An event that says nothing of its own comes back as it is, one that was redacted before as well.
+    """
+    words = (Text(text=REMOVED),)
+    match event:
+        case UserMessage():
+            told = {"content": words, "files": (), "front_end": _silent(event.front_end)}
+            return event.model_copy(update=told)
+        case MessageEdited():
+            return event.model_copy(update={"content": words})
+        case AgentMessage(continues=str()):
+            return event.model_copy(update={"content": ()})
+        case AgentMessage():
+            return event.model_copy(update={"content": words})
+        case SessionUpdated():
+            return event.model_copy(update={"title": event.title and ""})
+        case AgentThreadContextCompacted():
+            return event.model_copy(update={"summary": SUMMARY_REMOVED, "focus": ""})
+        case _ if isinstance(event, ToolResult):
+            gone: dict[str, object] = {"content": words, "display": None, "keeps": None}
+            if isinstance(event, UserCustomToolResult):
+                gone["front_end"] = _silent(event.front_end)
+            fields = type(event).model_fields
+            return event.model_copy(
+                update={name: value for name, value in gone.items() if name in fields}
+            )
+        case _:
+            return event
+
+
+def _silent(front_end: FrontEnd | None) -> FrontEnd | None:
+    """What it shows goes with the words; the tools that it offers say nothing."""
+    return front_end and front_end.model_copy(update={"context": (), "state": {}})
