@@ -26,7 +26,7 @@ ENV PATH=/opt/agentsite/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
     AGENTSITE_STATIC_FROM_FINDERS=false AGENTSITE_LOG_FORMAT=json
 # What commands of agents run in. It needs user namespaces, which a container's default profile closes:
 # docs/operations.md, "Commands in containers".
-RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap \
+RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap git \
     && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --home-dir /var/lib/agentsite --create-home agentsite
 COPY --from=build /opt/agentsite /opt/agentsite

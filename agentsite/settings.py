@@ -501,6 +501,8 @@ AGENTSITE_SKILLS_PUBLIC = env.bool("AGENTSITE_SKILLS_PUBLIC", default=False)
 """Whether anybody may install the server's own skills from `/.well-known/agent-skills/`."""
 AGENTSITE_SKILLS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_PRIVATE_HOSTS", default=[])
 """Hosts and networks inside, with their ports, from which skills may be installed all the same."""
+AGENTSITE_SKILLS_FOLDERS: list[str] = env.list("AGENTSITE_SKILLS_FOLDERS", default=[])
+"""Folders of this machine from which, or from below which, staff may have skills installed."""
 
 # --- tasks and teams ------------------------------------------------------------------------------
 

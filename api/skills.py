@@ -133,7 +133,7 @@ def _row(skill: Skill) -> dict[str, Any]:
     }
 
 
-def _version_row(version: SkillVersion) -> dict[str, Any]:
+def version_row(version: SkillVersion) -> dict[str, Any]:
     return {
         "version": version.label,
         "state": version.state,
@@ -148,7 +148,7 @@ def _version_row(version: SkillVersion) -> dict[str, Any]:
 def _content_row(version: SkillVersion) -> dict[str, Any]:
     folder = folder_of(version)
     return {
-        **_version_row(version),
+        **version_row(version),
         "body": folder.body,
         "files": {path: len(data) for path, data in folder.files.items()},
         "requires": version.requires,
@@ -278,7 +278,7 @@ class SkillVersionsView(SkillView):
     )
     def get(self, request: Any, uid: str) -> Response:
         rows = SkillVersion.objects.visible_to(self.actor).filter(skill=self.find_skill(uid))
-        return Response([_version_row(each) for each in rows.order_by("-number")])
+        return Response([version_row(each) for each in rows.order_by("-number")])
 
     @extend_schema(
         operation_id="skills_versions_create",
@@ -296,9 +296,7 @@ class SkillVersionsView(SkillView):
             files=_files(skill.name, given),
             note=given.get("note", ""),
         )
-        return Response(
-            _version_row(ask_for_release(actor=self.actor, version=version)), status=201
-        )
+        return Response(version_row(ask_for_release(actor=self.actor, version=version)), status=201)
 
 
 class OneSkillVersionView(SkillView):
@@ -335,7 +333,7 @@ class SkillDecisionView(SkillView):
             reason=given.get("reason", ""),
             expected_digest=given["digest"],
         )
-        return Response(_version_row(decided))
+        return Response(version_row(decided))
 
 
 class SkillStopView(SkillView):

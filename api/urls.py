@@ -20,6 +20,7 @@ from . import (
     prompts,
     shares,
     skills,
+    skillsources,
     tasks,
     webhooks,
     who,
@@ -31,6 +32,7 @@ ONE_WEBHOOK = "api/webhooks/<id:uid>"
 ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
 ONE_SKILL = "api/skills/<id:uid>"
 ONE_PROMPT = "api/prompts/<id:uid>"
+ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_TASK = "api/tasks/<id:task_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
@@ -92,6 +94,16 @@ urlpatterns = [
         name="conversation-prompts",
     ),
     path("api/skills", skills.SkillsView.as_view(), name="skills"),
+    path("api/skills/sources", skillsources.SkillSourcesView.as_view(), name="skill-sources"),
+    path(ONE_SOURCE, skillsources.OneSkillSourceView.as_view(), name="skill-source"),
+    path(
+        f"{ONE_SOURCE}/look", skillsources.SkillSourceLookView.as_view(), name="skill-source-look"
+    ),
+    path(
+        f"{ONE_SOURCE}/install",
+        skillsources.SkillInstallationView.as_view(),
+        name="skill-source-install",
+    ),
     path(ONE_SKILL, skills.OneSkillView.as_view(), name="skill"),
     path(f"{ONE_SKILL}/stop", skills.SkillStopView.as_view(), name="skill-stop"),
     path(f"{ONE_SKILL}/versions", skills.SkillVersionsView.as_view(), name="skill-versions"),

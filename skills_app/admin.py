@@ -25,7 +25,8 @@ from harness.errors import AgentError
 
 from .actions.releases import decide_release, yank_version
 from .actions.skills import kill_skill, revive_skill
-from .models import MANAGE_ANY, Skill, SkillVersion
+from .actions.sources import look_at_source, remove_source
+from .models import MANAGE_ANY, Skill, SkillSource, SkillVersion
 
 
 class SkillAdmin(ReadOnlyAdmin):
@@ -142,6 +143,46 @@ class SkillVersionAdmin(ReadOnlyAdmin):
         )
 
 
+class SkillSourceAdmin(ReadOnlyAdmin):
+    actions = ["look", "take_away"]  # type: ignore[assignment]
+    list_display = ["address", "kind", "organisation", "looked_at", "problem"]
+    list_filter = ["kind"]
+    list_select_related = ["organisation"]
+    search_fields = ["=uid", "address"]
+    search_help_text = _("The id of a source, or a part of its address")
+    ordering = ["-id"]
+    fields = readonly_fields = [
+        "uid",
+        "kind",
+        "address",
+        "page",
+        "organisation",
+        "key",
+        "commit",
+        "looked_at",
+        "problem",
+        "remarks",
+        "created_by",
+        "created_at",
+    ]
+
+    def has_manage_permission(self, request: HttpRequest) -> bool:
+        return has_staff_permission(actor_of(request), MANAGE_ANY)
+
+    @admin.display(description=_("page"))
+    def page(self, obj: SkillSource) -> SafeString:
+        address = reverse("skills:source", args=[obj.uid])
+        return format_html('<a href="{}">{}</a>', address, _now("What it offers"))
+
+    @admin.action(description=_("Look what they offer now"), permissions=["manage"])
+    def look(self, request: HttpRequest, sources: QuerySet[SkillSource]) -> None:
+        _each(request, sources, lambda actor, one: look_at_source(actor=actor, source=one))
+
+    @admin.action(description=_("Take away"), permissions=["manage"])
+    def take_away(self, request: HttpRequest, sources: QuerySet[SkillSource]) -> None:
+        _each(request, sources, lambda actor, one: remove_source(actor=actor, source=one))
+
+
 def _released(actor: User, version: SkillVersion, channel: str) -> None:
     decide_release(
         actor=actor,
@@ -168,3 +209,4 @@ def _each(request: HttpRequest, rows: QuerySet[Any], act: Callable[[User, Any], 
 
 admin.site.register(Skill, SkillAdmin)
 admin.site.register(SkillVersion, SkillVersionAdmin)
+admin.site.register(SkillSource, SkillSourceAdmin)

@@ -1,11 +1,14 @@
-"""Gets skills from a source elsewhere: its index, then one archive, whole and as the index says, or nothing.
+"""Gets skills from a server or site elsewhere: its index, then one archive, whole and as the index says, or
+nothing.
 
-Connections are judged like all that somebody's word leads to. What becomes of a skill is the actions' part.
+Connections are judged like all that somebody's word leads to. Repositories are `repositories`' part, which
+source is asked how `looking`'s, what becomes of a skill the actions'.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -13,13 +16,15 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from harness.errors import Conflict, Declined, Forbidden, Invalid, NotFound
-from net.addresses import Address
+from harness.errors import Conflict, Declined, Forbidden, Invalid
+from net.addresses import Address, parse_address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
 
 from .folder import SkillFolder, read_folder, sha256_of
-from .models import SkillSource
+from .models import SkillSource, SourceOffer
+from .names import SKILL
+from .openindex import OpenOffer, read_open_index
 from .packing import unpack
 from .signedindex import MOST_BYTES, Index, Offered, read_index
 
@@ -30,6 +35,12 @@ LONGEST_ADDRESS = 2_000
 
 def address_of(text: str) -> str:
     """Where the index of this server or address is. Raises Invalid."""
+    address = server_of(text)
+    return address if urlsplit(address).path.endswith(".json") else urljoin(address, INDEX)
+
+
+def server_of(text: str) -> str:
+    """An address of the web. Raises Invalid."""
     if len(text) > LONGEST_ADDRESS:
         raise Invalid(_("The address is too long."), field="source", hint=_("Shorten it."))
     parts = urlsplit(text.strip())
@@ -39,63 +50,106 @@ def address_of(text: str) -> str:
             field="source",
             hint=_("Write it like https://agents.example.org."),
         )
-    return text.strip() if parts.path.endswith(".json") else urljoin(text.strip(), INDEX)
+    return text.strip()
+
+
+def require_private_way(address: str) -> None:
+    """Raises Invalid for an address at which everybody on the way could change what is sent, unless it is
+    one of the operator's own."""
+    parts = urlsplit(address)
+    host, port = parts.hostname or "", parts.port or 80
+    listed = entries_with_ports(settings.AGENTSITE_SKILLS_PRIVATE_HOSTS)
+    if parts.scheme != "https" and not any(
+        entry.covers(host, parse_address(host), port) for entry in listed
+    ):
+        raise Invalid(
+            _("What comes from there is not signed, so its address has to begin with https."),
+            field="source",
+            hint=_("Write it with https://."),
+        )
 
 
 def fetch_index(source: SkillSource) -> Index:
-    """What it offers now. Raises as `read_index`, and Declined where it cannot be had."""
-    data = _get(source.address, MOST_BYTES)
+    """What a server offers now. Raises as `read_index`, and Declined where it cannot be had."""
+    data = get(source.address, MOST_BYTES)
     return read_index(data, key=source.key, now=time.time(), seen=source.seen)
 
 
-def offer_in(index: Index, name: str, version: str = "") -> Offered:
-    """The version of this skill, or the one that comes first. Raises NotFound."""
-    for each in index.skills:
-        if each.name == name and version in {"", each.version}:
-            return each
-    raise NotFound(
-        _("The source offers no such skill."),
-        hint=_("It offers: %(names)s.")
-        % {"names": ", ".join(sorted({each.name for each in index.skills})[:50])},
-    )
+def fetch_open_index(source: SkillSource) -> list[OpenOffer]:
+    """Raises as `read_open_index`, and Declined where it cannot be had."""
+    require_private_way(source.address)
+    return read_open_index(get(source.address, MOST_BYTES))
+
+
+def fetch_open_skill(source: SkillSource, offer: SourceOffer) -> SkillFolder:
+    """Its files, if every byte is what the index said. Raises as `fetch_skill`."""
+    require_private_way(source.address)
+    data = get(_below(source, offer.place), settings.AGENTSITE_SKILL_BYTES * 2)
+    if sha256_of(data) != offer.digest:
+        raise differs()
+    if offer.place.endswith(f"/{SKILL}") or offer.place == SKILL or _is_text(data):
+        called, files = "", {SKILL: data}
+    else:
+        called, files = unpack(data)
+    folder = read_folder(files, called=called)
+    if folder.name != offer.name:
+        raise differs()
+    return folder
+
+
+def _is_text(data: bytes) -> bool:
+    """A SKILL.md begins with three hyphens, an archive never."""
+    return data.lstrip(b"\xef\xbb\xbf").startswith(b"---")
 
 
 def fetch_skill(source: SkillSource, offered: Offered) -> SkillFolder:
     """Its files, if every byte is what the index says. Raises Conflict, and Invalid for what is no skill."""
-    address = urljoin(source.address, offered.url)
-    if urlsplit(address)[:2] != urlsplit(source.address)[:2]:
-        raise Invalid(_("The index leads to another server."), field="source")
-    data = _get(address, min(offered.size, settings.AGENTSITE_SKILL_BYTES * 2))
-    return verified(offered, data)
+    most = min(offered.size, settings.AGENTSITE_SKILL_BYTES * 2)
+    return verified(offered, get(_below(source, offered.url), most))
 
 
 def verified(offered: Offered, data: bytes) -> SkillFolder:
     """The skill that an archive is. Raises as `fetch_skill`; nothing of it was stored then."""
     if f"sha256:{sha256_of(data)}" != offered.digest:
-        raise _differs()
+        raise differs()
     called, files = unpack(data)
     folder = read_folder(files, called=called)
     if f"sha256:{folder.digest}" != offered.content or folder.name != offered.name:
-        raise _differs()
+        raise differs()
     return folder
 
 
-def _differs() -> Conflict:
+def differs() -> Conflict:
     return Conflict(
         _("What the source sent is not what its index says."),
         hint=_("Nothing was stored. Try again later, or tell who runs the source."),
     )
 
 
-def _get(address: str, most: int) -> bytes:
-    return bytes(async_to_sync(_got)(address, most))
+def _below(source: SkillSource, place: str) -> str:
+    address = urljoin(source.address, place)
+    if urlsplit(address)[:2] != urlsplit(source.address)[:2]:
+        raise Invalid(_("The index leads to another server."), field="source")
+    return address
 
 
-async def _got(address: str, most: int) -> bytes:
+def get(address: str, most: int) -> bytes:
+    """Raises Declined where it cannot be had, and what the judge of addresses raises."""
+    return bytes(async_to_sync(_asked)("GET", address, most, b"", {}))
+
+
+def post(address: str, most: int, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """As `get`."""
+    return bytes(async_to_sync(_asked)("POST", address, most, body, headers))
+
+
+async def _asked(
+    method: str, address: str, most: int, body: bytes, headers: Mapping[str, str]
+) -> bytes:
     timeout = httpx2.Timeout(SECONDS)
     try:
         async with guarded_client(_judge, timeout=timeout, most_bytes=most) as client:
-            answer = await client.get(address)
+            answer = await client.request(method, address, content=body, headers=dict(headers))
     except httpx2.HTTPError as problem:
         raise Declined(
             _("The source cannot be reached: %(why)s") % {"why": str(problem)[:200]},

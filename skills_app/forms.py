@@ -9,7 +9,9 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
 
-from .models import Channel
+from .models import Channel, SkillSource
+
+ORGANISATION, SERVER = "organisation", "server"
 
 TEMPLATE = """---
 name: my-skill
@@ -58,10 +60,10 @@ class SkillForm(OurForm):
         help_text=_("For example scripts or references; empty: beside SKILL.md."),
     )
     packed = forms.FileField(
-        label=_("Or the whole folder as a ZIP file"),
+        label=_("Or the whole folder as a ZIP or tar file"),
         required=False,
         allow_empty_file=True,
-        widget=forms.FileInput(attrs={"accept": ".zip,.skill"}),
+        widget=forms.FileInput(attrs={"accept": ".zip,.skill,.tar,.gz,.tgz"}),
         help_text=_("It takes the place of everything above."),
     )
     note = forms.CharField(label=_("What is new"), required=False, max_length=500)
@@ -117,3 +119,41 @@ class DeprecationForm(OurForm):
         widget=forms.DateInput(attrs={"type": "date"}),
         help_text=_("Empty: it is only warned of."),
     )
+
+
+class SourceForm(OurForm):
+    scope = forms.ChoiceField(label=_("Who it is for"))
+    kind = forms.ChoiceField(label=_("What it is"), choices=SkillSource.Kind.choices)
+    address = forms.CharField(
+        label=_("Address"),
+        max_length=2_000,
+        help_text=_("Of a server, an index or a repository, beginning with https://; or a folder."),
+    )
+    key = forms.CharField(
+        label=_("Key"),
+        required=False,
+        max_length=64,
+        help_text=_("Of another Agentsite: whoever runs it prints it by “agent skills key”."),
+    )
+    commit = forms.CharField(
+        label=_("Commit"),
+        required=False,
+        max_length=64,
+        help_text=_("Of a repository: all 40 digits, so that it is the same tomorrow."),
+    )
+
+    def __init__(
+        self, *args: Any, scopes: list[tuple[str, str]], folders: bool, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        scope: Any = self.fields["scope"]
+        scope.choices = scopes
+        kind: Any = self.fields["kind"]
+        if not folders:
+            kind.choices = [
+                each for each in SkillSource.Kind.choices if each[0] != SkillSource.Kind.FOLDER
+            ]
+
+
+class CommitForm(OurForm):
+    commit = forms.CharField(label=_("Another commit"), max_length=64)

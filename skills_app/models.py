@@ -13,10 +13,12 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, Role, User
 from accounts.staff import has_staff_permission
+from harness.errors import NotFound
 from harness.ids import new_id
 
 from .names import NAME_LIMIT
@@ -31,6 +33,10 @@ def new_skill_id() -> str:
 
 def new_version_id() -> str:
     return new_id("skillver")
+
+
+def new_source_id() -> str:
+    return new_id("skillsrc")
 
 
 class Channel(models.TextChoices):
@@ -190,6 +196,10 @@ class SkillVersion(models.Model):
     warnings = models.JSONField(default=list)
     size = models.PositiveIntegerField()
     note = models.CharField(_("what is new"), max_length=500, blank=True)
+    source = models.ForeignKey(
+        "SkillSource", on_delete=models.SET_NULL, null=True, related_name="+", editable=False
+    )
+    """Where it was installed from; empty: it was written here."""
     state = models.CharField(_("state"), max_length=10, choices=State, default=State.DRAFT)
     asked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -262,30 +272,119 @@ class SkillFile(models.Model):
         return bytes(self.content.content)
 
 
-class SkillSource(models.Model):
-    """A server elsewhere from which an organisation installs skills."""
+class SkillSourceQuerySet(models.QuerySet["SkillSource"]):
+    def visible_to(self, user: User) -> Self:
+        """Those of the organisations that she manages; for staff who manage skills all of them."""
+        if has_staff_permission(user, MANAGE_ANY):
+            return self
+        managed = Organisation.objects.filter(
+            memberships__user=user, memberships__role__in=[role for role in Role if role.manages]
+        )
+        return self.filter(organisation__in=managed) if user.is_active else self.none()
 
+
+class SkillSource(models.Model):
+    """A place elsewhere from which skills are installed, for an organisation or for the whole server."""
+
+    class Kind(models.TextChoices):
+        SERVER = "server", _("another Agentsite, with a signed index")
+        INDEX = "index", _("an index for clients of the standard")
+        GIT = "git", _("a Git repository at a commit")
+        FOLDER = "folder", _("a folder of this machine")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_source_id, editable=False)
     organisation = models.ForeignKey(
-        Organisation, on_delete=models.CASCADE, related_name="skill_sources"
+        Organisation, on_delete=models.CASCADE, null=True, blank=True, related_name="skill_sources"
     )
+    """Empty: what comes from it is everybody's on this server."""
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind, default=Kind.SERVER)
     address = models.CharField(_("address"), max_length=2_000)
-    """Of its index."""
-    key = models.CharField(_("key"), max_length=64)
-    """That its index has to be signed with: an Ed25519 key in base64."""
+    """Of its index or repository; of a folder the path."""
+    key = models.CharField(_("key"), max_length=64, blank=True)
+    """That the index of a server has to be signed with: an Ed25519 key in base64."""
+    commit = models.CharField(_("commit"), max_length=64, blank=True)
+    """Of a repository: the one that is read, as its SHA-1."""
     seen = models.BigIntegerField(default=0, editable=False)
-    """When the newest index was issued that was taken from it; an older one is refused."""
+    """When the newest signed index was issued that was taken from it; an older one is refused."""
+    looked_at = models.DateTimeField(_("looked at"), null=True, editable=False)
+    problem = models.CharField(_("problem"), max_length=500, blank=True, editable=False)
+    """Why the last look gave nothing; empty: it gave what is offered."""
+    remarks = models.JSONField(default=list, editable=False)
+    """What of it could not be read, in words."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SkillSourceQuerySet.as_manager()
 
     class Meta:
         ordering = ["address"]
         verbose_name = _("source of skills")
         verbose_name_plural = _("sources of skills")
         constraints = [
-            models.UniqueConstraint(fields=["organisation", "address"], name="skill_source_address")
+            models.UniqueConstraint(
+                fields=["organisation", "address"], name="skill_source_address"
+            ),
+            models.UniqueConstraint(
+                fields=["address"],
+                condition=Q(organisation=None),
+                name="skill_source_address_of_server",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.address
+
+
+class SourceOfferQuerySet(models.QuerySet["SourceOffer"]):
+    def of(self, name: str, label: str = "") -> SourceOffer:
+        """The version of this skill that is offered, or the one that comes first. Raises NotFound."""
+        there = self.filter(gone=False)
+        found = there.filter(name=name, **({"label": label} if label else {})).first()
+        if found is None:
+            names = sorted(set(there.values_list("name", flat=True)))[:50]
+            raise NotFound(
+                _now("The source offers no such skill."),
+                hint=_now("It offers: %(names)s.") % {"names": ", ".join(names)},
+            )
+        return found
+
+
+class SourceOffer(models.Model):
+    """One version that a source offers, or offered: what it was called, and the digest that it must have."""
+
+    source = models.ForeignKey(SkillSource, on_delete=models.CASCADE, related_name="offers")
+    name = models.CharField(max_length=NAME_LIMIT)
+    label = models.CharField(max_length=50, blank=True)
+    """As its source counts; empty: it does not."""
+    description = models.TextField(blank=True)
+    place = models.CharField(max_length=2_000, blank=True)
+    """Where in the source it is."""
+    digest = models.CharField(max_length=64)
+    """Of what is fetched: an archive, a SKILL.md, or all files of a folder."""
+    content = models.CharField(max_length=64, blank=True)
+    """Of all its files; empty: not known before it is fetched."""
+    size = models.PositiveBigIntegerField(default=0)
+    """Bytes of what is fetched; 0: its source does not say."""
+    deprecated = models.BooleanField(default=False)
+    replacement = models.CharField(max_length=200, blank=True)
+    removal_on = models.DateField(null=True)
+    position = models.PositiveIntegerField(default=0)
+    """In the order of the source."""
+    gone = models.BooleanField(default=False)
+    """It was offered once, and is not any more."""
+    first_seen_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SourceOfferQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "name", "label", "digest"], name="skill_source_offer"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.label or self.digest[:12]}"

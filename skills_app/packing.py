@@ -1,5 +1,5 @@
-"""A skill's folder as one ZIP file, and back: the same folder gives the same bytes, and nothing of a file
-that is not wholly sound is handed on.
+"""A skill's folder as one ZIP file, and back, also of a tar archive: the same folder gives the same bytes,
+and nothing of a file that is not wholly sound is handed on.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from harness.errors import Invalid, TooLarge
 
 from .folder import require_limits
 from .names import SKILL
+from .tarballs import is_tar, read_tar
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first moment that the format knows: when a folder was packed is no part of it."""
@@ -44,9 +45,17 @@ def pack(name: str, files: Mapping[str, bytes]) -> bytes:
 def unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
     """The folder's name, empty where the files stand at the top, and the files.
 
-    Raises Invalid for what is no sound ZIP file, holds links, encrypted files or a name twice, and TooLarge
-    past the limits of a skill; sizes are judged by what comes out, not by what the file says.
+    Raises Invalid for what is no sound ZIP file or tar archive, holds links, encrypted files or a name
+    twice, and TooLarge past the limits of a skill; sizes are judged by what comes out, not by what the file
+    says.
     """
+    if is_tar(data):
+        listed = read_tar(data)
+        files = dict(listed)
+        if len(files) < len(listed):
+            raise _refused(_("It holds a file twice."))
+        require_limits({path: len(content) for path, content in files.items()})
+        return below_its_folder(files)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]

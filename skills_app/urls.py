@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from .views import library, versions, wellknown, writing
+from .views import library, sources, versions, wellknown, writing
 
 app_name = "skills"
 
@@ -26,10 +26,20 @@ of_skill = [
     path("versions/<version:label>/withdraw/", versions.withdraw, name="withdraw"),
 ]
 
+of_source = [
+    path("", sources.show_source, name="source"),
+    path("look/", sources.look, name="source-look"),
+    path("commit/", sources.move, name="source-move"),
+    path("remove/", sources.remove, name="source-remove"),
+    path("offers/<int:offer_id>/", sources.install, name="source-install"),
+]
+
 urlpatterns = [
     path("skills/", library.show_library, name="library"),
     path("skills/new/", writing.new, name="new"),
     path("skills/reviews/", versions.show_reviews, name="reviews"),
+    path("skills/sources/", sources.show_sources, name="sources"),
+    path("skills/sources/<id:uid>/", include(of_source)),
     path("skills/<id:uid>/", include(of_skill)),
     path(".well-known/agent-skills/index.json", wellknown.index, name="index"),
     path(".well-known/agent-skills/<slug:digest>.zip", wellknown.archive, name="archive"),

@@ -22,13 +22,13 @@ from conversations.actions.conversations import find_agent
 from harness.errors import Conflict, Invalid, NotFound
 from skills_app.actions.releases import ask_for_release
 from skills_app.actions.skills import add_version, create_skill
-from skills_app.actions.sources import know_source, take_from_source
+from skills_app.actions.sources import know_source, look_at_source, take_from_source
 from skills_app.choosing import find_skill, version_for
-from skills_app.fetching import fetch_index, fetch_skill, offer_in
 from skills_app.files import files_of
 from skills_app.folder import SkillFolder, faults_of
 from skills_app.listing import listed
 from skills_app.locking import Locked, lock, way_to
+from skills_app.looking import fetch_offer
 from skills_app.models import Channel, Skill, SkillVersion
 from skills_app.packing import pack
 from skills_app.places import read_place
@@ -79,7 +79,7 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
                 dest="source",
                 default="",
                 metavar="ADDRESS",
-                help="a server that offers its skills; the place is then a skill's name",
+                help="a source that is known, or a server; the place is then a skill's name",
             )
             made.add_argument(
                 "--key", default="", help="that the server signs with, the first time"
@@ -241,13 +241,14 @@ def _install_from(person: User, organisation: Organisation, options: Options) ->
     source = know_source(
         actor=person, organisation=organisation, address=options["source"], key=options["key"]
     )
-    index = fetch_index(source)
-    offered = offer_in(index, options["place"], options["version"])
-    folder = fetch_skill(source, offered)
+    offer = look_at_source(actor=person, source=source).offers.of(
+        options["place"], options["version"]
+    )
+    folder = fetch_offer(source, offer)
     _note(f"from {source.address}")
-    if offered.deprecated:
-        until = f", used until {offered.removal_on}" if offered.removal_on else ""
-        instead = f", use {offered.replacement}" if offered.replacement else ""
+    if offer.deprecated:
+        until = f", used until {offer.removal_on}" if offer.removal_on else ""
+        instead = f", use {offer.replacement}" if offer.replacement else ""
         _note(f"! deprecated{until}{instead}")
     plan = plan_installation(folder, organisation, None)
     _tell(plan)
@@ -257,9 +258,7 @@ def _install_from(person: User, organisation: Organisation, options: Options) ->
         raise Conflict("Nothing was installed.", hint="Mend what is named above.")
     if not options["yes"] and not _agreed():
         raise Conflict("Nothing was installed.", hint="Say yes, or give --yes.")
-    version = take_from_source(
-        actor=person, source=source, index=index, offered=offered, folder=folder
-    )
+    version = take_from_source(actor=person, source=source, offer=offer, folder=folder)
     _print(f"{folder.name} {version.label}  sha256:{version.digest}  waits for a review")
     return Ending.DONE
 

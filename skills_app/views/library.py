@@ -8,13 +8,15 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
+from accounts.staff import has_staff_permission
 from rendering.markdown import to_html
 from skills_app.access import manages, may_write
 from skills_app.files import folder_of
 from skills_app.forms import ReasonForm
 from skills_app.listing import SCOPES, listed, waiting_for
-from skills_app.models import SkillVersion
+from skills_app.models import MANAGE_ANY, SkillVersion
 from skills_app.uses import uses_of
 
 from .lookup import find_skill
@@ -38,6 +40,8 @@ def show_library(request: SignedInRequest) -> HttpResponse:
         "query": query,
         "scope": scope,
         "waiting": waiting_for(request.user).count(),
+        "sources": may_manage(request.user, request.organisation)
+        or has_staff_permission(request.user, MANAGE_ANY),
     }
     return render(request, "skills/library.html", context)
 

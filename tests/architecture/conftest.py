@@ -41,6 +41,8 @@ from schedules.actions.orders import create_order
 from schedules.drafts import Draft
 from schedules.models import OrderRun
 from skills_app.actions.skills import create_skill
+from skills_app.actions.sources import add_source
+from skills_app.models import SourceOffer
 from spending.actions.budgets import set_budget
 from spending.models import Budget
 from teams_app.actions.tasks import create_task, link_task
@@ -258,6 +260,10 @@ def alices_objects(
         actor=alice, organisation=acme, name="tone", text="My secret tone.", label="production"
     )
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
+    source = add_source(
+        actor=alice, organisation=acme, kind="index", address="https://secret.example"
+    )
+    offer = SourceOffer.objects.create(source=source, name="my-secret", digest="0" * 64)
     task = create_task(actor=alice, board=board_of(conversation), subject="My secret task")
     link_of_task = link_task(
         actor=alice, task=task, kind="file", conversation=conversation, target=FILE
@@ -294,6 +300,8 @@ def alices_objects(
         "evals/agents/": {"uid": acmes.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
+        "skills/sources/": {"uid": source.uid, "offer_id": offer.pk},
+        "api/skills/sources/": {"uid": source.uid},
         "skills/": {"uid": skill.skill.uid, "label": skill.label},
         "v1/skills/": {"uid": skill.skill.uid, "version": skill.uid},
         "api/skills/": {"uid": skill.skill.uid, "label": skill.label},

@@ -54,6 +54,7 @@ UNSEEN: Mapping[str, str] = {
     "skills:skill": "a journey of its own writes a skill and looks at it",
     "skills:version": "the same journey releases a version",
     "skills:edit": "the same journey writes another",
+    "skills:source": "drawn by the same parts as the list of sources",
     "skills:index": "for programs, where the operator offers the server's skills to others",
     "skills:archive": "a file, for programs as well",
     "skillsets:add": "the same journey gives it to a conversation",

@@ -155,6 +155,7 @@ NEED_NOT = {
         keeping/tags.tag_conversation
         schedules/runs.run_now
         receipts/receipts.make_receipt
+        skills_app/sources.look_at_source
         skillsets/adding.add_skill
         vaults/vaults.change_vault
     """,

@@ -52,6 +52,7 @@ PAGES = (
     "/skills/",
     "/skills/new/",
     "/skills/reviews/",
+    "/skills/sources/",
     "/settings/",
     "/settings/keys/",
     "/settings/links/",
