@@ -26,6 +26,7 @@ from skills_app.files import folder_of
 from skills_app.listing import listed as listed_skills
 from skills_app.models import Channel, Skill, SkillVersion
 from skills_app.names import SKILL, name_of
+from skills_app.scanning import scan
 from skillsets.actions.adding import add_skill
 from skillsets.models import UsedSkill
 from skillsets.reading import why_not
@@ -85,11 +86,19 @@ class SkillVersionRow(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
+class SkillFinding(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    what = serializers.CharField()
+    places = serializers.ListField(child=serializers.CharField())
+    declared = serializers.BooleanField()
+
+
 class SkillVersionContent(SkillVersionRow):
     body = serializers.CharField(allow_blank=True)
     files = serializers.DictField(child=serializers.IntegerField(), help_text="Bytes by path.")
     requires = serializers.ListField(child=serializers.CharField())
     warnings = serializers.ListField(child=serializers.CharField())
+    findings = SkillFinding(many=True)
 
 
 class SkillDecision(serializers.Serializer[Any]):
@@ -153,6 +162,10 @@ def _content_row(version: SkillVersion) -> dict[str, Any]:
         "files": {path: len(data) for path, data in folder.files.items()},
         "requires": version.requires,
         "warnings": version.warnings,
+        "findings": [
+            {"kind": each.kind, "what": each.what, "places": each.places, "declared": each.declared}
+            for each in scan(folder).findings
+        ],
     }
 
 

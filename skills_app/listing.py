@@ -37,3 +37,11 @@ def waiting_for(user: User) -> QuerySet[SkillVersion]:
     """Versions that wait for a review, as far as she sees them."""
     rows = SkillVersion.objects.visible_to(user).filter(state=SkillVersion.State.WAITING)
     return rows.select_related("skill__organisation", "created_by", "asked_by").order_by("asked_at")
+
+
+def names_beside(skill: Skill) -> list[str]:
+    """Of the skills that could be taken for it where it is used; its own is none of them."""
+    rows = Skill.objects.filter(owner=None)
+    if skill.organisation is not None:
+        rows = rows.usable_in(skill.organisation, None)
+    return list(rows.exclude(pk=skill.pk).values_list("name", flat=True))

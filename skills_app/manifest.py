@@ -89,6 +89,19 @@ class Exposes(_Strict):
     policy: SkillPolicy = SkillPolicy()
 
 
+Name = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class Needs(_Strict):
+    """What its files name that reaches out of its folder. It gives no right: a review holds it against what
+    is found (`scanning`)."""
+
+    hosts: tuple[Name, ...] = Field(default=(), max_length=100)
+    binaries: tuple[Name, ...] = Field(default=(), max_length=100)
+    environment: tuple[Name, ...] = Field(default=(), max_length=100)
+    """Names of variables."""
+
+
 class Manifest(_Strict):
     """Everything may be left out."""
 
@@ -103,6 +116,7 @@ class Manifest(_Strict):
     )
     """Names of the tools that its own tools may call; those of skills as `skill__tables__read`."""
     policy: SkillPolicy = SkillPolicy()
+    needs: Needs = Needs()
 
     @property
     def exposes(self) -> Exposes:
@@ -147,7 +161,7 @@ def read_manifest(data: bytes) -> Manifest:
         raise Invalid(
             _("%(file)s cannot be read: %(why)s") % {"file": MANIFEST, "why": problem},
             field=MANIFEST,
-            hint=_("It may hold version:, requires:, tools:, calls: and policy:."),
+            hint=_("It may hold version:, requires:, tools:, calls:, policy: and needs:."),
         ) from problem
 
 

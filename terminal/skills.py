@@ -33,6 +33,7 @@ from skills_app.models import Channel, Skill, SkillVersion
 from skills_app.packing import pack
 from skills_app.places import read_place
 from skills_app.planning import Plan, plan_installation
+from skills_app.scanning import scan
 from skills_app.serving import public_key
 from skills_app.uses import uses_of
 from terminal.local import find_organisation, find_person
@@ -132,13 +133,17 @@ def carry_out(options: Options) -> Ending:
 def _check(options: Options) -> Ending:
     folder = read_place(Path(options["place"]))
     faults = faults_of(folder)
+    undeclared = [each for each in scan(folder).findings if not each.declared]
     row = {"name": folder.name, "digest": folder.digest, "files": len(folder.files)}
     if options["json"]:
-        _print(json.dumps({**row, "faults": faults}, ensure_ascii=False))
+        found = [{"kind": each.kind, "what": each.what} for each in undeclared]
+        _print(json.dumps({**row, "faults": faults, "undeclared": found}, ensure_ascii=False))
     else:
         _print(f"{folder.name}  sha256:{folder.digest}  {len(folder.files)} files")
         for fault in faults:
             _print(f"- {fault}")
+        for each in undeclared:
+            _print(f"? {each.kind} {each.what}  {' '.join(each.places)}")
     return Ending.REFUSED if faults else Ending.DONE
 
 

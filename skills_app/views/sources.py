@@ -29,6 +29,7 @@ from skills_app.forms import ORGANISATION, SERVER, CommitForm, SourceForm
 from skills_app.looking import fetch_offer
 from skills_app.models import MANAGE_ANY, SkillSource, SkillVersion, SourceOffer
 from skills_app.planning import plan_installation
+from skills_app.scanning import scan
 
 SHOWN = 500
 """Offers of a source on its page."""
@@ -148,7 +149,13 @@ def install(request: SignedInRequest, uid: str, offer_id: int) -> HttpResponse:
     except AgentError as problem:
         messages.error(request, f"{problem.message} {problem.hint}".strip())
         return redirect("skills:source", source.uid)
-    context = {"source": source, "offer": offer, "plan": plan, "folder": folder}
+    context = {
+        "source": source,
+        "offer": offer,
+        "plan": plan,
+        "folder": folder,
+        "scan": scan(folder),
+    }
     return render(request, "skills/plan.html", context)
 
 

@@ -32,10 +32,12 @@ from skills_app.actions.skills import delete_skill, kill_skill, revive_skill
 from skills_app.comparing import changes_between
 from skills_app.files import files_of, folder_of
 from skills_app.forms import DecisionForm, DeprecationForm, ReasonForm
-from skills_app.listing import waiting_for
+from skills_app.listing import names_beside, waiting_for
+from skills_app.lookalikes import one_slip_from
 from skills_app.models import Skill, SkillVersion
 from skills_app.names import SKILL
 from skills_app.packing import pack
+from skills_app.scanning import scan
 
 from .lookup import find_skill, find_version
 
@@ -245,6 +247,8 @@ def _version_page(
         "against": against,
         "others": others.order_by("-number"),
         "changes": changes_between(files_of(against), folder.files) if against else None,
+        "scan": scan(folder),
+        "near": one_slip_from(skill.name, names_beside(skill)),
         "why_not": why_not_decide(request.user, version) if waits else None,
         "decision": decision or DecisionForm(initial={"expected_digest": version.digest}),
         "deprecation": deprecation or DeprecationForm(auto_id="deprecate_%s"),
