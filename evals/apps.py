@@ -14,8 +14,9 @@ class EvalsConfig(AppConfig):
         from conversations.kitparts import add_layer  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from harness.events import SessionStatusIdle, SessionStatusTerminated  # noqa: PLC0415
+        from skills_app.contracts import judge_with  # noqa: PLC0415
 
-        from . import gate, layering, making, projection  # noqa: PLC0415
+        from . import contracts, gate, layering, making, projection  # noqa: PLC0415
         from .reports import is_used  # noqa: PLC0415
 
         add_layer(layering.layer)
@@ -28,3 +29,4 @@ class EvalsConfig(AppConfig):
         count_uses(is_used)
         offer(making.commands)
         hold_with(gate.holds, gate.objection)
+        judge_with(contracts.contract, contracts.faults)

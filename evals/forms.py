@@ -114,10 +114,18 @@ class StartForm(OurForm):
         given.pop("agent")
         given.pop("version")
         limit = given.pop("limit")
-        words = [word.partition("=") for word in given.pop("skills").split()]
+        words = [word.partition("=") for word in given.pop("skills", "").split()]
         given["skills"] = {name: version for name, _sign, version in words}
         given["limit"] = None if limit is None else units_of(limit)
         return given
+
+
+class TrySkillForm(StartForm):
+    """The skill's version is said by the page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        del self.fields["skills"]
 
 
 class MakeCaseForm(OurForm):

@@ -113,6 +113,7 @@ def _latest(requirement: Requirement, version: AgentVersion) -> Evaluation | Non
         digest=digest_of_suite(requirement.suite),
         repetitions__gte=requirement.repetitions,
         skills={},
+        skill_version=None,
     )
     if not requirement.by_script:
         done = done.filter(scripted=False, overrides={})

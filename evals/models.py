@@ -19,6 +19,7 @@ from accounts.staff import has_staff_permission
 from agents.models import Agent, AgentVersion, Environment
 from conversations.models import Conversation
 from harness.ids import new_id
+from skills_app.models import SkillVersion
 
 from .checks.spec import CaseSpec
 
@@ -141,6 +142,10 @@ class Evaluation(models.Model):
     """Provider and model where they differ from the version's."""
     skills = models.JSONField(default=dict)
     """Versions of skills by name, where they differ from those the version names."""
+    skill_version = models.ForeignKey(
+        SkillVersion, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    """Whose own cases these are; it stands in each trial, released or not."""
     scripted = models.BooleanField(default=False)
     """By the cases' scripts, without a model."""
     repetitions = models.PositiveSmallIntegerField(default=1)

@@ -37,6 +37,7 @@ from skillsets.models import UsedSkill
 from tools_app.provenance import UPLOADED
 from tools_app.workspace import Workspace, remove_workspace, workspace_for
 
+from . import contracts
 from .checks import judges, judging
 from .checks.facts import Facts, Verdict, facts_of
 from .checks.spec import CaseSpec, JudgeCheck, PreferenceCheck, StopCheck
@@ -70,7 +71,12 @@ def _start_one(evaluation_id: int) -> bool:
         evaluation = (
             Evaluation.objects.select_for_update(of=("self",))
             .select_related(
-                "suite__organisation", "root", "agent_version__agent", "environment", "started_by"
+                "suite__organisation",
+                "root",
+                "agent_version__agent",
+                "environment",
+                "started_by",
+                "skill_version__skill",
             )
             .filter(pk=evaluation_id, state=Evaluation.State.RUNNING)
             .first()
@@ -86,6 +92,7 @@ def _start_one(evaluation_id: int) -> bool:
             if not under_way:
                 evaluation.state, evaluation.ended_at = Evaluation.State.DONE, timezone.now()
                 evaluation.save(update_fields=["state", "ended_at"])
+                contracts.ended(evaluation)
             return False
         uid = new_conversation_id()
         trial.started_at = timezone.now()
@@ -149,6 +156,7 @@ def _put_files(conversation: Conversation, spec: CaseSpec) -> None:
 
 
 def _choose_skills(evaluation: Evaluation, conversation: Conversation) -> None:
+    contracts.give(evaluation, conversation)
     if not evaluation.skills:
         return
     uses = tuple(SkillUse(name=name, version=v) for name, v in evaluation.skills.items())

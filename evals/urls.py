@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from .views import cases, evaluations, releases, suites
+from .views import cases, evaluations, releases, skills, suites
 
 app_name = "evals"
 
@@ -41,5 +41,6 @@ urlpatterns = [
     path("evals/suites/<id:uid>/", include(of_suite)),
     path("evals/runs/<id:uid>/", include(of_evaluation)),
     path("evals/agents/<id:uid>/", include(of_agent)),
+    path("evals/skills/<id:uid>/", skills.try_skill, name="skill"),
     path("c/<id:uid>/case/", cases.make, name="make"),
 ]

@@ -116,14 +116,23 @@ def _require_digest(version: SkillVersion, wanted: str) -> None:
 
 def require_fitting(version: SkillVersion, owner: User | None) -> None:
     """Raises Conflict where what it requires cannot be had, or not together."""
-    released = candidates_of(version.skill.organisation, owner)
+    with_required(version, version.skill.organisation, owner)
+
+
+def with_required(
+    version: SkillVersion, organisation: Organisation | None, owner: User | None = None
+) -> tuple[SkillVersion, ...]:
+    """This version, released or not, and what it requires as that is had there now. Raises Conflict."""
+    released = candidates_of(organisation, owner)
     name = version.skill.name
     own = _candidate(version)
 
     def versions_of(wanted: str) -> list[Candidate]:
         return [own] if wanted == name else released(wanted)
 
-    resolve([Wanted(name, SpecifierSet(), exactly=version.pk)], versions_of)
+    found = resolve([Wanted(name, SpecifierSet(), exactly=version.pk)], versions_of)
+    rows = SkillVersion.objects.select_related("skill").in_bulk([each.key for each in found])
+    return tuple(rows[each.key] for each in found)
 
 
 def candidates_of(

@@ -112,6 +112,8 @@ class Skill(models.Model):
     killed_at = models.DateTimeField(_("stopped at"), null=True, editable=False)
     """From then on no version of it is used anywhere."""
     killed_reason = models.CharField(max_length=500, blank=True, editable=False)
+    promotes = models.BooleanField(default=False, editable=False)
+    """Its canary becomes stable by itself once the cases that it carries are green."""
     shipped = models.BooleanField(default=False, editable=False)
     """It came with this software."""
     created_by = models.ForeignKey(

@@ -17,6 +17,7 @@ of_skill = [
     path("revive/", versions.revive, name="revive"),
     path("delete/", versions.delete, name="delete"),
     path("channels/", versions.move, name="move"),
+    path("promotion/", versions.promotion, name="promotion"),
     path("versions/<version:label>/", versions.show_version, name="version"),
     path("versions/<version:label>/download/", versions.download, name="download"),
     path("versions/<version:label>/ask/", versions.ask, name="ask"),

@@ -22,6 +22,7 @@ from harness.agentconfig import SKILL_NAME
 from harness.errors import Conflict, Invalid
 from jobs.dispatch import dispatch
 from programs.actions.sessions import cap_session
+from skills_app.models import SkillVersion
 
 MOST_REPETITIONS = 100
 MOST_TRIALS = 10_000
@@ -44,11 +45,13 @@ def start_evaluation(
     limit: int | None = None,
     uses_cache: bool = True,
     note: str = "",
+    skill_version: SkillVersion | None = None,
 ) -> Evaluation:
     """Try every case of the suite `repetitions` times with this version, `parallel` at once.
 
     `provider` and `model` stand in place of the version's, `skills` (versions by name) beside its own;
-    `scripted` plays the cases' scripts. `limit` caps all of it, in hundred-millionths of a US dollar.
+    `skill_version` is the one whose own cases these are; `scripted` plays the cases' scripts. `limit` caps
+    all of it, in hundred-millionths of a US dollar.
     Raises NotFound, Forbidden, Conflict for a suite without cases, Invalid naming the field, and what
     `create_conversation` and `set_budget` raise.
     """
@@ -90,6 +93,7 @@ def start_evaluation(
             environment=environment,
             overrides=overrides,
             skills=skills,
+            skill_version=skill_version,
             scripted=scripted,
             repetitions=repetitions,
             parallel=parallel,

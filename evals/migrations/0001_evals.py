@@ -15,6 +15,7 @@ class Migration(migrations.Migration):
         ('accounts', '0001_accounts'),
         ('agents', '0001_agents'),
         ('conversations', '0001_conversations'),
+        ('skills_app', '0001_skills'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -97,6 +98,7 @@ class Migration(migrations.Migration):
                 ('uid', models.CharField(default=evals.models.new_evaluation_id, editable=False, max_length=40, unique=True)),
                 ('overrides', models.JSONField(default=dict)),
                 ('skills', models.JSONField(default=dict)),
+                ('skill_version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='skills_app.skillversion')),
                 ('scripted', models.BooleanField(default=False)),
                 ('repetitions', models.PositiveSmallIntegerField(default=1)),
                 ('parallel', models.PositiveSmallIntegerField(default=4)),

@@ -20,6 +20,7 @@ from skills_app.access import (
 )
 from skills_app.auditing import about_skill
 from skills_app.choosing import require_fitting
+from skills_app.contracts import CASES, contract_of, faults_of_cases, require_green
 from skills_app.files import folder_of
 from skills_app.folder import faults_of
 from skills_app.models import Channel, Skill, SkillVersion
@@ -105,6 +106,8 @@ def decide_release(
         found.decided_by, found.decided_at, found.reason = actor, timezone.now(), reason
         if approve:
             _require_sound(found)
+            if channel == Channel.STABLE:
+                require_green(found)
             _release(actor, held, found, channel)
             return found
         if not reason:
@@ -135,6 +138,8 @@ def move_channel(*, actor: User, skill: Skill, channel: str, version: SkillVersi
             raise Invalid(_("Name a version."), field="version")
         if found is not None and found.state != State.RELEASED:
             raise Conflict(_("This version was not released."), hint=_("Have it reviewed first."))
+        if found is not None and channel == Channel.STABLE and not _goes_back(held, found):
+            require_green(found)
         setattr(held, channel, found)
         _point(held)
         about_skill(
@@ -145,6 +150,30 @@ def move_channel(*, actor: User, skill: Skill, channel: str, version: SkillVersi
             version=found.label if found else "",
         )
     return held
+
+
+def set_promotion(*, actor: User, skill: Skill, promotes: bool) -> Skill:
+    """Whether its canary becomes stable by itself once its cases are green. Raises NotFound, Forbidden."""
+    with transaction.atomic():
+        held = managed_skill(actor, skill)
+        held.promotes = promotes
+        held.save(update_fields=["promotes"])
+        about_skill(
+            AuditEntry.Action.SKILL_CHANNEL_MOVED, actor, held, channel="canary", promotes=promotes
+        )
+    return held
+
+
+def promote_canary(*, actor: User, version: SkillVersion) -> bool:
+    """Make the canary stable where its skill says so and its cases are green; whether it was. Raises as
+    `move_channel`."""
+    with transaction.atomic():
+        held = managed_skill(actor, version.skill)
+        if not held.promotes or held.canary_id != version.pk or contract_of(version) is None:
+            return False
+        move_channel(actor=actor, skill=held, channel=Channel.STABLE, version=version)
+        move_channel(actor=actor, skill=held, channel=Channel.CANARY, version=None)
+    return True
 
 
 def deprecate_version(
@@ -233,8 +262,17 @@ def _point(held: Skill) -> None:
     held.save(update_fields=["stable", "canary", "latest", "description"])
 
 
+def _goes_back(held: Skill, found: SkillVersion) -> bool:
+    """To what was stable already, or may have been: the way back stays open."""
+    return held.stable is not None and found.number <= held.stable.number
+
+
 def _require_sound(version: SkillVersion) -> None:
-    faults = faults_of(folder_of(version))
+    folder = folder_of(version)
+    faults = [
+        *faults_of(folder),
+        *filter(None, [faults_of_cases(folder.files.get(CASES))]),
+    ]
     if faults:
         raise Conflict(
             _("This version cannot be published: %(why)s") % {"why": " ".join(faults)[:1_000]},

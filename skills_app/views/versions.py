@@ -25,11 +25,13 @@ from skills_app.actions.releases import (
     decide_release,
     deprecate_version,
     move_channel,
+    set_promotion,
     take_back,
     yank_version,
 )
 from skills_app.actions.skills import delete_skill, kill_skill, revive_skill
 from skills_app.comparing import changes_between
+from skills_app.contracts import contract_of
 from skills_app.files import files_of, folder_of
 from skills_app.forms import DecisionForm, DeprecationForm, ReasonForm
 from skills_app.listing import names_beside, waiting_for
@@ -168,6 +170,21 @@ def move(request: SignedInRequest, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
+def promotion(request: SignedInRequest, uid: str) -> HttpResponse:
+    skill = find_skill(request, uid)
+
+    def act() -> str:
+        promotes = request.POST.get("promotes") == "1"
+        set_promotion(actor=request.user, skill=skill, promotes=promotes)
+        if promotes:
+            return _("Its canary becomes stable once its cases are green.")
+        return _("Its canary waits for somebody to make it stable.")
+
+    return _acted(request, skill, act)
+
+
+@login_required
+@require_POST
 def stop(request: SignedInRequest, uid: str) -> HttpResponse:
     skill = find_skill(request, uid)
 
@@ -248,6 +265,7 @@ def _version_page(
         "others": others.order_by("-number"),
         "changes": changes_between(files_of(against), folder.files) if against else None,
         "scan": scan(folder),
+        "contract": contract_of(version),
         "near": one_slip_from(skill.name, names_beside(skill)),
         "why_not": why_not_decide(request.user, version) if waits else None,
         "decision": decision or DecisionForm(initial={"expected_digest": version.digest}),

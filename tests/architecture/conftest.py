@@ -300,6 +300,7 @@ def alices_objects(
         "evals/agents/": {"uid": acmes.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
+        "evals/skills/": {"uid": skill.uid},
         "skills/sources/": {"uid": source.uid, "offer_id": offer.pk},
         "api/skills/sources/": {"uid": source.uid},
         "skills/": {"uid": skill.skill.uid, "label": skill.label},

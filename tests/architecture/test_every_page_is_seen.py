@@ -47,6 +47,7 @@ UNSEEN: Mapping[str, str] = {
     "evals:case-new": "the same journey adds one",
     "evals:releases": "the same journey looks at a blocked version and lets it pass",
     "evals:evaluation": "the same journey tries it",
+    "evals:skill": "drawn by the same parts as a suite's",
     "evals:comparison": "the same journey compares two evaluations",
     "prompts:prompt": "a journey of its own makes a prompt and looks at it",
     "prompts:version": "the same journey compares two versions",
