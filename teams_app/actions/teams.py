@@ -102,6 +102,17 @@ def stop_teammate(*, actor: User, teammate: Teammate) -> None:
             attend_soon(held.team)
 
 
+def stop_team(*, actor: User, team: Team) -> int:
+    """Have all its teammates do nothing until a person lets each go on; how many worked or could. Whoever
+    leads goes on. Raises NotFound for somebody else's."""
+    with transaction.atomic():
+        held = held_team(actor, team)
+        rows = list(held.teammates.active().filter(stopped_at=None).select_related("team"))
+        for teammate in rows:
+            stop_teammate(actor=actor, teammate=teammate)
+    return len(rows)
+
+
 def resume_teammate(*, actor: User, teammate: Teammate) -> None:
     """It hears what was written to it meanwhile. Raises as `stop_teammate`."""
     with transaction.atomic():

@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.requests import SignedInRequest
@@ -15,11 +16,18 @@ from chat.views.lookup import find_conversation
 from conversations.models import Conversation
 from harness.errors import Invalid, NotFound
 from teams_app.actions.requests import answer_as_person
-from teams_app.actions.teams import dismiss_teammate, resume_teammate, stop_teammate
+from teams_app.actions.teams import (
+    dismiss_teammate,
+    resume_teammate,
+    stop_team,
+    stop_teammate,
+)
 from teams_app.members import Member
 from teams_app.models import Team, Teammate, TeamRequest
 
 ACTS = {"stop": stop_teammate, "resume": resume_teammate, "dismiss": dismiss_teammate}
+ALL = "all"
+"""In place of a teammate's name, which none can have: all of them are stopped."""
 REQUESTS = 50
 
 
@@ -42,6 +50,8 @@ def show(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def change(request: SignedInRequest, uid: str, member: str) -> HttpResponse:
     lead = find_conversation(request.user, uid)
+    if member == ALL and request.POST.get("act") == "stop":
+        return _stop_all(request, lead)
     teammate = Teammate.objects.filter(team__lead=lead, name=member).select_related("team").first()
     if teammate is None:
         raise NotFound(_("There is no such teammate."))
@@ -55,6 +65,16 @@ def change(request: SignedInRequest, uid: str, member: str) -> HttpResponse:
     act(actor=request.user, teammate=teammate)
     messages.success(request, _("Done."))
     return redirect("tasks:team", uid=uid)
+
+
+def _stop_all(request: SignedInRequest, lead: Conversation) -> HttpResponse:
+    team = Team.objects.filter(lead=lead).first()
+    if team is None:
+        raise NotFound(_("There is no such team."))
+    count = stop_team(actor=request.user, team=team)
+    words = ngettext("%(count)d teammate is stopped.", "%(count)d teammates are stopped.", count)
+    messages.success(request, words % {"count": count})
+    return redirect("tasks:team", uid=lead.uid)
 
 
 @login_required

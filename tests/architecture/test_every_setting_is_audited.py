@@ -108,6 +108,7 @@ NEED_NOT = {
         teams_app/teams.dismiss_teammate
         teams_app/teams.resume_teammate
         teams_app/teams.spawn_teammate
+        teams_app/teams.stop_team
         teams_app/teams.stop_teammate
         teams_app/tasks.change_task
         teams_app/tasks.claim_task

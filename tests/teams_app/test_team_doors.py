@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
 from api.facts import TableFacts
 from api.projection import LoggedEvent, frames_of
 from chat.presentation.frames import page as page_of
 from conversations.models import Conversation, Share
+from conversations.notices import due
+from harness.errors import NotFound
 from teams_app.actions.requests import make_request
-from teams_app.actions.tasks import create_task
-from teams_app.actions.teams import spawn_teammate
+from teams_app.actions.tasks import Changes, change_task, create_task
+from teams_app.actions.teams import spawn_teammate, stop_team
 from teams_app.boards import board_of
 from teams_app.members import Member, Status
-from teams_app.models import Teammate, TeamRequest
+from teams_app.models import Task, Teammate, TeamRequest
+from teams_app.notices import waiting
+from teams_app.owners import Owner
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, still, until
 
@@ -74,6 +80,48 @@ def test_the_page_of_a_team_stops_resumes_and_dismisses(
     assert "anna" in text_of(page)
     assert 'value="stop"' not in text_of(page)
     assert client_of(bob).post(f"{address}anna/", {"act": "stop"}).status_code == 404
+
+
+def test_all_are_stopped_at_once_where_the_page_says_that_they_go_on_without_their_lead(
+    client_of: ClientOf, alice: User, mallory: User, lead: Conversation, anna: Teammate
+) -> None:
+    ben = spawn_teammate(actor=alice, lead=lead, name="ben", role="", text="Begin.")
+    quiet(ben)
+    address = f"/c/{lead.uid}/team/"
+    page = text_of(client_of(alice).get(address))
+    assert "Its teammates go on until they are stopped here." in page
+    with pytest.raises(NotFound):
+        stop_team(actor=mallory, team=anna.team)
+    assert client_of(mallory).post(f"{address}all/", {"act": "stop"}).status_code == 404
+    said = client_of(alice).post(f"{address}all/", {"act": "stop"}, follow=True)
+    assert "2 teammates are stopped." in text_of(said)
+    assert {status(anna), status(ben)} == {Status.STOPPED}
+    assert stop_team(actor=alice, team=anna.team) == 0
+
+
+def test_what_waits_for_a_person_is_told_by_mail_until_she_begins_it(
+    alice: User, bob: User, mallory: User, lead: Conversation, anna: Teammate, settings: Any
+) -> None:
+    settings.AGENTSITE_BASE_URL = "https://agents.example.org"
+    Share.objects.create(conversation=lead, user=bob, role="writer")
+    board = board_of(lead)
+    for user in (alice, bob):
+        create_task(actor=alice, board=board, subject="Chapter", owner=Owner(user=user))
+    Task.objects.filter(number=2).update(owner_user=mallory)
+    handed = create_task(actor=alice, board=board, subject="Print", owner=Owner(user=bob))
+    asker = Member(anna.team, anna.conversation, anna)
+    asked = make_request(
+        actor=alice, asker=asker, kind="question", text="Which colour?", key="k", person=alice
+    )
+    later = timezone.now() + timedelta(minutes=10)
+
+    told = [(item.subject, user) for item, user in waiting(later)]
+    assert told == [(handed.uid, bob), (asked.uid, alice)]
+    (item,) = due(later)[bob]
+    assert (item.tool, item.link) == ("a task, #3", "https://agents.example.org/tasks/mine/")
+
+    change_task(actor=bob, task=handed, changes=Changes(status="in_progress"))
+    assert bob not in due(timezone.now() + timedelta(minutes=10))
 
 
 def test_the_strip_shows_tasks_and_teammates_and_leads_a_teammate_back(
