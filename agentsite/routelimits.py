@@ -40,6 +40,10 @@ def _skills() -> int:
     return int(settings.AGENTSITE_SKILL_BYTES) + FORM_BYTES
 
 
+def _documents() -> int:
+    return int(settings.AGENTSITE_DOCUMENT_BYTES) + FORM_BYTES
+
+
 def _messages() -> int:
     return MOST_BYTES
 
@@ -54,6 +58,7 @@ _LARGE = {
     "v1/skills/<str:uid>/versions": _skills,
     "skills/new/": _skills,
     "skills/<id:uid>/edit/": _skills,
+    "settings/documents/<id:uid>/": _documents,
     "mcp": _messages,
 }
 """Routes that take files, and such as take less than others, as the URL conf writes them."""

@@ -417,6 +417,7 @@ INSTALLED_APPS = [
     "vaults",
     "agents",
     "memory",
+    "documents",
     "skills_app",
     "conversations",
     "keeping",
@@ -458,6 +459,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "mcpservers",
     "prompts",
     "recall",
+    "documents",
     "skills_app",
     "skillsets",
     "evals",
@@ -482,6 +484,15 @@ AGENTSITE_MEMORY_PROMPT = env.int("AGENTSITE_MEMORY_PROMPT", default=4_000)
 """Characters of a prompt in which an agent is told what was recalled."""
 AGENTSITE_MEMORIES = env.int("AGENTSITE_MEMORIES", default=2_000)
 """Memories of one store."""
+
+# --- documents ------------------------------------------------------------------------------------
+
+AGENTSITE_COLLECTIONS = env.int("AGENTSITE_COLLECTIONS", default=100)
+"""Collections of documents of one person in an organisation, and of the organisation."""
+AGENTSITE_DOCUMENTS = env.int("AGENTSITE_DOCUMENTS", default=2_000)
+"""Documents of one collection."""
+AGENTSITE_DOCUMENT_BYTES = env.int("AGENTSITE_DOCUMENT_BYTES", default=20 * 1024 * 1024)
+"""Bytes of one document, and of the files of one upload together."""
 
 # --- skills ---------------------------------------------------------------------------------------
 

@@ -18,13 +18,14 @@ class RecallConfig(AppConfig):
             know,
         )
 
-        from . import kitpart, mounted, reminding, shown  # noqa: PLC0415
+        from . import documenttools, kitpart, mounted, reminding, shown  # noqa: PLC0415
         from .events import MemoryRecalled  # noqa: PLC0415
 
         know(MemoryRecalled)
         follow(reminding.remind, UserMessage, MessageEdited, turn=Turn.AFTER)
         follow(mounted.follow_rest, SessionStatusIdle, turn=Turn.AFTER)
         add_part(kitpart.part)
+        add_part(documenttools.part)
         add_mounts(mounted.mounts)
         add_rules(mounted.follow_calls)
         offer(shown.commands)

@@ -34,9 +34,13 @@ def reach_of(conversation: Conversation) -> Reach:
     )
     if off.exists():
         return Reach(on=True, personal=False)
+    return Reach(on=True, personal=not read_by_others(conversation))
+
+
+def read_by_others(conversation: Conversation) -> bool:
+    """Whether it, or the one that it was begun in, is shared with anybody."""
     root = root_of(conversation) if conversation.parent_id else conversation.pk
-    shared = Share.objects.filter(conversation__in={root, conversation.pk}).exists()
-    return Reach(on=True, personal=not shared)
+    return Share.objects.filter(conversation__in={root, conversation.pk}).exists()
 
 
 def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:

@@ -6,6 +6,7 @@ it is there for the day one of them, or a library below, is wrong.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from html import escape
 
@@ -13,6 +14,10 @@ import nh3
 from django.utils.safestring import SafeString, mark_safe
 
 LINK_SCHEMES = frozenset({"http", "https", "mailto"})
+CITED = re.compile(r"/passages/psg_[0-9A-Za-z]{1,60}/")
+"""The only addresses of our own that a text may lead to."""
+CITATION = "citation"
+"""The class of such links."""
 LINK_RELATION = "noopener noreferrer nofollow"
 
 MATHML: dict[str, frozenset[str]] = {
@@ -87,14 +92,16 @@ _HTML: dict[str, frozenset[str]] = {
 
 
 @cache
-def _cleaner() -> nh3.Cleaner:
+def _cleaner(*, citing: bool) -> nh3.Cleaner:
+    """`citing`: every attribute is looked at once more, which costs."""
     allowed = {**_HTML, **MATHML}
     return nh3.Cleaner(
         tags=set(allowed),
         attributes={tag: set(attributes) for tag, attributes in allowed.items() if attributes},
         clean_content_tags={"script", "style"},
         url_schemes=set(LINK_SCHEMES),
-        url_relative="deny",
+        url_relative="pass_through" if citing else "deny",
+        attribute_filter=_without_other_ways if citing else None,
         link_rel=LINK_RELATION,
         set_tag_attribute_values={"button": {"type": "button"}},
         tag_attribute_values={"button": {"data-action": {"copy-code", "wrap"}}},
@@ -103,7 +110,15 @@ def _cleaner() -> nh3.Cleaner:
 
 def clean(html: str) -> SafeString:
     """`html` without anything that is not listed above."""
-    return mark_safe(_cleaner().clean(html))  # noqa: S308 - this is the gate
+    cleaner = _cleaner(citing=f'class="{CITATION}"' in html)
+    return mark_safe(cleaner.clean(html))  # noqa: S308 - this is the gate
+
+
+def _without_other_ways(_tag: str, name: str, value: str) -> str | None:
+    """Of addresses those with a scheme, which was judged, and citations."""
+    if name != "href" or CITED.fullmatch(value):
+        return value
+    return value if value.partition(":")[0].lower() in LINK_SCHEMES else None
 
 
 def plain(text: str) -> SafeString:

@@ -1,6 +1,7 @@
 """What becomes of links and images in Markdown: nothing is fetched, and nobody is led astray.
 
-Only web and mail addresses are links, each showing its host; bare ones in a text become links too.
+Only web and mail addresses are links, each showing its host; bare ones in a text become links too. Of our own
+pages passages of documents alone can be linked, as answers cite them; they open for whom may read them.
 A picture is a link to it, because loading it would tell its server what was said here. Anything else
 (a path of the workspace, a fragment) is shown as text.
 """
@@ -16,7 +17,7 @@ from markdown_it.token import Token
 
 from harness.hostnames import split_address
 
-from .cleaning import LINK_SCHEMES
+from .cleaning import CITATION, CITED, LINK_SCHEMES
 
 _BARE = re.compile(r"\bhttps?://[^\s<>\"'`|\\^{}]{1,2000}", re.IGNORECASE)
 _TRAILING = ".,:;!?*_~"
@@ -66,6 +67,9 @@ def _mark(token: Token) -> None:
     """Complete the opening token of a link, or make it a `<span>` that only shows where it points."""
     address = str(token.attrGet("href") or "")
     given = str(token.attrGet("title") or "")
+    if CITED.fullmatch(address):
+        token.attrs = {"href": address, "class": CITATION, "target": "_blank"}
+        return
     host = host_of(address)
     if not host:
         token.tag = "span"

@@ -22,6 +22,9 @@ from conversations.actions.links import make_link
 from conversations.actions.stored_files import add_resource, store_file
 from conversations.log import append
 from conversations.models import Conversation, Share
+from documents.actions.collections import create_collection
+from documents.actions.documents import add_document
+from documents.models import Passage
 from evals.actions.suites import create_suite, save_case
 from evals.files import read_case
 from evals.models import Evaluation, Trial
@@ -109,7 +112,15 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
     session = {"uid": conversation.uid}
     store = create_store(actor=alice, organisation=acme, name="Alice's notes")
     memory = create_memory(actor=alice, store=store, path="/secret.md", content="My secret.")
+    collection = create_collection(actor=alice, organisation=acme, name="Alice's papers")
+    document = add_document(actor=alice, collection=collection, name="a.md", data=b"My secret.")
+    passage = Passage.objects.create(
+        document=document, edition=0, number=1, text="My secret.", audience=collection.audience
+    )
     return {
+        "settings/documents/": {"uid": collection.uid},
+        "documents/": {"uid": document.uid},
+        "passages/": {"uid": passage.uid},
         "v1/memory_stores/": {
             "uid": store.uid,
             "memory": memory.uid,

@@ -54,6 +54,7 @@ PAGES = (
     "/skills/reviews/",
     "/skills/sources/",
     "/settings/",
+    "/settings/documents/",
     "/settings/keys/",
     "/settings/links/",
     "/settings/mcp-servers/",

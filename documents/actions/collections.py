@@ -1,0 +1,83 @@
+"""A person makes a collection of documents, her own or her organisation's, and deletes one."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from accounts.permissions import may_manage, require_member
+from audit.models import AuditEntry
+from audit.record import about_setting
+from documents.access import held_collection
+from documents.models import DESCRIPTION_LIMIT, NAME_LIMIT, Collection
+from harness.errors import Forbidden, Invalid, LimitReached
+
+
+def create_collection(
+    *,
+    actor: User,
+    organisation: Organisation,
+    name: str,
+    description: str = "",
+    shared: bool = False,
+) -> Collection:
+    """The actor's own, or the organisation's. Raises NotFound for a stranger, Forbidden for a shared one
+    unless she manages it, Invalid, LimitReached."""
+    require_member(actor, organisation)
+    if shared and not may_manage(actor, organisation):
+        raise Forbidden(
+            _("Owners and administrators of the organisation make shared collections."),
+            hint=_("Make one of your own."),
+        )
+    name = check_name(name)
+    if len(description) > DESCRIPTION_LIMIT or "\0" in description:
+        raise Invalid(
+            _("A description has %(most)d characters at most.") % {"most": DESCRIPTION_LIMIT},
+            field="description",
+            hint=_("Shorten it."),
+        )
+    with transaction.atomic():
+        owner = None if shared else actor
+        there = Collection.objects.filter(organisation=organisation, owner=owner)
+        if there.count() >= settings.AGENTSITE_COLLECTIONS:
+            raise LimitReached(
+                _("There are %(most)d collections already.")
+                % {"most": settings.AGENTSITE_COLLECTIONS},
+                hint=_("Delete one that is not needed any more."),
+            )
+        made = Collection.objects.create(
+            organisation=organisation, owner=owner, name=name, description=description.strip()
+        )
+        _tell(AuditEntry.Action.COLLECTION_MADE, actor, made)
+    return made
+
+
+def delete_collection(*, actor: User, collection: Collection) -> None:
+    """With all that is in it. Raises NotFound, Forbidden."""
+    with transaction.atomic():
+        held = held_collection(actor, collection)
+        _tell(AuditEntry.Action.COLLECTION_DELETED, actor, held)
+        held.delete()
+
+
+def check_name(name: str, *, field: str = "name") -> str:
+    """Without what is around it. Raises Invalid."""
+    name = " ".join(name.split())
+    if not name or len(name) > NAME_LIMIT or not name.isprintable():
+        raise Invalid(
+            _("A name has 1 to %(most)d visible characters.") % {"most": NAME_LIMIT},
+            field=field,
+            hint=_("Choose another one."),
+        )
+    return name
+
+
+def _tell(action: AuditEntry.Action, actor: User, collection: Collection) -> None:
+    about_setting(
+        action,
+        actor=actor,
+        organisation_id=collection.organisation_id if collection.owner_id is None else None,
+        collection=collection.uid,
+    )

@@ -1,0 +1,166 @@
+"""Reads a document and makes its passages, in the background and in small transactions.
+
+What was found before is found until the new edition is whole; then the old one goes. A process that dies
+in the midst leaves a row that the sweep takes up again. At no time more than one document's text, whose
+length is bounded, and one batch of passages are held.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from harness.errors import AgentError
+from jobs.dispatch import dispatch
+from memory.retrieval.words import indexed
+from tools_app.documents import clean, opened_for
+
+from .chunking import Chunk
+from .fetching import fetch_document
+from .models import Document, DocumentBody, Passage
+from .reading import Read, read_document
+
+INDEX = "documents.index"
+BATCH = 50
+"""Passages of one transaction, so that nobody waits long for it."""
+LEASE = timedelta(minutes=10)
+"""After so long without a batch somebody else may read it."""
+AT_ONCE = 20
+"""Documents that one sweep takes up."""
+State = Document.State
+
+
+def index_document(document_id: int) -> None:
+    """Make it findable as it is now; nothing where somebody else is at it, or nothing is to be done."""
+    claimed = _claim(document_id)
+    if claimed is None:
+        return
+    try:
+        with opened_for(("documents", claimed.collection.organisation_id)):
+            read, digest, size = _read(claimed)
+        made = _write(claimed, read)
+    except Superseded:
+        return
+    except AgentError as problem:
+        _end(claimed, state=State.FAILED, problem=problem.message[:500])
+        return
+    if not made:
+        _end(claimed, state=State.FAILED, problem="there is no text in it")
+        return
+    _end(
+        claimed,
+        state=State.READY,
+        problem="",
+        sha256=digest,
+        size=size,
+        cut=read.cut,
+        edition=claimed.edition + 1,
+    )
+    _clear(claimed.pk)
+
+
+def sweep() -> None:
+    """Have read what waits and nobody reads."""
+    stale = Q(claimed_at=None) | Q(claimed_at__lt=timezone.now() - LEASE)
+    rows = Document.objects.filter(stale, state__in=[State.WAITING, State.READING])
+    for key in rows.order_by("pk").values_list("pk", flat=True)[:AT_ONCE]:
+        dispatch(INDEX, document_id=key)
+
+
+def _claim(document_id: int) -> Document | None:
+    now = timezone.now()
+    free = Q(state=State.WAITING) | Q(state=State.READING, claimed_at__lt=now - LEASE)
+    taken = Document.objects.filter(free, pk=document_id).update(
+        state=State.READING, claimed_at=now, progress=0
+    )
+    if not taken:
+        return None
+    found = Document.objects.select_related("collection").filter(pk=document_id).first()
+    if found is not None:
+        # Of one who died in the midst.
+        Passage.objects.filter(document=found, edition__gt=found.edition).delete()
+    return found
+
+
+def _read(document: Document) -> tuple[Read, str, int]:
+    if document.address:
+        got = fetch_document(document.address)
+        data = got.body
+        read = read_document(got.name or document.name, data, got.media_type, got.charset)
+    else:
+        body = DocumentBody.objects.filter(document=document).first()
+        data = bytes(body.data) if body is not None else b""
+        read = read_document(document.name, data)
+    return read, hashlib.sha256(data).hexdigest(), len(data)
+
+
+def _write(document: Document, read: Read) -> int:
+    """How many passages there are. Raises AgentError where it was changed or deleted meanwhile."""
+    made = 0
+    for batch in _batches(read.chunks()):
+        rows = [
+            Passage(
+                document=document,
+                edition=document.edition + 1,
+                number=made + place,
+                heading=chunk.heading,
+                page=chunk.page,
+                text=clean(chunk.text),
+                terms=indexed(f"{document.name} {chunk.heading}\n{chunk.text}"),
+                audience=document.collection.audience,
+            )
+            for place, chunk in enumerate(batch, 1)
+        ]
+        made += len(rows)
+        with transaction.atomic():
+            _require_claim(document)
+            Passage.objects.bulk_create(rows)
+            now = timezone.now()
+            Document.objects.filter(pk=document.pk).update(progress=made, claimed_at=now)
+            document.claimed_at = now
+    return made
+
+
+def _batches(chunks: Iterator[Chunk]) -> Iterator[list[Chunk]]:
+    while batch := list(itertools.islice(chunks, BATCH)):
+        yield batch
+
+
+def _mine(document: Document) -> Q:
+    return Q(pk=document.pk, state=State.READING, claimed_at=document.claimed_at)
+
+
+def _require_claim(document: Document) -> None:
+    held = Document.objects.select_for_update(of=("self",), no_key=True).filter(_mine(document))
+    if held.first() is None:
+        raise Superseded("It was changed meanwhile.")
+
+
+def _end(document: Document, **fields: object) -> None:
+    """As long as it is still ours: who changed it meanwhile has it read anew."""
+    with transaction.atomic():
+        ended = Document.objects.filter(_mine(document)).update(
+            **fields, claimed_at=None, updated_at=timezone.now()
+        )
+        if ended and not document.address:
+            DocumentBody.objects.filter(document=document).delete()
+
+
+def _clear(document_id: int) -> None:
+    """Passages of older editions, some at a time."""
+    edition = Document.objects.filter(pk=document_id).values_list("edition", flat=True).first()
+    old = Passage.objects.filter(document=document_id, edition__lt=edition or 0)
+    while keys := list(old.values_list("pk", flat=True)[:BATCH]):
+        Passage.objects.filter(pk__in=keys).delete()
+
+
+class Superseded(AgentError):
+    """Somebody changed the document while it was read."""
+
+    code = "superseded"

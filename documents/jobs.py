@@ -1,0 +1,20 @@
+"""The jobs of documents: doorways without logic."""
+
+from __future__ import annotations
+
+from jobs.engine import engine
+from jobs.registry import job
+
+from . import indexing
+
+SWEEP = "documents.sweep"
+
+
+@job(indexing.INDEX, in_turn=True)
+async def index_document(document_id: int) -> None:
+    await engine.in_tool_thread(indexing.index_document, document_id)
+
+
+@job(SWEEP, every="AGENTSITE_SWEEP_SECONDS")
+async def sweep_documents() -> None:
+    await engine.in_database(indexing.sweep)

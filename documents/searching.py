@@ -1,0 +1,72 @@
+"""Finds passages that answer a question: candidates by the index, ordered by `memory.retrieval`.
+
+Who may see what is part of every statement: the index is asked for audiences of the person alone, and of
+what it finds only what lies in collections that she sees now is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models.functions import Left
+
+from accounts.models import User
+from memory.retrieval.question import read_question
+from memory.retrieval.turns import Ranked, Turn, TurnIndex
+from memory.termindex import TermIndexOf
+
+from .models import Collection, CollectionQuerySet, Passage
+
+INDEX = TermIndexOf("documents_passage")
+TERMS = 6_000
+"""Of a passage's terms, the first characters that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    passage: Passage
+    ranked: Ranked
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The terms of the question that it has."""
+        return self.ranked.words
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassages:
+    hits: tuple[Hit, ...]
+    low: bool
+    """Better to say that it is not known."""
+
+
+def search_passages(
+    user: User, query: str, collections: CollectionQuerySet, *, limit: int = 8
+) -> FoundPassages:
+    """Those in `collections` that the person sees and that fit the question, best first."""
+    question = read_question(query)
+    seen = collections.visible_to(user)
+    kinds = seen.order_by().values_list("organisation", "owner").distinct()
+    audiences = {
+        Collection(organisation_id=organisation, owner_id=owner).audience
+        for organisation, owner in kinds
+    }
+    keys = INDEX.candidates(Passage, question.terms, audiences) if question.terms else []
+    if not keys:
+        return FoundPassages((), low=True)
+    rows = Passage.objects.filter(pk__in=keys, document__collection__in=seen).current()
+    values = rows.order_by("pk").values_list("pk", "text", Left("terms", TERMS))
+    turns = [
+        Turn(str(key), text, group=str(key), terms=tuple(terms.split(" ")))
+        for key, text, terms in values
+    ]
+    found = TurnIndex(turns, asked=question).search(question.text, limit=limit)
+    passages = (
+        Passage.objects.visible_to(user)
+        .select_related("document__collection")
+        .in_bulk([int(hit.turn.id) for hit in found.hits])
+    )
+    hits = [
+        Hit(passages[int(hit.turn.id)], hit) for hit in found.hits if int(hit.turn.id) in passages
+    ]
+    return FoundPassages(tuple(hits), found.low)

@@ -1,0 +1,304 @@
+"""Documents: read in the background, found by who may read them now, cited, and forgotten when deleted."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from accounts.models import Membership
+from conversations.actions.messages import post_message
+from conversations.actions.sharing import share_conversation
+from conversations.models import ShareRole
+from documents import indexing
+from documents.actions.collections import create_collection, delete_collection
+from documents.actions.documents import (
+    add_address,
+    add_document,
+    delete_document,
+    read_again,
+)
+from documents.models import Collection, Document, DocumentBody, Passage
+from documents.searching import INDEX, search_passages
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
+from harness.providers.scripted import call, reply
+from recall.documenttools import part
+from rendering.cleaning import clean
+from rendering.markdown import to_html
+from tests import papers
+from tests.cast import shown
+from tests.conversations.conftest import rested
+
+pytestmark = pytest.mark.django_db
+HANDBOOK = b"# Travel\n\nTrains are booked in second class.\n\n# Meals\n\nA lunch costs 14 euros at most.\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_by_itself(monkeypatch):
+    """Jobs are begun by the tests."""
+    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
+
+
+@pytest.fixture
+def shared(alice, acme) -> Collection:
+    return create_collection(actor=alice, organisation=acme, name="Handbooks", shared=True)
+
+
+def added(alice, collection, data: bytes = HANDBOOK, name: str = "handbook.md") -> Document:
+    document = add_document(actor=alice, collection=collection, name=name, data=data)
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    return document
+
+
+def found(user, query: str) -> list[str]:
+    hits = search_passages(user, query, Collection.objects.all()).hits
+    return [hit.passage.text for hit in hits]
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def test_a_document_is_found_with_its_heading_once_it_is_read(alice, shared):
+    document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
+    assert (document.state, found(alice, "lunch")) == ("waiting", [])
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert (document.state, document.progress) == ("ready", 2)
+    (hit,) = search_passages(alice, "What may a lunch cost?", Collection.objects.all()).hits
+    assert (hit.passage.heading, hit.passage.text) == ("Meals", "A lunch costs 14 euros at most.")
+    assert "lunch" in hit.why
+    assert not DocumentBody.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "page"),
+    [
+        ("costs.xlsx", papers.workbook("Costs", ("lunch", 14)), "Sheet Costs"),
+        ("talk.pptx", papers.talk(("Meals", "A lunch costs 14 euros.")), "Slide 1"),
+        ("page.html", b"<html><body><h1>Meals</h1><p>A lunch costs 14.</p></body></html>", ""),
+        ("costs.csv", b"meal,euros\nlunch,14\n", ""),
+        ("costs.py", b"# lunch\nEUROS = 14\n", ""),
+    ],
+)
+def test_all_kinds_of_documents_are_read(alice, shared, name, data, page):
+    added(alice, shared, data, name)
+    (hit,) = search_passages(alice, "lunch", Collection.objects.all()).hits
+    assert (hit.passage.page, "14" in hit.passage.text) == (page, True)
+
+
+def test_a_changed_document_is_found_as_it_was_until_the_new_one_is_whole(
+    alice, shared, monkeypatch
+):
+    document = added(alice, shared)
+    again = add_document(
+        actor=alice, collection=shared, name="handbook.md", data=b"A lunch costs 20 euros at most."
+    )
+    assert again == document
+    seen = []
+    ended = indexing._end
+    monkeypatch.setattr(
+        indexing, "_end", lambda *a, **k: (seen.append(found(alice, "lunch")), ended(*a, **k))
+    )
+    indexing.index_document(document.pk)
+    assert seen == [["A lunch costs 14 euros at most."]]
+    assert found(alice, "lunch") == ["A lunch costs 20 euros at most."]
+    assert Passage.objects.count() == 1
+
+
+def test_the_same_once_more_is_not_read_again(alice, shared):
+    document = added(alice, shared)
+    again = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
+    assert (again.pk, again.state) == (document.pk, "ready")
+
+
+def test_what_cannot_be_read_says_why_and_keeps_what_was_found_before(alice, shared):
+    document = added(alice, shared)
+    added(alice, shared, b"\0\1\2\3", "handbook.md")
+    document.refresh_from_db()
+    assert document.state == "failed"
+    assert "neither text" in document.problem
+    assert found(alice, "lunch")
+
+
+def test_one_who_died_in_the_midst_is_followed_and_one_who_was_overtaken_writes_nothing(
+    alice, shared, monkeypatch
+):
+    monkeypatch.setattr(indexing, "BATCH", 1)
+    document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
+    read = indexing.read_document
+
+    def overtaken(*arguments):
+        add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
+        return read(*arguments)
+
+    monkeypatch.setattr(indexing, "read_document", overtaken)
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert (document.state, Passage.objects.count()) == ("waiting", 0)
+    monkeypatch.setattr(indexing, "read_document", read)
+
+    # Somebody claimed it, wrote a part and died.
+    claimed = indexing._claim(document.pk)
+    assert claimed is not None
+    Passage.objects.create(document=claimed, edition=1, number=1, text="x", audience="")
+    assert indexing._claim(document.pk) is None
+    Document.objects.update(claimed_at=claimed.claimed_at - 2 * indexing.LEASE)
+    swept = []
+    monkeypatch.setattr(indexing, "dispatch", lambda name, **given: swept.append(given))
+    indexing.sweep()
+    assert swept == [{"document_id": document.pk}]
+    indexing.index_document(document.pk)
+    assert found(alice, "lunch") == ["Lunch is free."]
+
+
+def test_an_address_is_fetched_only_from_the_public_internet(alice, shared):
+    for address in ("file:///etc/passwd", "https://a b", "https://u:p@example.org/"):
+        with pytest.raises(Invalid):
+            add_address(actor=alice, collection=shared, address=address)
+    document = add_address(actor=alice, collection=shared, address="http://127.0.0.1:9/a.md")
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert document.state == "failed"
+    assert "public internet" in document.problem
+    assert read_again(actor=alice, document=document).state == "waiting"
+    with pytest.raises(Conflict):
+        read_again(actor=alice, document=added(alice, shared))
+
+
+def test_limits_hold(alice, acme, shared, settings):
+    settings.AGENTSITE_DOCUMENT_BYTES = 10
+    with pytest.raises(TooLarge):
+        add_document(actor=alice, collection=shared, name="a.md", data=b"x" * 11)
+    add_document(actor=alice, collection=shared, name="a.md", data=b"x" * 10)
+    settings.AGENTSITE_DOCUMENTS = 1
+    with pytest.raises(LimitReached):
+        add_document(actor=alice, collection=shared, name="b.md", data=b"x")
+    with pytest.raises(Invalid):
+        add_document(actor=alice, collection=shared, name="a.md", data=b"")
+    settings.AGENTSITE_COLLECTIONS = 1
+    with pytest.raises(LimitReached):
+        create_collection(actor=alice, organisation=acme, name="More", shared=True)
+
+
+# --- who may --------------------------------------------------------------------------------------
+
+
+def test_members_read_what_is_shared_and_only_its_managers_change_it(
+    alice, bob, mallory, acme, shared
+):
+    document = added(alice, shared)
+    own = create_collection(actor=alice, organisation=acme, name="Mine")
+    added(alice, own, b"Alice's lunch is secret.", "own.md")
+    assert found(bob, "lunch") == ["A lunch costs 14 euros at most."]
+    assert len(found(alice, "lunch")) == 2
+    assert found(mallory, "lunch") == []
+    with pytest.raises(Forbidden):
+        create_collection(actor=bob, organisation=acme, name="Ours", shared=True)
+    for nobody, error in ((bob, Forbidden), (mallory, NotFound)):
+        with pytest.raises(error):
+            add_document(actor=nobody, collection=shared, name="x.md", data=b"x")
+        with pytest.raises(error):
+            add_address(actor=nobody, collection=shared, address="https://example.org/")
+        with pytest.raises(error):
+            delete_document(actor=nobody, document=document)
+        with pytest.raises(error):
+            read_again(actor=nobody, document=document)
+        with pytest.raises(error):
+            delete_collection(actor=nobody, collection=shared)
+    with pytest.raises(NotFound):
+        delete_collection(actor=bob, collection=own)
+
+
+def test_a_membership_that_ends_ends_every_way_to_a_document(alice, bob, acme, shared, client_of):
+    added(alice, shared)
+    passage = Passage.objects.visible_to(bob).get(heading="Meals")
+    client = client_of(bob)
+    assert b"14 euros" in client.get(f"/passages/{passage.uid}/").content
+    Membership.objects.filter(user=bob, organisation=acme).delete()
+    assert found(bob, "lunch") == []
+    assert client.get(f"/passages/{passage.uid}/").status_code == 404
+    assert client.get(f"/settings/documents/{shared.uid}/").status_code == 404
+
+
+def test_what_is_deleted_is_out_of_the_index_as_well(alice, shared):
+    document = added(alice, shared)
+    delete_document(actor=alice, document=document)
+    assert not Passage.objects.exists()
+    assert INDEX.having(Passage, ["lunch"], [shared.audience], 10) == []
+    added(alice, shared)
+    delete_collection(actor=alice, collection=shared)
+    assert INDEX.having(Passage, ["lunch"], [shared.audience], 10) == []
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_a_person_makes_a_collection_uploads_searches_and_opens_a_passage(alice, acme, client_of):
+    client = client_of(alice)
+    client.post("/settings/documents/", shown(acme, name="Papers"))
+    collection = Collection.objects.get()
+    assert collection.owner == alice
+    page = f"/settings/documents/{collection.uid}/"
+    files = [SimpleUploadedFile("a.md", HANDBOOK), SimpleUploadedFile("b.txt", b"Tea is free.")]
+    assert client.post(page, {"uploads": files}).status_code == 302
+    for document in Document.objects.all():
+        indexing.index_document(document.pk)
+    shown_page = client.get(page, {"q": "lunch"}).content.decode()
+    passage = Passage.objects.get(heading="Meals")
+    assert f"/passages/{passage.uid}/" in shown_page
+    assert "b.txt" in shown_page
+    assert client.post(page).status_code == 422
+    bad = client.post(f"{page}address/", {"address": "nowhere"})
+    assert bad.status_code == 422
+    assert "nowhere" in bad.content.decode()
+    document = Document.objects.get(name="b.txt")
+    client.post(f"/documents/{document.uid}/delete/")
+    assert not Document.objects.filter(pk=document.pk).exists()
+    client.post(f"{page}delete/")
+    assert not Collection.objects.exists()
+
+
+def test_an_answer_links_to_passages_and_to_no_other_page_of_ours():
+    cited = "[1](/passages/psg_1a/) [2](/passages/psg_1a/../../settings/) [3](/c/x/) [4](//evil.example/)"
+    html = to_html(cited)
+    assert html.count("href=") == 1
+    assert 'href="/passages/psg_1a/"' in html
+    outside = clean(f'{html}<a href="/settings/">x</a><a href="javascript:x">y</a>')
+    assert outside.count("href=") == 1
+
+
+# --- agents ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_agent_finds_a_passage_and_its_answer_cites_it(converse, alice, shared):
+    added(alice, shared)
+    passage = Passage.objects.get(heading="Meals")
+    searched = call("search_documents", query="lunch")
+    read_on = call("read_passage", id=passage.uid)
+    cited = f"14 euros [1](/passages/{passage.uid}/)."
+    conversation, _script = converse([reply(searched), reply(read_on), reply(cited)])
+    post_message(actor=alice, conversation=conversation, text="What may it cost?")
+    rested(conversation)
+    results = [
+        row.value for row in conversation.events.filter(type="agent.tool_result").order_by("seq")
+    ]
+    assert all(result.untrusted for result in results)
+    assert f"[1](/passages/{passage.uid}/)" in results[0].content[0].text
+    assert "second class" in results[1].content[0].text
+
+
+def test_documents_of_ones_own_are_out_of_a_conversation_that_others_read(
+    converse, alice, bob, acme, tmp_path
+):
+    own = create_collection(actor=alice, organisation=acme, name="Mine")
+    added(alice, own)
+    conversation, _script = converse([])
+    assert set(part(conversation, conversation.config, tmp_path).tools) == {
+        "search_documents",
+        "read_passage",
+    }
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
+    )
+    assert not part(conversation, conversation.config, tmp_path).tools
