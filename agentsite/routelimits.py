@@ -44,6 +44,10 @@ def _documents() -> int:
     return int(settings.AGENTSITE_DOCUMENT_BYTES) + FORM_BYTES
 
 
+def _encoded() -> int:
+    return int(settings.AGENTSITE_DOCUMENT_BYTES) * 4 // 3 + FORM_BYTES
+
+
 def _messages() -> int:
     return MOST_BYTES
 
@@ -59,6 +63,7 @@ _LARGE = {
     "skills/new/": _skills,
     "skills/<id:uid>/edit/": _skills,
     "settings/documents/<id:uid>/": _documents,
+    "api/collections/<id:uid>/documents": _encoded,
     "mcp": _messages,
 }
 """Routes that take files, and such as take less than others, as the URL conf writes them."""

@@ -12,6 +12,7 @@ from . import (
     budgets,
     catalogue,
     chat,
+    collections,
     conversations,
     files,
     folders,
@@ -34,6 +35,7 @@ ONE_SKILL = "api/skills/<id:uid>"
 ONE_PROMPT = "api/prompts/<id:uid>"
 ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
+ONE_COLLECTION = "api/collections/<id:uid>"
 ONE_TASK = "api/tasks/<id:task_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
 
@@ -56,6 +58,19 @@ urlpatterns = [
     path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
     path(
         "api/conversations/<id:uid>/folder", folders.PlaceView.as_view(), name="conversation-folder"
+    ),
+    path("api/collections", collections.CollectionsView.as_view(), name="collections"),
+    path(ONE_COLLECTION, collections.OneCollectionView.as_view(), name="collection"),
+    path(f"{ONE_COLLECTION}/search", collections.SearchView.as_view(), name="collection-search"),
+    path(
+        f"{ONE_COLLECTION}/documents",
+        collections.DocumentsView.as_view(),
+        name="collection-documents",
+    ),
+    path(
+        f"{ONE_COLLECTION}/documents/<id:document>",
+        collections.OneDocumentView.as_view(),
+        name="collection-document",
     ),
     path("api/mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
     path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),

@@ -120,6 +120,7 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
     return {
         "settings/documents/": {"uid": collection.uid},
         "documents/": {"uid": document.uid},
+        "api/collections/": {"uid": collection.uid, "document": document.uid},
         "passages/": {"uid": passage.uid},
         "v1/memory_stores/": {
             "uid": store.uid,
