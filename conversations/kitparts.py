@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.agentconfig import AgentConfig
+from harness.hooks import PASSED, AboutCall, BeforeCall, Ruling
 from harness.providers.contract import Provider
 from harness.rules import LevelledRule
 from harness.tools import Tool
@@ -63,12 +64,14 @@ Mounts = Callable[[Conversation], Sequence[Mount]]
 Layer = Callable[[Provider], Provider]
 """Puts a provider in front of another one, which it asks or answers for. What it makes is thrown away with
 the run, the other one is not."""
+Guards = Callable[[Conversation], BeforeCall | None]
 Layers = Callable[[Conversation], Layer | None]
 
 _parts: list[AddPart] = []
 _rules: list[Rules] = []
 _mounts: list[Mounts] = []
 _layers: list[Layers] = []
+_guards: list[Guards] = []
 
 
 def add_part(part: AddPart) -> None:
@@ -93,6 +96,12 @@ def add_layer(layer: Layers) -> None:
     """Stand in front of the provider of the conversations for which `layer` answers with something."""
     if layer not in _layers:
         _layers.append(layer)
+
+
+def add_guard(guards: Guards) -> None:
+    """Have what it answers with asked about each call that the policy lets run (`harness.hooks`)."""
+    if guards not in _guards:
+        _guards.append(guards)
 
 
 def part_of(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
@@ -120,6 +129,26 @@ def layers_of(conversation: Conversation) -> tuple[Layer, ...]:
     """The one nearest to the service first."""
     found = (layer(conversation) for layer in _layers)
     return tuple(layer for layer in found if layer is not None)
+
+
+def guard_of(conversation: Conversation) -> BeforeCall | None:
+    """All of them as one, which stops at the first refusal. None: nobody is to be asked."""
+    found = [guard for guards in _guards if (guard := guards(conversation)) is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+
+    async def ask(about: AboutCall) -> Ruling:
+        whole = PASSED
+        for guard in found:
+            one = await guard(about)
+            whole = Ruling(
+                one.refusal, whole.question or one.question, (*whole.events, *one.events)
+            )
+            if whole.refusal:
+                break
+        return whole
+
+    return ask
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any], what: str) -> None:

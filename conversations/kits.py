@@ -24,6 +24,7 @@ from agents.models import Environment, Prompt
 from harness.agentconfig import AgentConfig
 from harness.contextplan import Head, Portion, fit
 from harness.errors import AgentError, NotConfigured
+from harness.hooks import BeforeCall
 from harness.kit import Kit
 from harness.messages import ModelRequest, Piece
 from harness.ports import Live, Tracer
@@ -54,7 +55,7 @@ from .bearers import ConversationCredentials
 from .checkpoints import keep_before_turn
 from .departures import has_left
 from .evidence import evidence_of
-from .kitparts import Layer, NameTaken, Part, Section, layers_of, part_of, rules_of
+from .kitparts import Layer, NameTaken, Part, Section, guard_of, layers_of, part_of, rules_of
 from .liveoutput import LiveOutput
 from .models import Conversation
 from .provenance import TableProvenance
@@ -249,6 +250,8 @@ class Plan:
     """Those of every level but the agent's own."""
     layers: tuple[Layer, ...] = ()
     """What apps put in front of the provider."""
+    guard: BeforeCall | None = None
+    """Whom apps have asked about calls."""
 
     @property
     def system(self) -> str:
@@ -287,6 +290,7 @@ def plan_kit(conversation: Conversation) -> Plan:
         sandbox=plan_sandbox(conversation, config, workspace),
         rules=rules_of(conversation),
         layers=layers_of(conversation),
+        guard=guard_of(conversation),
     )
 
 
@@ -338,6 +342,7 @@ def build_kit(
         before_writing=None
         if elsewhere
         else partial(offload, keep_before_turn, plan.sandbox.conversation_id),
+        before_call=plan.guard,
         evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace),
         extras={**own, **plan.part.extras},
         rules=plan.rules,

@@ -33,10 +33,12 @@ from harness.events import (
 )
 from harness.external import fault_of
 from harness.history import Entry, History, OpenCall, untrusted_in_answer
+from harness.hooks import PASSED, AboutCall, Ruling
 from harness.kit import Kit, Signal, first_of_all
 from harness.nested import DEPTH, Diverged, Nested
 from harness.overflow import bounded
 from harness.policy import Verdict
+from harness.rules import AskTerms
 from harness.tools import (
     PEOPLE,
     Effect,
@@ -143,6 +145,8 @@ class Calls:
         """The turn whose first writing was made ready for."""
         self._untold: list[Event] = []
         """What came of it and is not stored yet."""
+        self._ruled: dict[str, Ruling] = {}
+        """What hooks said in this run, by the call as it would run."""
 
     async def recover(self) -> None:
         """Settle calls that another process had started, none of which runs again by itself but reads.
@@ -221,16 +225,39 @@ class Calls:
                 refused.append(refusal_of(call, words, "error"))
             elif fault := _not_from_within(call, tool):
                 refused.append(refusal_of(call, fault, "error"))
-            elif judgement.verdict is Verdict.ALLOW and tool is not None and tool.handed_out:
-                refused.append(await hand_out(call, tool, tool.handed_out, self.kit.offload))
             elif judgement.verdict is Verdict.ALLOW and tool is not None:
-                allowed.append((call, tool))
+                ruling = await self._ruling(call, tool)
+                if ruling.refusal:
+                    refused += map(Entry.of, ruling.events)
+                    refused.append(refusal_of(call, ruling.refusal, "denied"))
+                elif ruling.question and call.decision is None:
+                    asked += map(Entry.of, ruling.events)
+                    asked.append(_question_of(call, tool, ruling, self.history))
+                elif tool.handed_out:
+                    refused += map(Entry.of, ruling.events)
+                    refused.append(await hand_out(call, tool, tool.handed_out, self.kit.offload))
+                else:
+                    self._untold += ruling.events
+                    allowed.append((call, tool))
             elif judgement.terms is not None and (call.decision or judgement.terms != call.terms):
                 request = ApprovalRequested(
                     tool_use_id=call.uid, reason=judgement.reason, terms=judgement.terms
                 )
                 asked.append(Entry.of(request))
         return refused, asked, allowed
+
+    async def _ruling(self, call: OpenCall, tool: Tool) -> Ruling:
+        """What hooks say of it; its events come once."""
+        if self.kit.before_call is None:
+            return PASSED
+        given = json.dumps(call.input, sort_keys=True, ensure_ascii=False)
+        key = f"{call.uid} {call.decision is not None} {given}"
+        known = self._ruled.get(key)
+        if known is not None:
+            return replace(known, events=())
+        about = AboutCall(call.uid, tool.name, tool.effect.value, call.input)
+        ruling = self._ruled[key] = await self.kit.before_call(about)
+        return ruling
 
     async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """False, with nothing run, where somebody has said something since they were judged."""
@@ -405,6 +432,17 @@ class Calls:
                 refusal = refusal_of(made, UNKNOWN if began else GIVEN_UP, kind)
                 left += [*self._left_open(made), refusal]
         return left
+
+
+def _question_of(call: OpenCall, tool: Tool, ruling: Ruling, history: History) -> Entry:
+    """A person is asked about this very call; no permission given before or with the answer settles it."""
+    terms = AskTerms(
+        level="organisation",
+        effect=tool.effect.value,
+        may_be_settled=False,
+        turn=history.turn.uid,
+    )
+    return Entry.of(ApprovalRequested(tool_use_id=call.uid, reason=ruling.question, terms=terms))
 
 
 def _depth_of(call: OpenCall) -> int:

@@ -20,6 +20,7 @@ from harness.events import Event
 from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
+from harness.hooks import BeforeCall
 from harness.hostnames import MeantBy
 from harness.messages import ToolSpec
 from harness.overflow import Keep
@@ -83,6 +84,8 @@ class Kit:
     before_writing: BeforeWriting | None = None
     """Awaited once in a turn, before the first calls that may change files are begun; what it answers is
     stored with their start. None: nothing is to be done then."""
+    before_call: BeforeCall | None = None
+    """Asked about each call that the policy lets run. None: nobody is."""
     evidence: Evidence | None = None
     """What a grader is shown of the files; None: nothing."""
     extras: Mapping[str, Any] = field(default_factory=dict)

@@ -35,6 +35,7 @@ from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.events import AgentToolUse, UserMessage
 from harness.history import Entry
+from hooks.models import Hook
 from mcpservers.actions.servers import add_server
 from mcpservers.models import McpQuestion, McpServer
 from memory.actions.memories import create_memory
@@ -268,6 +269,7 @@ def alices_objects(
         repetition=1,
         state="passed",
     )
+    hook = Hook.objects.create(organisation=acme, name="Gate", kind="python", target="gate")
     prompt = create_prompt(
         actor=alice, organisation=acme, name="tone", text="My secret tone.", label="production"
     )
@@ -359,6 +361,7 @@ def alices_objects(
         "api/files/": {"uid": conversation.uid, "path": FILE},
         "api/folders/": {"uid": folder.uid},
         "api/mcp-servers/": {"uid": mcp.uid},
+        "settings/hooks/": {"uid": hook.uid},
         "settings/mcp-servers/": {"uid": mcp.uid},
         "mcp-questions/": {"uid": of_server.uid},
         "mcp-clients/": {"uid": mcp.uid},

@@ -51,6 +51,7 @@ UNSEEN: Mapping[str, str] = {
     "evals:evaluation": "the same journey tries it",
     "evals:skill": "drawn by the same parts as a suite's",
     "evals:comparison": "the same journey compares two evaluations",
+    "hooks:hook": "drawn by the same parts as the form on the page of all hooks, which is looked at",
     "prompts:prompt": "a journey of its own makes a prompt and looks at it",
     "prompts:version": "the same journey compares two versions",
     "prompts:delete": "drawn by the same parts as a folder's",

@@ -55,6 +55,7 @@ PAGES = (
     "/skills/sources/",
     "/settings/",
     "/settings/documents/",
+    "/settings/hooks/",
     "/settings/keys/",
     "/settings/links/",
     "/settings/mcp-servers/",

@@ -1,0 +1,167 @@
+"""Who manages an organisation says which hooks are asked about its agents' calls, when and how long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+from accounts import vault
+from accounts.models import Organisation, User
+from accounts.permissions import require_manager
+from accounts.staff import has_staff_permission
+from audit.models import AuditEntry
+from audit.record import about_setting
+from harness.errors import Conflict, Invalid, LimitReached, NotFound
+from hooks.installed import names
+from hooks.models import CHANGE_ANY, Hook
+from webhooks.addresses import check_url
+from webhooks.signing import new_secret
+from wire.naming import named
+
+MOST_HOOKS = 20
+"""Of one organisation: each is waited for before a call runs."""
+LONGEST = 30.0
+SHORTEST = 0.1
+"""Seconds of a deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    hook: Hook
+    secret: str
+    """With which its requests are signed; "" where there is none, or it was told before."""
+
+
+@sensitive_variables("secret")
+def save_hook(
+    *,
+    actor: User,
+    organisation: Organisation,
+    name: str,
+    kind: str,
+    target: str,
+    tool: str = "*",
+    position: int = 10,
+    deadline: float = 5.0,
+    on_failure: str = Hook.OnFailure.REFUSE,
+    enabled: bool = True,
+    hook: Hook | None = None,
+) -> Saved:
+    """Make one, or make `hook` say this from the next run on. Its secret is made with the first address and
+    stays.
+
+    Raises NotFound for a stranger, Forbidden, Invalid naming the field, Conflict for a name that is taken,
+    LimitReached, and NotConfigured where secrets cannot be sealed.
+    """
+    _require(actor, organisation)
+    name, _about = named(name, "", missing=_("A hook needs a name."))
+    values = {
+        "name": name,
+        "kind": _one_of(kind, Hook.Kind.values, "kind"),
+        "target": _target(kind, target),
+        "tool": tool.strip()[:128] or "*",
+        "position": max(0, min(position, 1_000)),
+        "deadline": _deadline(deadline),
+        "on_failure": _one_of(on_failure, Hook.OnFailure.values, "on_failure"),
+        "enabled": enabled,
+    }
+    secret = ""
+    with transaction.atomic():
+        Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        there = Hook.objects.filter(organisation=organisation)
+        held = there.filter(pk=hook.pk).first() if hook is not None else None
+        if hook is not None and held is None:
+            raise NotFound(_("There is no such hook."))
+        others = there if held is None else there.exclude(pk=held.pk)
+        if others.filter(name=name).exists():
+            raise Conflict(
+                _("There is a hook “%(name)s” already.") % {"name": name},
+                hint=_("Give it another name."),
+            )
+        if held is None and there.count() >= MOST_HOOKS:
+            raise LimitReached(
+                _("There are %(limit)d hooks here already.") % {"limit": MOST_HOOKS},
+                hint=_("Delete one first."),
+            )
+        saved = held or Hook(organisation=organisation, created_by=actor)
+        for field, value in values.items():
+            setattr(saved, field, value)
+        if saved.kind == Hook.Kind.WEBHOOK and not saved.sealed:
+            secret = new_secret()
+            saved.sealed = vault.seal(secret)
+        saved.save()
+        _tell(AuditEntry.Action.HOOK_SAVED, actor, saved, **values)
+    return Saved(saved, secret)
+
+
+def delete_hook(*, actor: User, hook: Hook) -> None:
+    """Raises NotFound, Forbidden."""
+    with transaction.atomic():
+        rows = Hook.objects.visible_to(actor).select_related("organisation")
+        held = rows.filter(pk=hook.pk).first()
+        if held is None:
+            raise NotFound(_("There is no such hook."))
+        _require(actor, held.organisation)
+        _tell(AuditEntry.Action.HOOK_DELETED, actor, held)
+        held.delete()
+
+
+def reseal_secrets() -> int:
+    """Seal every secret under the first vault key; how many. In the caller's transaction."""
+    count = 0
+    for row in Hook.objects.exclude(sealed="").select_for_update():
+        row.sealed = vault.reseal(row.sealed)
+        row.save(update_fields=["sealed"])
+        count += 1
+    return count
+
+
+def _require(actor: User, organisation: Organisation) -> None:
+    if not has_staff_permission(actor, CHANGE_ANY):
+        require_manager(actor, organisation)
+
+
+def _target(kind: str, target: str) -> str:
+    target = target.strip()
+    if kind == Hook.Kind.WEBHOOK:
+        return check_url(target)
+    if target not in names():
+        there = ", ".join(names()) or _("none")
+        raise Invalid(
+            _("No installed package brings a hook “%(name)s”.") % {"name": target[:100]},
+            field="target",
+            hint=_("There are: %(names)s.") % {"names": there},
+        )
+    return target
+
+
+def _deadline(seconds: float) -> float:
+    if not math.isfinite(seconds) or not SHORTEST <= seconds <= LONGEST:
+        raise Invalid(
+            _("A deadline is from %(least)g to %(most)g seconds.")
+            % {"least": SHORTEST, "most": LONGEST},
+            field="deadline",
+            hint=_("Each call waits so long at most."),
+        )
+    return seconds
+
+
+def _one_of(value: str, known: list[str], field: str) -> str:
+    if value not in known:
+        raise Invalid(_("This is none of the choices."), field=field, hint=", ".join(known))
+    return value
+
+
+def _tell(action: AuditEntry.Action, actor: User, hook: Hook, **details: Any) -> None:
+    about_setting(
+        action,
+        actor=actor,
+        organisation_id=hook.organisation_id,
+        hook=hook.uid,
+        **{"name": hook.name, **details},
+    )

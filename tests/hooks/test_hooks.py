@@ -1,0 +1,273 @@
+"""Hooks are asked about a call before it runs: they hold it back, have a person asked, and allow nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from audit.models import AuditEntry
+from conversations.actions.deciding import decide_call
+from conversations.actions.messages import post_message
+from conversations.models import Conversation
+from harness.errors import Conflict, Forbidden, Invalid, NotFound
+from harness.providers.scripted import call
+from hooks import asking, installed
+from hooks.actions.hooks import delete_hook, save_hook
+from hooks.installed import Answer
+from hooks.models import Hook
+from tests.cast import shown
+from tests.conversations.conftest import (
+    converse,
+    environment,
+    make_agent,
+    rested,
+    still,
+    still_engine,
+    types,
+)
+from tools_app.workspace import Workspace, workspace_for
+
+__all__ = ["converse", "environment", "make_agent", "still_engine"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WRITE = call("write_file", path="a.txt", content="x")
+
+
+class _EntryPoint:
+    """Stands for one of an installed package."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self._function = function
+
+    def load(self) -> Callable[..., Any]:
+        return self._function
+
+
+@pytest.fixture
+def install(monkeypatch) -> Callable[..., None]:
+    """Have a package installed that brings these hooks."""
+
+    def these(**functions: Callable[..., Any]) -> None:
+        points = [_EntryPoint(name, function) for name, function in functions.items()]
+        monkeypatch.setattr(
+            installed,
+            "entry_points",
+            lambda group, name=None: [each for each in points if name in {None, each.name}],
+        )
+
+    return these
+
+
+@pytest.fixture
+def hook(alice, acme) -> Callable[..., Hook]:
+    def make(name: str, **given: Any) -> Hook:
+        fields = {"kind": "python", "target": name, **given}
+        return save_hook(actor=alice, organisation=acme, name=name, **fields).hook
+
+    return make
+
+
+def refuse(about: Any, where: Any) -> Answer:
+    return Answer("refuse", "not on a Friday")
+
+
+def results(conversation: Conversation) -> list[str]:
+    rows = conversation.events.filter(type="agent.tool_result").order_by("seq")
+    return [json.dumps(row.payload["content"], ensure_ascii=False) for row in rows]
+
+
+def has_file(conversation: Conversation) -> bool:
+    return bool((workspace_for(conversation.uid) / "a.txt").exists())
+
+
+def test_a_refused_call_does_not_run_and_the_log_says_which_hook_refused_and_what_it_took(
+    alice, acme, converse, install, hook
+):
+    install(fridays=refuse, never=lambda *_: pytest.fail("asked behind a refusal"))
+    held = hook("fridays", tool="write_*", position=1)
+    hook("never", position=2)
+    conversation, _scripted = converse([WRITE, "I see."])
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    assert not has_file(conversation)
+    assert "The hook “fridays” refuses this call: not on a Friday" in results(conversation)[0]
+    assert "span.tool_start" not in types(conversation)
+    [told] = conversation.events.filter(type="x.hooks_answered")
+    assert told.payload["told"][0]["verdict"] == "refuse"
+    held.refresh_from_db()
+    assert (held.asked, held.held_back, held.failed) == (1, 1, 0)
+    assert AuditEntry.objects.filter(action="hook_saved").count() == 2
+
+
+def test_a_call_that_a_hook_asks_about_waits_for_a_person_and_then_runs(
+    alice, acme, converse, install, hook
+):
+    asked: list[Any] = []
+
+    async def careful(about: Any, where: Any) -> Answer:
+        asked.append((about.tool, dict(about.arguments), where.conversation))
+        return Answer("ask", "it is a file")
+
+    install(careful=careful)
+    hook("careful")
+    conversation, _scripted = converse([WRITE, "Done."])
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    assert not has_file(conversation)
+    assert conversation.stop_reason == "requires_action"
+    use = conversation.events.get(type="agent.tool_use")
+    decide_call(actor=alice, conversation=conversation, call_uid=use.uid, allow=True)
+    rested(conversation, 2)
+    assert Workspace(workspace_for(conversation.uid)).read_bytes("a.txt") == b"x"
+    assert asked[0] == ("write_file", {"path": "a.txt", "content": "x"}, conversation.uid)
+
+
+def test_a_hook_loosens_nothing_that_a_rule_denies(alice, converse, install, hook):
+    install(eager=lambda *_: pytest.fail("it is denied already"))
+    hook("eager")
+    rules = [{"tool": "*"}, {"tool": "write_file", "permission": "always_deny"}]
+    conversation, _scripted = converse([WRITE, "I see."], tools=rules)
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    assert not has_file(conversation)
+
+
+async def _hang(about: Any, where: Any) -> None:
+    await asyncio.sleep(60)
+
+
+def _break(about: Any, where: Any) -> None:
+    raise RuntimeError("broken")
+
+
+def _loosen(about: Any, where: Any) -> Any:
+    return Answer("allow")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("on_failure", ["refuse", "pass"])
+@pytest.mark.parametrize("function", [_hang, _break, _loosen])
+def test_a_hook_that_gives_no_answer_counts_by_its_own_rule(
+    alice, converse, install, hook, function, on_failure
+):
+    install(odd=function)
+    held = hook("odd", on_failure=on_failure, deadline=0.2)
+    conversation, _scripted = converse([WRITE, "I see."])
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    assert has_file(conversation) is (on_failure == "pass")
+    held.refresh_from_db()
+    assert (held.asked, held.failed) == (1, 1)
+    [told] = conversation.events.filter(type="x.hooks_answered")
+    assert told.payload["told"][0]["verdict"] == "failed"
+
+
+def test_a_signed_request_tells_of_the_call_and_its_answer_counts(alice, acme, converse, settings):
+    told: list[tuple[dict[str, str], bytes]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            told.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            said = json.dumps({"verdict": "refuse", "reason": "no"}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    settings.AGENTSITE_WEBHOOK_PRIVATE_HOSTS = [f"127.0.0.1:{server.server_port}"]
+    settings.AGENTSITE_WEBHOOK_ALLOW_HTTP = True
+    saved = save_hook(
+        actor=alice,
+        organisation=acme,
+        name="gate",
+        kind="webhook",
+        target=f"http://127.0.0.1:{server.server_port}/hook",
+    )
+    conversation, _scripted = converse([WRITE, "I see."])
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    server.shutdown()
+    server.server_close()
+    assert not has_file(conversation)
+    [(headers, body)] = told
+    said = Webhook(saved.secret).verify(body, headers)
+    assert said["tool"] == "write_file"
+    assert said["conversation"] == conversation.uid
+    assert saved.secret not in saved.hook.sealed
+
+
+def test_without_hooks_no_call_is_shown_to_anybody(
+    alice, elsewhere, mallory, converse, install, monkeypatch
+):
+    install(fridays=refuse)
+    save_hook(actor=mallory, organisation=elsewhere, name="f", kind="python", target="fridays")
+    monkeypatch.setattr(asking, "_ask", lambda *_: pytest.fail("asked"))
+    conversation, _scripted = converse([WRITE, "Done."])
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    assert has_file(conversation)
+    assert "x.hooks_answered" not in types(conversation)
+    still()
+
+
+def test_only_managers_have_hooks_and_strangers_find_none(
+    alice, bob, mallory, acme, install, hook, client_of
+):
+    install(fridays=refuse)
+    held = hook("fridays")
+    fields = {"organisation": acme, "name": "mine", "kind": "python", "target": "fridays"}
+    with pytest.raises(NotFound):
+        save_hook(actor=mallory, **fields)
+    with pytest.raises(Forbidden):
+        save_hook(actor=bob, **fields)
+    for somebody in (mallory, bob):
+        with pytest.raises(NotFound):
+            delete_hook(actor=somebody, hook=held)
+        assert client_of(somebody).get(f"/settings/hooks/{held.uid}/").status_code == 404
+    with pytest.raises(Invalid, match="No installed package"):
+        save_hook(actor=alice, **{**fields, "target": "other"})
+    with pytest.raises(Invalid, match="deadline"):
+        save_hook(actor=alice, **fields, deadline=31)
+    with pytest.raises(Conflict):
+        save_hook(actor=alice, **{**fields, "name": "fridays"})
+
+
+def test_a_manager_looks_after_hooks_on_their_page(alice, acme, install, client_of):
+    install(fridays=refuse)
+    client = client_of(alice)
+    form = {
+        "name": "Gate",
+        "kind": "python",
+        "target": "fridays",
+        "tool": "bash",
+        "position": "3",
+        "deadline": "2",
+        "on_failure": "pass",
+        "enabled": "on",
+    }
+    client.post("/settings/hooks/", shown(acme, **form))
+    held = Hook.objects.get()
+    assert "When it fails the call passes." in client.get("/settings/hooks/").content.decode()
+    changed = {name: value for name, value in form.items() if name != "enabled"}
+    client.post(f"/settings/hooks/{held.uid}/", {**changed, "on_failure": "refuse"})
+    held.refresh_from_db()
+    assert (held.on_failure, held.enabled) == ("refuse", False)
+    refused = client.post("/settings/hooks/", shown(acme, **{**form, "name": "B", "target": "?"}))
+    assert refused.status_code == 422
+    assert "There are: fridays." in refused.content.decode()
+    client.post(f"/settings/hooks/{held.uid}/delete/")
+    assert not Hook.objects.exists()
