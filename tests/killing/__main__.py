@@ -22,6 +22,7 @@ parser.add_argument(
     "--composed", action="store_true", help="have a composed skill do the work, by nested calls"
 )
 parser.add_argument("--compaction", action="store_true", help="ask for a summary at the end")
+parser.add_argument("--tree", action="store_true", help="have subagents do the work")
 parser.add_argument("--verbose", action="store_true")
 options = parser.parse_args()
 
@@ -43,6 +44,7 @@ with ExitStack() as services:
     os.environ["KILLING_BRANCHES"] = "1" if options.branches else ""
     os.environ["KILLING_COMPOSED"] = "1" if options.composed else ""
     os.environ["KILLING_COMPACTION"] = "1" if options.compaction else ""
+    os.environ["KILLING_TREE"] = "1" if options.tree else ""
     django.setup()
     from tests.killing.matrix import main
 

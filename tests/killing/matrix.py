@@ -1,13 +1,13 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
     python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
-        [--branches] [--composed] [--compaction]
+        [--branches] [--composed] [--compaction] [--tree]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
 end, files too, with `--compaction` asking for a summary) is played over HTTP and, as a person would, again
 after a failure; nothing else helps the conversation along but the restart.
-With `--composed` a skill's own tool does the work by nested calls.
+With `--composed` a skill's own tool does the work by nested calls, with `--tree` subagents do.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 
@@ -42,7 +42,7 @@ from harness.events import AgentMessage, AgentToolUse, Rewound, UserMessage, ans
 from harness.providers.scripted import registered
 from jobs import here
 from jobs.broker import schedule_recurring
-from tests.killing import databases, scenario
+from tests.killing import databases, scenario, tree
 from tests.killing.commits import When, commits
 from tests.killing.verdict import problems_of
 
@@ -155,10 +155,10 @@ def is_alive(role: str, trial: Trial) -> bool:
     return False
 
 
-def post(trial: Trial, path: str, **fields: str) -> None:
+def post(trial: Trial, path: str, *, to: int | None = None, **fields: str) -> None:
     """What a person's browser sends; a connection that breaks is seen as a page that failed."""
     token = new_csrf()
-    uid = Conversation.objects.get(pk=trial.conversation).uid
+    uid = Conversation.objects.get(pk=to or trial.conversation).uid
     body = urlencode({**fields, "csrfmiddlewaretoken": token})
     headers = {
         "Content-Type": "application/x-www-form-urlencoded",
@@ -180,6 +180,36 @@ def post(trial: Trial, path: str, **fields: str) -> None:
         client.close()
 
 
+def decide_calls(trial: Trial, conversation: int, rows: list[Event]) -> bool:
+    """Answer what is asked there; whether anything was."""
+    answered = {answered_call(row.value) for row in rows}
+    for row in rows:
+        value = row.value
+        if isinstance(value, AgentToolUse) and value.name == "count" and row.uid not in answered:
+            about = [r.type for r in rows if r.subject == row.uid]
+            unknown = about.count("x.outcome_unknown")
+            if about.count("user.tool_confirmation") <= unknown:
+                # Asked about an unknown outcome, a person looks whether it happened.
+                happened = unknown and row.uid in trial.effects
+                decision = "deny" if happened else "allow"
+                path = f"calls/{row.uid}/decide/"
+                post(trial, path, to=conversation, decision=decision)
+                return True
+    return False
+
+
+def play_for_the_tree(trial: Trial) -> bool:
+    """The same for a lead and its subagents."""
+    if not tree.is_begun(trial.conversation):
+        post(trial, "messages/", content=tree.FIRST, key="key-0")
+        return False
+    for each in tree.family(trial.conversation):
+        rows = list(Event.objects.filter(conversation=each).order_by("seq"))
+        if decide_calls(trial, each.pk, rows):
+            return False
+    return tree.is_done(trial.conversation)
+
+
 def play_the_person(trial: Trial) -> bool:
     """Do what a person looking at the page would do next; True when all is answered."""
     rows = list(Event.objects.filter(conversation_id=trial.conversation).order_by("seq"))
@@ -195,16 +225,8 @@ def play_the_person(trial: Trial) -> bool:
         if text not in said:
             post(trial, "messages/", content=text, key=f"key-{number}")
             return False
-    answered = {answered_call(value) for value in values}
-    for row, value in zip(rows, values, strict=True):
-        if isinstance(value, AgentToolUse) and value.name == "count" and row.uid not in answered:
-            about = [r.type for r in rows if r.subject == row.uid]
-            unknown = about.count("x.outcome_unknown")
-            if about.count("user.tool_confirmation") <= unknown:
-                # Asked about an unknown outcome, a person looks whether it happened.
-                happened = unknown and row.uid in trial.effects
-                post(trial, f"calls/{row.uid}/decide/", decision="deny" if happened else "allow")
-                return False
+    if decide_calls(trial, trial.conversation, rows):
+        return False
     conversation = Conversation.objects.get(pk=trial.conversation)
     spoken = [
         text.text for value in values if isinstance(value, AgentMessage) for text in value.content
@@ -245,6 +267,9 @@ def _go_back_and_on(trial: Trial, conversation: Conversation, rows: list[Event])
 def try_point(template: Template, point: int, when: When) -> Trial:
     folder = Path(tempfile.mkdtemp(prefix="killing-"))
     database = template.databases.copy_for(folder)
+    play, judge = play_the_person, problems_of
+    if scenario.is_tree():
+        play, judge = play_for_the_tree, tree.problems_of
     trial = Trial(folder, database, template.conversation, template.session, free_port())
     try:
         trial.use()
@@ -256,12 +281,12 @@ def try_point(template: Template, point: int, when: When) -> Trial:
             for role in roles():
                 if not is_alive(role, trial):
                     start(role, trial)
-            done = play_the_person(trial)
+            done = play(trial)
             time.sleep(0.01)
         if not done:
             trial.problems.append("lost: it did not finish")
         effects, workspaces = trial.effects, trial.folder / "workspaces"
-        trial.problems += problems_of(trial.conversation, effects, workspaces)
+        trial.problems += judge(trial.conversation, effects, workspaces)
         if trial.problems:
             print(trial.said, flush=True)
     finally:

@@ -21,6 +21,7 @@ from harness.messages import ModelRequest, ToolAnswer
 from harness.providers.scripted import Answer, call, reply
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
+from tests.killing import tree
 
 SCRIPT = "killed"
 FIRST, SECOND = "Do the work.", "And a word more."
@@ -51,6 +52,8 @@ SUMMARY = "It was looked, written and counted."
 
 
 def answer(request: ModelRequest) -> Answer:
+    if is_tree():
+        return tree.answer(request)
     if request.purpose == "compaction":
         return reply(SUMMARY)
     parts = [part for message in request.messages for part in message.parts]
@@ -65,6 +68,11 @@ def answer(request: ModelRequest) -> Answer:
         3: reply(call("count")),
     }
     return steps.get(answered, reply(LAST_WORDS[FIRST]))
+
+
+def is_tree() -> bool:
+    """Whether a lead has subagents do the work (`tests.killing.tree`)."""
+    return bool(getattr(settings, "KILLING_TREE"))  # noqa: B009 - known to the matrix only
 
 
 def is_composed() -> bool:
@@ -115,6 +123,7 @@ def prepare() -> tuple[Conversation, str]:
         organisation=acme,
         agent=agent,
         environment=Environment.objects.create(name="Own workspace"),
+        features={"teams": is_tree()},
     )
     browser = Client()
     browser.force_login(alice)

@@ -16,4 +16,5 @@ KILLING_EFFECTS = ""
 KILLING_BRANCHES = bool(os.environ.get("KILLING_BRANCHES"))
 KILLING_COMPOSED = bool(os.environ.get("KILLING_COMPOSED"))
 KILLING_COMPACTION = bool(os.environ.get("KILLING_COMPACTION"))
+KILLING_TREE = bool(os.environ.get("KILLING_TREE"))
 AGENTSITE_BROKER_URL = os.environ.get("KILLING_BROKER_URL", "")

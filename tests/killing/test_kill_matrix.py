@@ -17,8 +17,9 @@ LEAST_POINTS = 6
         ["--every", "6", "--branches"],
         ["--every", "11", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "12", "--composed"],
+        ["--every", "30", "--tree"],
     ],
-    ids=["web-sqlite", "worker-postgresql", "composed-skill"],
+    ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents"],
 )
 def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
     """Nothing lost, nothing repeated."""

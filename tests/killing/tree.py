@@ -1,0 +1,144 @@
+"""The tree of conversations that is killed: a lead with two subagents that it waits for and one in the
+background. One asks for a subagent of its own, which there is no room for, one asks a person and writes a
+file; what a person does, and what must hold at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from conversations.judging import history_of
+from conversations.models import Conversation, Event, Run
+from harness.content import Text, text_of
+from harness.events import (
+    AgentMessage,
+    AgentToolResult,
+    AgentToolUse,
+    SpanModelRequestEnd,
+    UserMessage,
+)
+from harness.messages import ModelRequest, ToolAnswer
+from harness.providers.scripted import Answer, Call, call, reply
+from subagents.models import Subagent
+
+FIRST, LAST = "Have it done.", "All of it is done."
+WAITED_FOR, BESIDE = ("alpha", "beta"), "gamma"
+FILE, CONTENT = "beta.txt", "beta\n"
+CHILDREN = (*WAITED_FOR, BESIDE)
+
+
+def answer(request: ModelRequest) -> Answer:
+    parts = [part for message in request.messages for part in message.parts]
+    answered = sum(isinstance(part, ToolAnswer) for part in parts)
+    asked = next((part.text for part in parts if isinstance(part, Text)), "")
+    who = next((name for name in CHILDREN if asked.startswith(name)), "")
+    steps: dict[tuple[str, int], Answer] = {
+        ("", 0): reply(*(_ask(name) for name in CHILDREN)),
+        ("alpha", 0): reply(_ask("beta")),
+        ("beta", 0): reply(call("count")),
+        ("beta", 1): reply(call("write_file", path=FILE, content=CONTENT)),
+    }
+    return steps.get((who, answered), reply(f"{who} is done." if who else LAST))
+
+
+def _ask(name: str) -> Call:
+    return call(
+        "subagent", description=f"Do {name}", prompt=name, background=name == BESIDE, agent="code"
+    )
+
+
+def family(root: int) -> list[Conversation]:
+    """The lead, then whoever works for it."""
+    lead = Conversation.objects.get(pk=root)
+    return [lead, *Conversation.objects.filter(parent=lead).order_by("pk")]
+
+
+def is_begun(root: int) -> bool:
+    return any(
+        isinstance(row.value, UserMessage) for row in Event.objects.filter(conversation=root)
+    )
+
+
+def is_done(root: int) -> bool:
+    """Nobody works, or is owed anything."""
+    rows = Subagent.objects.filter(root=root)
+    everybody = family(root)
+    return (
+        rows.count() == len(CHILDREN)
+        and not rows.filter(told_at=None).exists()
+        and not Run.objects.filter(conversation__in=everybody, state=Run.State.RUNNING).exists()
+        and not any(each.owes_run or each.queued_count for each in everybody)
+        and everybody[0].stop_reason == "end_turn"
+        and LAST in _said(everybody[0])
+    )
+
+
+def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> list[str]:
+    everybody = family(conversation_id)
+    return [
+        *_of_the_lead(everybody[0]),
+        *_of_the_children(everybody[1:]),
+        *_of_what_they_did(everybody, effects, workspaces),
+    ]
+
+
+def _of_the_lead(lead: Conversation) -> Iterator[str]:
+    rows = list(Event.objects.filter(conversation=lead).order_by("seq"))
+    if [row.seq for row in rows] != list(range(1, len(rows) + 1)):
+        yield "lost: the sequence has gaps"
+    told = Counter(row.type for row in rows)
+    wanted = {
+        "agent.tool_use": 3,
+        "agent.tool_result": 3,
+        "session.thread_created": 3,
+        "x.subagent_started": 3,
+        "x.subagent_ended": 3,
+        "x.background_finished": 1,
+    }
+    for kind, count in wanted.items():
+        if told[kind] != count:
+            yield f"{'repeated' if told[kind] > count else 'lost'}: {told[kind]} of {kind}"
+    if history_of(lead).turn.reserved:
+        yield "lost: tokens are held for somebody who has ended"
+
+
+def _of_the_children(children: list[Conversation]) -> Iterator[str]:
+    if len(children) != len(CHILDREN):
+        kind = "repeated" if len(children) > len(CHILDREN) else "lost"
+        yield f"{kind}: there are {len(children)} conversations below"
+    said = [words for child in children for words in _said(child)]
+    for name in CHILDREN:
+        if (count := said.count(f"{name} is done.")) != 1:
+            yield f"{'repeated' if count else 'lost'}: {name} said {count} times that it is done"
+    states = list(Subagent.objects.filter(child__in=children).values_list("state", flat=True))
+    if states != ["completed"] * len(CHILDREN):
+        yield f"lost: they ended as {states}"
+
+
+def _of_what_they_did(
+    everybody: list[Conversation], effects: list[str], workspaces: Path
+) -> Iterator[str]:
+    if len(effects) != 1:
+        yield f"{'repeated' if effects else 'lost'}: the effect happened {len(effects)} times"
+    written = [path.read_text() for path in workspaces.rglob(FILE) if "snapshots" not in str(path)]
+    values = [row.value for row in Event.objects.filter(conversation__in=everybody)]
+    writes = {v.name for v in values if isinstance(v, AgentToolUse)} & {"write_file"}
+    unknown = any(isinstance(v, AgentToolResult) and v.outcome == "unknown" for v in values)
+    if not writes or (written != [CONTENT] * 2 and not unknown):
+        yield f"lost: the file of {writes} holds {written}, here and below"
+
+
+def _said(conversation: Conversation) -> list[str]:
+    """What its agent said in replies that came to their end."""
+    values = [row.value for row in Event.objects.filter(conversation=conversation).order_by("seq")]
+    lost = {
+        v.model_request_start_id
+        for v in values
+        if isinstance(v, SpanModelRequestEnd) and v.end == "lost"
+    }
+    return [
+        text_of(v.content)
+        for v in values
+        if isinstance(v, AgentMessage) and v.model_request_id not in lost
+    ]
