@@ -514,6 +514,12 @@ AGENTSITE_SKILLS_PUBLIC = env.bool("AGENTSITE_SKILLS_PUBLIC", default=False)
 """Whether anybody may install the server's own skills from `/.well-known/agent-skills/`."""
 AGENTSITE_SKILLS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_PRIVATE_HOSTS", default=[])
 """Hosts and networks inside, with their ports, from which skills may be installed all the same."""
+AGENTSITE_SKILLS_DIR = env.str("AGENTSITE_SKILLS_DIR", default="")
+"""A folder with skills, each in one of its own, whose edits become draft versions; empty: none is watched."""
+AGENTSITE_SKILLS_DIR_SECONDS = env.int(
+    "AGENTSITE_SKILLS_DIR_SECONDS", default=1 if AGENTSITE_SKILLS_DIR else 0
+)
+"""How many seconds apart that folder is looked at; 0: never."""
 AGENTSITE_SKILLS_FOLDERS: list[str] = env.list("AGENTSITE_SKILLS_FOLDERS", default=[])
 """Folders of this machine from which, or from below which, staff may have skills installed."""
 

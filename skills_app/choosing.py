@@ -20,6 +20,9 @@ from harness.errors import AgentError, Conflict, NotFound
 from .models import Channel, Skill, SkillVersion
 from .resolving import Candidate, Effort, Wanted, resolve
 
+DRAFT = "draft"
+"""Beside the channels: what stands in the folder that is watched (`watching`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -52,6 +55,13 @@ def version_for(skill: Skill, wanted: str) -> SkillVersion:
             % {"name": skill.name, "why": skill.killed_reason},
             hint=_("Leave it out."),
         )
+    if wanted == DRAFT:
+        if skill.draft is None:
+            raise Conflict(
+                _("The skill “%(name)s” has no draft.") % {"name": skill.name},
+                hint=_("Drafts are what stands in the folder that the operator has watched."),
+            )
+        return skill.draft
     if wanted in Channel.values:
         found = skill.at(wanted) or (skill.stable if wanted == Channel.CANARY else None)
         if found is None:

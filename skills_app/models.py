@@ -109,6 +109,12 @@ class Skill(models.Model):
         "SkillVersion", on_delete=models.SET_NULL, null=True, related_name="+", editable=False
     )
     """The newest released one that was not withdrawn."""
+    draft = models.ForeignKey(
+        "SkillVersion", on_delete=models.SET_NULL, null=True, related_name="+", editable=False
+    )
+    """What stands in the folder that is watched (`watching`), whether or not anybody released it."""
+    edit_problem = models.CharField(max_length=500, blank=True, editable=False)
+    """Why what stands there now is not its draft."""
     killed_at = models.DateTimeField(_("stopped at"), null=True, editable=False)
     """From then on no version of it is used anywhere."""
     killed_reason = models.CharField(max_length=500, blank=True, editable=False)

@@ -49,7 +49,7 @@ class UsedSkill(models.Model):
         Conversation, on_delete=models.CASCADE, related_name="+", db_index=False
     )
     skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="+")
-    version = models.ForeignKey(SkillVersion, on_delete=models.CASCADE, related_name="+")
+    version = models.ForeignKey(SkillVersion, on_delete=models.RESTRICT, related_name="+")
     by = models.CharField(max_length=10, choices=By)
     at = models.DateTimeField(auto_now_add=True)
 

@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField(auto_now_add=True)),
                 ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='conversations.conversation')),
                 ('skill', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='skills_app.skill')),
-                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='skills_app.skillversion')),
+                ('version', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='skills_app.skillversion')),
             ],
             options={
                 'verbose_name': 'skill of a conversation',
