@@ -138,6 +138,8 @@ AGENTSITE_SCHEDULES = env.int("AGENTSITE_SCHEDULES", default=200)
 """Schedules that a person may have in one organisation."""
 AGENTSITE_SCHEDULE_RUN_DAYS = env.int("AGENTSITE_SCHEDULE_RUN_DAYS", default=400)
 """How long the history of schedules keeps a run that has ended; its conversation stays."""
+AGENTSITE_QUEUE_DEPTH = env.int("AGENTSITE_QUEUE_DEPTH", default=1)
+"""How many follow-ups of an item in an agent's work queue may follow each other; 0: none is taken."""
 AGENTSITE_BRIEF_SECONDS = env.int("AGENTSITE_BRIEF_SECONDS", default=30)
 """How often a process looks whose daily brief is due; 0: never."""
 AGENTSITE_BRIEF_DAYS = env.int("AGENTSITE_BRIEF_DAYS", default=90)

@@ -38,6 +38,7 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("deadletters.deadletter", "report"),
             ("schedules.standingorder", "event_repeat"),
             ("schedules.orderrun", "event_available"),
+            ("schedules.queueitem", "checklist"),
             ("brief.briefwish", "alarm"),
             ("brief.brief", "newspaper"),
             ("conversations.activation", "history"),

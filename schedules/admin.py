@@ -7,7 +7,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from accounts.administration.readonly import ReadOnlyAdmin
 
-from .models import OrderRun, StandingOrder
+from .models import OrderRun, QueueItem, StandingOrder
 
 
 class StandingOrderAdmin(ReadOnlyAdmin):
@@ -64,5 +64,27 @@ class OrderRunAdmin(ReadOnlyAdmin):
     ]
 
 
+class QueueItemAdmin(ReadOnlyAdmin):
+    list_display = ["uid", "order", "source", "state", "depth", "tries", "error", "created_at"]
+    list_filter = ["state", "source"]
+    list_select_related = ["order"]
+    search_fields = ["=uid", "=order__uid"]
+    ordering = ["-id"]
+    # What it says is its owner's.
+    fields = readonly_fields = [
+        "uid",
+        "order",
+        "source",
+        "state",
+        "depth",
+        "tries",
+        "not_before",
+        "error",
+        "created_at",
+        "ended_at",
+    ]
+
+
+admin.site.register(QueueItem, QueueItemAdmin)
 admin.site.register(StandingOrder, StandingOrderAdmin)
 admin.site.register(OrderRun, OrderRunAdmin)

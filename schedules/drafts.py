@@ -67,6 +67,7 @@ class Draft:
     jitter: int = 0
     failures_to_pause: int = 3
     idle_to_pause: int = 0
+    works_queue: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -94,6 +95,7 @@ def draft_of(order: StandingOrder) -> Draft:
         jitter=order.jitter,
         failures_to_pause=order.failures_to_pause,
         idle_to_pause=order.idle_to_pause,
+        works_queue=order.works_queue,
         metadata=order.metadata,
     )
 
@@ -159,6 +161,7 @@ def check_draft(
         "jitter": draft.jitter,
         "failures_to_pause": draft.failures_to_pause,
         "idle_to_pause": draft.idle_to_pause,
+        "works_queue": draft.works_queue,
         "metadata": dict(draft.metadata),
     }
     return Checked(columns, version, _approvers(draft, actor, organisation))

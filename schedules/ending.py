@@ -22,9 +22,10 @@ from jobs.dispatch import dispatch
 from spending.models import Usage
 from webhooks.types import RUN_ENDED
 
+from . import queueing
 from .auditing import announce_run
 from .drafts import MOST_IN_A_CHAIN
-from .models import OrderRun, StandingOrder
+from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
 from .projection import STOPPED, last_words
 from .running import AT_A_TIME, BEGIN, queue_run
@@ -65,6 +66,7 @@ def settle(run_id: int, now: datetime | None = None) -> None:
         run.cost = _cost(run.conversation_id)
         run.save(update_fields=["is_settled", "cost"])
         _count(order, run)
+        queueing.settle_items(run, now)
         _pause_if_need_be(order, now)
         order.save(update_fields=["failures", "repeats", "last_digest"])
         _begin_followers(order, run)
@@ -72,6 +74,8 @@ def settle(run_id: int, now: datetime | None = None) -> None:
             announce_run(run, RUN_ENDED)
         for listener in _listeners:
             listener(run)
+        if run.began:
+            queueing.begin_pass(order, now)
         for waiting in OrderRun.objects.queued().filter(order=order)[:1]:
             dispatch(BEGIN, run_id=waiting.pk)
 
@@ -142,4 +146,8 @@ def prune(now: datetime | None = None, *, days: int) -> int:
     before = (now or timezone.now()) - timedelta(days=days)
     old = OrderRun.objects.filter(ended_at__lt=before, is_settled=True).order_by("pk")
     keys = list(old.values_list("pk", flat=True)[:AT_A_TIME])
+    items = QueueItem.objects.filter(ended_at__lt=before).order_by("pk")
+    left = list(items.values_list("pk", flat=True)[:AT_A_TIME])
+    if left:
+        QueueItem.objects.filter(pk__in=left).delete()
     return OrderRun.objects.filter(pk__in=keys).delete()[0] if keys else 0

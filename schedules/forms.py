@@ -111,6 +111,14 @@ class ScheduleForm(OurForm):
         initial=0,
         help_text=_("0: never."),
     )
+    works_queue = forms.BooleanField(
+        label=_("Work a queue"),
+        required=False,
+        help_text=_(
+            "Each run takes one item of its queue, and none begins while that is empty. Without a time of"
+            " its own it begins when something comes in."
+        ),
+    )
     approvers = forms.ModelMultipleChoiceField(
         label=_("May decide beside you"),
         queryset=User.objects.none(),
@@ -204,6 +212,7 @@ class ScheduleForm(OurForm):
             jitter=given["jitter"],
             failures_to_pause=given["failures_to_pause"],
             idle_to_pause=given["idle_to_pause"],
+            works_queue=given["works_queue"],
             **kept,
         )
 
@@ -232,6 +241,7 @@ def initial_of(order: StandingOrder) -> dict[str, Any]:
         "budget": dollars_of(order.budget) if order.budget is not None else None,
         "failures_to_pause": order.failures_to_pause,
         "idle_to_pause": order.idle_to_pause,
+        "works_queue": order.works_queue,
         "approvers": list(order.approvers.values_list("uid", flat=True)),
     }
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import ending, running
+from . import ending, queueing, running
 from .projection import END
 
 TICK = "schedules.tick"
@@ -18,6 +18,7 @@ async def begin_what_is_due() -> None:
     """What is due, what was to begin and did not, what ended and nobody settled."""
     while await engine.in_tool_thread(running.take_due) >= running.AT_A_TIME:
         pass
+    await engine.in_tool_thread(queueing.begin_waiting)
     await engine.in_tool_thread(running.begin_queued)
     await engine.in_tool_thread(ending.settle_ends)
 

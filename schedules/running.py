@@ -23,17 +23,17 @@ from jobs.dispatch import dispatch
 from programs.actions.sessions import begin_session
 from vaults.models import Vault
 
-from . import times
+from . import queueing, times
 from .access import may_go_on
 from .auditing import announce_run
 from .drafts import messages_of
-from .models import OrderRun, StandingOrder
+from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
 from .templates import filled
 
 logger = logging.getLogger(__name__)
 
-BEGIN = "schedules.begin"
+BEGIN = queueing.BEGIN
 AT_A_TIME = 500
 """Orders, and runs, that one look takes; the next one goes on."""
 MOST_QUEUED = 10
@@ -97,8 +97,12 @@ def _take(order_id: int, now: datetime) -> None:
             )
             return
         found = times.look(order.timing, order.rule, handled=order.handled_at, now=now)
-        rows = [_row(order, OrderRun.Trigger.SCHEDULE, due_at=due) for due in found.run]
-        if found.skipped_until is not None:
+        due_now = found.run
+        if order.works_queue:
+            # One pass goes on until the queue is empty; where nothing is in it none begins.
+            due_now = found.run[-1:] if queueing.has_work(order, now) else ()
+        rows = [_row(order, OrderRun.Trigger.SCHEDULE, due_at=due) for due in due_now]
+        if found.skipped_until is not None and not order.works_queue:
             rows.append(
                 _row(
                     order,
@@ -202,7 +206,11 @@ def _begin(run_id: int, now: datetime) -> list[Conversation]:
             return []
     try:
         with transaction.atomic():
-            conversation = _conversation_for(order, run, now)
+            item = queueing.take(run, now) if order.works_queue else None
+            if order.works_queue and item is None:
+                _leave_out(run, OrderRun.Skip.EMPTY, now)
+                return []
+            conversation = _conversation_for(order, run, now, item)
     except TooMany as refusal:
         by_hand = run.trigger == OrderRun.Trigger.MANUAL
         if by_hand or timezone.now() - run.created_at > PATIENCE:
@@ -260,6 +268,8 @@ def _fail(run: OrderRun, now: datetime, refusal: CannotBegin) -> None:
     run.is_settled = False
     run.save(update_fields=["state", "ended_at", "error", "words", "is_settled"])
     announce_run(run, "deployment_run.started", "deployment_run.failed")
+    if run.order.works_queue:
+        queueing.put_off(run.order, now)
     if refusal.error in PAUSING and run.trigger != OrderRun.Trigger.MANUAL:
         pause_by_itself(
             run.order,
@@ -270,7 +280,9 @@ def _fail(run: OrderRun, now: datetime, refusal: CannotBegin) -> None:
         )
 
 
-def _conversation_for(order: StandingOrder, run: OrderRun, now: datetime) -> Conversation:
+def _conversation_for(
+    order: StandingOrder, run: OrderRun, now: datetime, item: QueueItem | None
+) -> Conversation:
     require_beginnable(order)
     version, owner = order.agent_version, order.owner
     started = timezone.localtime(run.due_at or now)
@@ -288,7 +300,10 @@ def _conversation_for(order: StandingOrder, run: OrderRun, now: datetime) -> Con
         cap=order.budget,
         files=[(uid, path) for uid, path in order.files],
         vaults=order.vaults,
-        messages=filled(messages_of(order), run.payload),
+        messages=[
+            *filled(messages_of(order), run.payload),
+            *([queueing.message_of(item)] if item is not None else ()),
+        ],
     )
     for uid in order.approvers.values_list("uid", flat=True):
         share_conversation(actor=owner, conversation=conversation, user_uid=uid, role="decider")

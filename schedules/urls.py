@@ -16,6 +16,8 @@ of_schedule = [
     path("run/", views.run, name="schedule-run"),
     path("switch/", views.switch, name="schedule-switch"),
     path("hook/", views.set_hook, name="schedule-hook"),
+    path("queue/", views.add_to_queue, name="queue"),
+    path("queue/<id:item_uid>/", views.change_item, name="queue-item"),
     path("delete/", views.delete, name="schedule-delete"),
 ]
 

@@ -32,6 +32,7 @@ from harness.errors import (
     TooLarge,
 )
 
+from .actions.items import add_item, drop_item, retry_item
 from .actions.orders import (
     archive_order,
     change_order,
@@ -46,10 +47,11 @@ from .actions.runs import run_now
 from .calendar import two_weeks
 from .forms import FIELD_OF, ScheduleForm, initial_of
 from .hooks import BODY_BYTES, receive
-from .models import OrderRun, StandingOrder
+from .models import OrderRun, QueueItem, StandingOrder
 from .preflight import Preflight, preflight_of, preview
 
 SHOWN_RUNS = 50
+SHOWN_ITEMS = 50
 
 
 @login_required
@@ -160,6 +162,41 @@ def set_hook(request: SignedInRequest, uid: str) -> HttpResponse:
     return _shown(request, find_schedule(request, uid), secret=secret)
 
 
+@login_required
+@require_POST
+def add_to_queue(request: SignedInRequest, uid: str) -> HttpResponse:
+    order = find_schedule(request, uid)
+    text = request.POST.get("text", "")
+    try:
+        add_item(actor=request.user, order=order, text=text)
+    except (Conflict, Invalid, LimitReached) as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        return _shown(request, order, typed=text)
+    messages.success(request, _("It waits in the queue."))
+    return redirect(order)
+
+
+@login_required
+@require_POST
+def change_item(request: SignedInRequest, uid: str, item_uid: str) -> HttpResponse:
+    """Take it out, or have it tried again, by the button that was pressed."""
+    order = find_schedule(request, uid)
+    item = QueueItem.objects.visible_to(request.user).filter(order=order, uid=item_uid).first()
+    if item is None:
+        raise NotFound(_("There is no such item."))
+    acts = {"drop": drop_item, "retry": retry_item}
+    act = acts.get(request.POST.get("act", ""))
+    try:
+        if act is None:
+            raise Invalid(_("This is no button of the page."), field="act")
+        act(actor=request.user, item=item)
+    except (Conflict, Invalid, LimitReached) as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+    else:
+        messages.success(request, _("Done."))
+    return redirect(order)
+
+
 def find_schedule(request: SignedInRequest, uid: str) -> StandingOrder:
     """NotFound for one that is not hers."""
     mine = StandingOrder.objects.visible_to(request.user).with_what_a_page_shows()
@@ -169,7 +206,9 @@ def find_schedule(request: SignedInRequest, uid: str) -> StandingOrder:
     return found
 
 
-def _shown(request: SignedInRequest, order: StandingOrder, secret: str = "") -> HttpResponse:
+def _shown(
+    request: SignedInRequest, order: StandingOrder, secret: str = "", typed: str = ""
+) -> HttpResponse:
     runs = order.runs.select_related("conversation", "agent_version").order_by("-pk")
     place = reverse("schedules:hook", kwargs={"uid": order.uid})
     context = {
@@ -180,6 +219,8 @@ def _shown(request: SignedInRequest, order: StandingOrder, secret: str = "") -> 
         "approvers": order.approvers.all(),
         "hook_address": f"{settings.AGENTSITE_BASE_URL}{place}",
         "secret": secret,
+        "items": order.items.select_related("run__conversation")[:SHOWN_ITEMS],
+        "typed": typed,
     }
     return render(request, "schedules/schedule.html", context)
 

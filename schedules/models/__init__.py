@@ -1,6 +1,7 @@
 """The tables of standing orders and of what became of their due times."""
 
+from .item import QueueItem
 from .order import StandingOrder
 from .run import OrderRun
 
-__all__ = ["OrderRun", "StandingOrder"]
+__all__ = ["OrderRun", "QueueItem", "StandingOrder"]

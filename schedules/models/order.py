@@ -92,6 +92,9 @@ class StandingOrder(models.Model):
     approvers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+", blank=True)
     """May decide on what a run asks, beside the owner."""
 
+    works_queue = models.BooleanField(_("works a queue"), default=False)
+    """Each of its runs takes one item of its queue, and none begins where there is none."""
+
     # --- when ---
     cron = models.CharField(_("cron expression"), max_length=200, blank=True)
     timezone = models.CharField(_("time zone"), max_length=60, default="UTC")

@@ -46,6 +46,7 @@ class OrderRun(models.Model):
         SCHEDULE = "schedule", _("its time")
         WEBHOOK = "webhook", _("a webhook")
         AFTER = "after", _("the end of another run")
+        QUEUE = "queue", _("its queue")
         MANUAL = "manual", _("by hand")
 
     class State(models.TextChoices):
@@ -60,6 +61,7 @@ class OrderRun(models.Model):
         OVERLAP = "overlap", _("an earlier run was not done")
         PAUSED = "paused", _("the schedule was paused meanwhile")
         PERSON = "person", _("its owner put it off")
+        EMPTY = "empty", _("nothing was in its queue")
         CHAIN = "chain", _("too many runs began each other")
 
     uid = models.CharField(max_length=40, unique=True, default=new_run_id, editable=False)

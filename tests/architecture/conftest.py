@@ -43,7 +43,7 @@ from memory.actions.stores import create_store
 from prompts.actions.prompts import create_prompt
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
-from schedules.models import OrderRun
+from schedules.models import OrderRun, QueueItem
 from skills_app.actions.skills import create_skill
 from skills_app.actions.sources import add_source
 from skills_app.models import SourceOffer
@@ -246,6 +246,9 @@ def alices_objects(
     order_run = OrderRun.objects.create(
         order=order, agent_version=order.agent_version, trigger="manual", state="failed"
     )
+    item = QueueItem.objects.create(
+        order=order, text="My secret item", source="person", not_before="2030-01-01T00:00Z"
+    )
     acmes = create_agent(
         actor=alice, organisation=acme, name="Gated", description="", config=AgentConfig()
     )
@@ -305,8 +308,12 @@ def alices_objects(
         "hooks/schedules/": {"uid": order.uid},
         "brief/": {"uid": brief.uid},
         "timers/": {"kind": "schedule", "key": order.uid},
-        "schedules/": {"uid": order.uid, "run_uid": order_run.uid},
-        "api/schedules/": {"uid": order.uid, "run_uid": order_run.uid},
+        "schedules/": {"uid": order.uid, "run_uid": order_run.uid, "item_uid": item.uid},
+        "api/schedules/": {
+            "uid": order.uid,
+            "run_uid": order_run.uid,
+            "item_uid": item.uid,
+        },
         "v1/deployments/": {"uid": order.uid},
         "v1/deployment_runs/": {"uid": order_run.uid},
         "evals/suites/": {"uid": suite.uid, "case_uid": case.uid},

@@ -154,6 +154,9 @@ NEED_NOT = {
         keeping/many.chosen
         keeping/pins.pin_conversation
         keeping/tags.tag_conversation
+        schedules/items.add_item
+        schedules/items.drop_item
+        schedules/items.retry_item
         schedules/runs.run_now
         receipts/receipts.make_receipt
         skills_app/sources.look_at_source
