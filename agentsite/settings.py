@@ -832,6 +832,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
             "description": "/api: conversations kept together, and what they are told and given",
         },
         {"name": "Collections", "description": "/api: documents that agents search and cite"},
+        {
+            "name": "Schedules",
+            "description": "/api: work that begins by itself, work queues, timers, briefs",
+        },
         {"name": "MCP servers", "description": "/api: whose tools agents use"},
         {"name": "Prompts", "description": "/api: named texts that agents are given, in versions"},
         {"name": "Skills", "description": "/api: what agents are taught, its versions and reviews"},

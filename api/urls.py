@@ -9,6 +9,7 @@ from wire import converters  # noqa: F401 - registers `id` and `anything`
 from . import (
     agents,
     approvals,
+    briefs,
     budgets,
     catalogue,
     chat,
@@ -19,12 +20,14 @@ from . import (
     mcpservers,
     missing,
     prompts,
+    schedules,
     shares,
     skills,
     skillsources,
     tasks,
     webhooks,
     who,
+    workqueues,
 )
 
 app_name = "api"
@@ -37,6 +40,8 @@ ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_COLLECTION = "api/collections/<id:uid>"
 ONE_TASK = "api/tasks/<id:task_uid>"
+ONE_SCHEDULE = "api/schedules/<id:uid>"
+ONE_ITEM = f"{ONE_SCHEDULE}/items/<id:item_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
 
 urlpatterns = [
@@ -76,6 +81,21 @@ urlpatterns = [
     path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),
     path(f"{ONE_MCP_SERVER}/look", mcpservers.LookView.as_view(), name="mcp-server-look"),
     path(f"{ONE_MCP_SERVER}/release", mcpservers.ReleaseView.as_view(), name="mcp-server-release"),
+    path("api/briefs", briefs.BriefsView.as_view(), name="briefs"),
+    path("api/briefs/now", briefs.BriefNowView.as_view(), name="brief-now"),
+    path("api/briefs/<id:uid>", briefs.OneBriefView.as_view(), name="brief"),
+    path("api/timers", briefs.TimersView.as_view(), name="timers"),
+    path("api/schedules", schedules.SchedulesView.as_view(), name="schedules"),
+    path(ONE_SCHEDULE, schedules.OneScheduleView.as_view(), name="schedule"),
+    path(f"{ONE_SCHEDULE}/pause", schedules.PauseView.as_view(), name="schedule-pause"),
+    path(f"{ONE_SCHEDULE}/resume", schedules.ResumeView.as_view(), name="schedule-resume"),
+    path(f"{ONE_SCHEDULE}/archive", schedules.ArchiveView.as_view(), name="schedule-archive"),
+    path(f"{ONE_SCHEDULE}/run", schedules.RunView.as_view(), name="schedule-run"),
+    path(f"{ONE_SCHEDULE}/preflight", schedules.PreflightView.as_view(), name="schedule-preflight"),
+    path(f"{ONE_SCHEDULE}/runs", schedules.RunsView.as_view(), name="schedule-runs"),
+    path(f"{ONE_SCHEDULE}/items", workqueues.ItemsView.as_view(), name="schedule-items"),
+    path(ONE_ITEM, workqueues.OneItemView.as_view(), name="schedule-item"),
+    path(f"{ONE_ITEM}/retry", workqueues.RetryItemView.as_view(), name="schedule-item-retry"),
     path("api/folders", folders.FoldersView.as_view(), name="folders"),
     path("api/folders/<id:uid>", folders.OneFolderView.as_view(), name="folder"),
     path("api/conversations/<id:uid>/shares", shares.SharesView.as_view(), name="shares"),

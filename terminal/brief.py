@@ -36,7 +36,7 @@ def carry_out(options: Options) -> Ending:
         raise Invalid(
             "Briefs are read on the machine that makes them.",
             field="url",
-            hint="Programs elsewhere are told by the webhook x.brief.ready.",
+            hint="Programs elsewhere use /api/briefs.",
         )
     person = find_person(options["user"])
     organisation = find_organisation(person, options["organisation"])

@@ -307,6 +307,7 @@ def alices_objects(
         ".well-known/": {"digest": skill.digest},
         "hooks/schedules/": {"uid": order.uid},
         "brief/": {"uid": brief.uid},
+        "api/briefs/": {"uid": brief.uid},
         "timers/": {"kind": "schedule", "key": order.uid},
         "schedules/": {"uid": order.uid, "run_uid": order_run.uid, "item_uid": item.uid},
         "api/schedules/": {
