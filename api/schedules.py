@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -66,13 +67,11 @@ class ScheduleBody(serializers.Serializer[Any]):
     failures_to_pause = serializers.IntegerField(required=False, min_value=0, max_value=1_000)
     idle_to_pause = serializers.IntegerField(required=False, min_value=0, max_value=1_000)
     works_queue = StrictSwitch(required=False)
-    budget = serializers.DecimalField(
+    budget = StrictText(
         required=False,
         allow_null=True,
-        max_digits=12,
-        decimal_places=2,
-        min_value=Decimal("0.01"),
-        help_text="US dollars a run.",
+        max_length=20,
+        help_text="US dollars a run, as a decimal number such as 0.50.",
     )
 
 
@@ -196,6 +195,16 @@ def _moment(text: str) -> datetime:
         ) from None
 
 
+def _dollars(text: str) -> Decimal:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text, re.ASCII):
+        raise Invalid(
+            _("“%(text)s” is no amount of US dollars.") % {"text": text},
+            field="budget",
+            hint=_("Write it like 0.50."),
+        )
+    return Decimal(text)
+
+
 def newest(request: Any, rows: Any, show: Any) -> Response:
     """A page of rows, newest first."""
     limit, cursor = limit_of(request), cursor_of(request, int)
@@ -241,7 +250,7 @@ class ScheduleView(ApiView):
         if "dates" in fields:
             fields["dates"] = tuple(_moment(text) for text in fields["dates"])
         if fields.get("budget") is not None:
-            fields["budget"] = units_of(fields["budget"])
+            fields["budget"] = units_of(_dollars(fields["budget"]))
         return fields
 
 

@@ -52,7 +52,7 @@ def compile_brief(
             *_letters(user, organisation),
         ],
         [*_left_out(runs), *_paused(user, organisation, since, until)],
-        list(_changed(user, organisation)),
+        [*_drifted(runs), *_changed(user, organisation)],
     ]
     waits, ran, failed, skipped, changed = (tuple(each[:MOST]) for each in lists)
     return Contents(
@@ -217,6 +217,21 @@ def _paused(
             code=f"pause:{order.pause}",
             at=order.paused_at,
         )
+
+
+def _drifted(runs: Iterable[OrderRun]) -> Iterator[Line]:
+    """Runs that were set up otherwise than the one before."""
+    for run in runs:
+        if run.drift:
+            target = run.conversation or run.order
+            yield Line(
+                kind="schedule",
+                name=run.order.name,
+                path=target.get_absolute_url(),
+                words="; ".join(run.drift_words)[:500],
+                code="drift",
+                at=run.started_at,
+            )
 
 
 def _changed(user: User, organisation: Organisation) -> Iterator[Line]:

@@ -41,6 +41,8 @@ class Line(BaseModel):
             return str(StandingOrder.Pause(self.code.removeprefix("pause:")).label)
         if self.code.startswith("skip:"):
             return str(OrderRun.Skip(self.code.removeprefix("skip:")).label)
+        if self.code == "drift":
+            return _("changed since the run before")
         if self.kind == "subagent" and self.code in Subagent.State.values:
             return str(Subagent.State(self.code).label)
         if self.kind == "command" and self.code in BackgroundCommand.State.values:

@@ -41,6 +41,8 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
         return
     if isinstance(event, SessionStatusIdle) and isinstance(event.stop_reason, RequiresAction):
         return
+    if _goes_on(conversation, event):
+        return
     found = _OPEN.first(conversation=conversation.pk)
     if found is None:
         return
@@ -49,6 +51,16 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
         state=state, error=code[:60], words=words[:500], ended_at=row.created_at, is_settled=False
     )
     transaction.on_commit(partial(dispatch, END, run_id=found[0]))
+
+
+def _goes_on(conversation: Conversation, event: EventValue) -> bool:
+    """A turn ended well, and the next of its first messages is taken now."""
+    return (
+        isinstance(event, SessionStatusIdle)
+        and isinstance(event.stop_reason, EndTurn)
+        and not event.interrupted
+        and conversation.queued_count > 0
+    )
 
 
 def _outcome(conversation: Conversation, event: EventValue) -> tuple[OrderRun.State, str, str]:

@@ -53,9 +53,16 @@ def take(run: OrderRun, now: datetime) -> QueueItem | None:
     return item
 
 
-def message_of(item: QueueItem) -> UserMessage:
+def with_item(messages: list[UserMessage], item: QueueItem) -> list[UserMessage]:
+    """The item at the end of the last message, so that one turn has both. What strangers had a part in marks
+    all of that message."""
+    *before, last = messages
     text = f"Work on this item of your queue ({item.uid}):\n\n{item.text}"
-    return UserMessage(content=(Text(text=text),), untrusted_by=item.untrusted_by)
+    said = {
+        "content": (*last.content, Text(text=text)),
+        "untrusted_by": last.untrusted_by or item.untrusted_by,
+    }
+    return [*before, last.model_copy(update=said)]
 
 
 def settle_items(run: OrderRun, now: datetime) -> None:

@@ -23,7 +23,7 @@ from jobs.dispatch import dispatch
 from programs.actions.sessions import begin_session
 from vaults.models import Vault
 
-from . import queueing, times
+from . import fingerprints, queueing, times
 from .access import may_go_on
 from .auditing import announce_run
 from .drafts import messages_of
@@ -210,7 +210,8 @@ def _begin(run_id: int, now: datetime) -> list[Conversation]:
             if order.works_queue and item is None:
                 _leave_out(run, OrderRun.Skip.EMPTY, now)
                 return []
-            conversation = _conversation_for(order, run, now, item)
+            run.conversation = conversation = _conversation_for(order, run, now, item)
+            fingerprints.note(run)
     except TooMany as refusal:
         by_hand = run.trigger == OrderRun.Trigger.MANUAL
         if by_hand or timezone.now() - run.created_at > PATIENCE:
@@ -223,8 +224,17 @@ def _begin(run_id: int, now: datetime) -> list[Conversation]:
         _fail(run, now, CannotBegin(REJECTED, refusal.message))
         return []
     run.state, run.started_at = OrderRun.State.STARTED, now
-    run.conversation, run.session_uid = conversation, conversation.uid
-    run.save(update_fields=["state", "started_at", "conversation", "session_uid"])
+    run.session_uid = conversation.uid
+    run.save(
+        update_fields=[
+            "state",
+            "started_at",
+            "conversation",
+            "session_uid",
+            "fingerprint",
+            "drift",
+        ]
+    )
     if run.trigger == OrderRun.Trigger.SCHEDULE:
         order.last_run_at = now
         order.save(update_fields=["last_run_at"])
@@ -288,6 +298,9 @@ def _conversation_for(
     started = timezone.localtime(run.due_at or now)
     pinned = {"provider": order.provider, "model": order.model}
     own = {"provider": version.config.provider, "model": version.config.model}
+    said = filled(messages_of(order), run.payload)
+    if item is not None:
+        said = queueing.with_item(said, item)
     conversation = begin_session(
         caller=None,
         actor=owner,
@@ -300,10 +313,7 @@ def _conversation_for(
         cap=order.budget,
         files=[(uid, path) for uid, path in order.files],
         vaults=order.vaults,
-        messages=[
-            *filled(messages_of(order), run.payload),
-            *([queueing.message_of(item)] if item is not None else ()),
-        ],
+        messages=said,
     )
     for uid in order.approvers.values_list("uid", flat=True):
         share_conversation(actor=owner, conversation=conversation, user_uid=uid, role="decider")

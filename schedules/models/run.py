@@ -24,6 +24,20 @@ def new_run_id() -> str:
     return new_id("drun")
 
 
+PARTS = {
+    "agent": _("version of the agent"),
+    "model": _("model"),
+    "prompt": _("instructions"),
+    "tools": _("tools"),
+    "rules": _("rules"),
+    "skills": _("skills"),
+    "environment": _("environment"),
+    "sandbox": _("sandbox policy"),
+    "task": _("what it is to do"),
+}
+"""What a fingerprint consists of."""
+
+
 class OrderRunQuerySet(models.QuerySet["OrderRun"]):
     def visible_to(self, user: User) -> Self:
         """Those of the person's own orders."""
@@ -91,6 +105,10 @@ class OrderRun(models.Model):
     """Why it failed or was left out; of one that ended well, how its answer begins."""
     cost = models.DecimalField(max_digits=20, decimal_places=8, null=True)
     """US dollars, when it had ended; null: unknown for lack of a price, or nothing was asked of a model."""
+    fingerprint = models.JSONField(default=dict)
+    """What it was set up with, part by part; empty: it did not begin."""
+    drift = models.JSONField(default=list)
+    """Pairs of a part that differs from the last run that began, and of what is told of it."""
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -128,6 +146,11 @@ class OrderRun(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+    @property
+    def drift_words(self) -> list[str]:
+        """What was another thing than at the last run, for people."""
+        return [f"{PARTS.get(part, part)}{': ' if told else ''}{told}" for part, told in self.drift]
 
     @property
     def began(self) -> bool:

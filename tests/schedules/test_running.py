@@ -17,6 +17,7 @@ from harness.errors import Conflict, Invalid, LimitReached, NotFound
 from harness.events import (
     AgentToolUse,
     EndTurn,
+    InputTaken,
     RequiresAction,
     SessionStatusIdle,
     SessionStatusRunning,
@@ -60,7 +61,12 @@ def end(run: OrderRun, *, failed: str = "", now: datetime = NINE) -> None:
         run.state, run.error, run.ended_at, run.is_settled = "failed", failed, now, False
         run.save()
     else:
-        append(run.conversation.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+        waiting = Event.objects.filter(
+            conversation=run.conversation, type="user.message", processed_at=None
+        )
+        taken = InputTaken(event_ids=tuple(waiting.values_list("uid", flat=True)))
+        rest = SessionStatusIdle(stop_reason=EndTurn())
+        append(run.conversation.pk, [Entry.of(taken), Entry.of(rest)])
     ending.settle_ends(now)
 
 
@@ -100,6 +106,21 @@ def test_a_run_that_ends_says_how_it_began_and_what_it_cost(
     assert (run.state, run.words) == ("succeeded", "All is quiet.\nNothing to do.")
     assert run.is_settled
     assert run.ended_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_with_several_first_messages_ends_with_the_last_of_them(
+    make_order: MakeOrder, scripted: Callable[..., Agent]
+) -> None:
+    messages = (said("Look."), said("And now report."))
+    make_order(agent=scripted(["Looked.", "Nothing new."]), messages=messages)
+    tick(NINE)
+    run = OrderRun.objects.get()
+    assert run.conversation is not None
+    rested(run.conversation, times=2)
+    ending.settle_ends(NINE)
+    run.refresh_from_db()
+    assert (run.state, run.words) == ("succeeded", "Nothing new.")
 
 
 def test_the_same_due_time_is_not_taken_twice_though_the_order_forgot_it(

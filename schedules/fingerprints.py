@@ -1,0 +1,95 @@
+"""What a run was set up with, and what of it differs from the run before: prompt, tools, rules, skills,
+model, environment, task.
+
+What can be told in few words is kept as it is, the rest as a digest. Nothing is refused here: what must not
+change is pinned (`running.require_beginnable`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from approvals.policyrules import rules_of_new
+from conversations.judging import judging_kit
+from conversations.models import Conversation
+from harness.history import History
+from harness.policy import Situation
+from prompts.choosing import choose as choose_prompts
+from skills_app.choosing import choose
+from steering.models import SteeringFile
+
+from .models import OrderRun, StandingOrder
+
+MOST_TOLD = 300
+"""Characters of what is told of one part."""
+
+
+def fingerprint_of(order: StandingOrder, conversation: Conversation) -> dict[str, Any]:
+    """Of a run that begins now, as this conversation."""
+    version = order.agent_version
+    config = version.config
+    rules = rules_of_new(order.organisation_id, version.agent_id, order.owner_id)
+    history = History(features=config.features)
+    kit = judging_kit(config, rules)
+    policy, situation = kit.policy_in(history), Situation(config.features)
+    tools = {
+        name: policy.judge(tool, name, situation, arguments={}).verdict.value
+        for name, tool in sorted(kit.tools_in(history).items())
+        if policy.offers(tool, history.features)
+    }
+    chosen = choose(config.skills, order.organisation, order.owner)
+    steering = SteeringFile.objects.for_work(order.organisation_id, version.agent_id)
+    named = choose_prompts(config.prompts, conversation) if config.prompts else ()
+    environment = order.environment
+    return {
+        "agent": str(version.number),
+        "model": f"{order.provider}/{order.model}",
+        "prompt": _digest(
+            [config.instructions, *(each.text for each in named), *(row.text for row in steering)]
+        ),
+        "tools": [*tools, *(f"mcp:{use.name}" for use in config.mcp_servers)],
+        "rules": _digest(
+            [tools, [repr(held) for held in rules], [repr(one) for one in config.tools]]
+        ),
+        "skills": sorted(f"{one.skill.name} {one.label}" for one in chosen.versions),
+        "environment": f"{environment.name} ({environment.version})",
+        "sandbox": _digest([repr(environment.sandbox_policy), config.sandbox]),
+        "task": _digest(order.messages),
+    }
+
+
+def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]]:
+    """Pairs of a part that differs and of what is told of it: from what to what, what came and went, or
+    nothing where only digests are known."""
+    found = []
+    for part, now in after.items():
+        was = before.get(part, now)
+        if was == now:
+            continue
+        if isinstance(now, list):
+            came = [f"+{name}" for name in now if name not in was]
+            gone = [f"−{name}" for name in was if name not in now]
+            found.append([part, ", ".join([*came, *gone])[:MOST_TOLD]])
+        elif part in {"agent", "model", "environment"}:
+            found.append([part, f"{was} → {now}"[:MOST_TOLD]])
+        else:
+            found.append([part, ""])
+    return found
+
+
+def note(run: OrderRun) -> None:
+    """Put into the run, which begins, what it was set up with and what differs from the last that began. It
+    is not saved."""
+    assert run.conversation is not None, "it has begun"  # noqa: S101
+    run.fingerprint = fingerprint_of(run.order, run.conversation)
+    earlier = OrderRun.objects.filter(order=run.order).exclude(pk=run.pk).exclude(fingerprint={})
+    last = earlier.order_by("-pk").first()
+    run.drift = drift(last.fingerprint, run.fingerprint) if last is not None else []
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
