@@ -837,6 +837,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
             "description": "/api: work that begins by itself, work queues, timers, briefs",
         },
         {"name": "MCP servers", "description": "/api: whose tools agents use"},
+        {"name": "Evals", "description": "/api: suites, their evaluations, what does worse"},
         {"name": "Prompts", "description": "/api: named texts that agents are given, in versions"},
         {"name": "Skills", "description": "/api: what agents are taught, its versions and reviews"},
         {"name": "Webhooks", "description": "/api: what programs elsewhere are told"},

@@ -1,7 +1,7 @@
 """`manage.py agent eval …`: suites from a terminal or a script of CI, with this machine's tables.
 
 Its exit codes say what came of it: 0 all is well, 1 something does worse or was refused, 5 something could
-not be tried. What may be done is said by the actions; programs elsewhere use `/api`.
+not be tried. What may be done is said by the actions; programs elsewhere use `/api/evals`.
 """
 
 from __future__ import annotations

@@ -319,6 +319,8 @@ def alices_objects(
         "v1/deployment_runs/": {"uid": order_run.uid},
         "evals/suites/": {"uid": suite.uid, "case_uid": case.uid},
         "evals/runs/": {"uid": evaluation.uid},
+        "api/evals/suites/": {"uid": suite.uid},
+        "api/evals/runs/": {"uid": evaluation.uid},
         "evals/agents/": {"uid": acmes.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
