@@ -10,6 +10,7 @@ import hashlib
 from pathlib import Path
 
 from harness.errors import AgentError
+from harness.grading import quoted
 from tools_app.textfiles import decode
 from tools_app.workspace import Entry, Workspace
 
@@ -52,4 +53,4 @@ def _told(files: Workspace, entry: Entry, room: int) -> str:
         return f"{head}: not shown for want of room"
     text = found.text[:room]
     cut = f"\n[{len(found.text) - room:,} characters more]" if len(found.text) > room else ""
-    return f"{head}:\n{text}{cut}"
+    return quoted(f"{head}:\n{text}{cut}")

@@ -80,7 +80,9 @@ class Verdict:
 
 
 def record_of(entries: Sequence[Entry], room: int) -> str:
-    """What was said and done, oldest first, in at most `room` characters. The middle is left out first."""
+    """What was said and done, oldest first, in at most `room` characters. The middle is left out first.
+
+    Each entry begins at the margin and what it quotes is indented: nothing quoted looks like an entry."""
     lines: list[str] = []
     names: dict[str, str] = {}
     begun: set[str] = set()
@@ -107,7 +109,12 @@ def record_of(entries: Sequence[Entry], room: int) -> str:
                 lines.append(f"[{names.get(call, 'a tool')} {how}{ran}] {text}")
             case _:
                 continue
-    return clip("\n".join(lines), room)
+    return clip("\n".join(quoted(line) for line in lines), room)
+
+
+def quoted(text: str) -> str:
+    """The text with all lines but the first indented: at the margin nothing foreign begins."""
+    return "\n    ".join(text.splitlines())
 
 
 def _text(blocks: Sequence[Block]) -> str:
