@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import httpx2
 from asgiref.sync import async_to_sync
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Declined, Forbidden, Invalid
+from harness.hostnames import split_address
 from net.addresses import Address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
@@ -37,7 +38,7 @@ def check_address(text: str) -> str:
     """The address as it is kept. Raises Invalid."""
     text = text.strip()
     try:
-        parts = urlsplit(text)
+        parts = split_address(text)
         named = parts.scheme in {"https", "http"} and parts.hostname and not parts.username
     except ValueError:
         named = False
@@ -73,7 +74,7 @@ async def _got(address: str) -> Got:
         )
     said = Message()
     said["content-type"] = answer.headers.get("content-type", "")
-    name = PurePosixPath(unquote(urlsplit(address).path)).name
+    name = PurePosixPath(unquote(split_address(address).path)).name
     return Got(
         answer.content,
         said.get_content_type() if said["content-type"] else "",

@@ -47,8 +47,8 @@ def index_document(document_id: int) -> None:
         made = _write(claimed, read)
     except Superseded:
         return
-    except AgentError as problem:
-        _end(claimed, state=State.FAILED, problem=problem.message[:500])
+    except AgentError as failure:
+        _end(claimed, state=State.FAILED, problem=failure.message[:500])
         return
     if not made:
         _end(claimed, state=State.FAILED, problem="there is no text in it")

@@ -133,8 +133,10 @@ class TermIndexOf:
 
     # --- making it ----------------------------------------------------------------------------------
 
-    def statements(self, vendor: str) -> list[str]:
-        """What makes it, for a migration."""
+    def statements(self, vendor: str, *, back: bool = False) -> list[str]:
+        """What makes it, for a migration, or takes it away again."""
+        if back:
+            return self._back(vendor)
         if vendor == "postgresql":
             index = f"CREATE INDEX {self.fts} ON {self.table} USING gin ({ON_POSTGRESQL})"
             # Without `fastupdate`: else each search goes through what was written of late.
@@ -153,7 +155,7 @@ class TermIndexOf:
             f"CREATE TRIGGER {self.table}_changed {changed} BEGIN {leave} {take} END",
         ]
 
-    def statements_back(self, vendor: str) -> list[str]:
+    def _back(self, vendor: str) -> list[str]:
         if vendor == "postgresql":
             return [f"DROP INDEX {self.fts}"]
         triggers = [f"DROP TRIGGER {self.table}_{name}" for name in ("added", "removed", "changed")]

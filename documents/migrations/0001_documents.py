@@ -16,7 +16,7 @@ def make_index(apps, schema_editor):
 
 
 def drop_index(apps, schema_editor):
-    for statement in TermIndexOf("documents_passage").statements_back(schema_editor.connection.vendor):
+    for statement in TermIndexOf("documents_passage").statements(schema_editor.connection.vendor, back=True):
         schema_editor.execute(statement)
 
 

@@ -18,7 +18,7 @@ def make_index(apps, schema_editor):
 
 
 def drop_index(apps, schema_editor):
-    for statement in TermIndexOf("memory_memory").statements_back(schema_editor.connection.vendor):
+    for statement in TermIndexOf("memory_memory").statements(schema_editor.connection.vendor, back=True):
         schema_editor.execute(statement)
 
 

@@ -377,11 +377,11 @@ def alices_objects(
         "mcp-clients/": {"uid": mcp.uid},
         "tasks/": {"task_uid": task.uid, "question_uid": question.uid},
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},
+        **programs(alice, acme, conversation),
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
         "shared/": {"token": "nobody-was-given-this-token"},
         "settings/links/<id:uid>/": {"uid": link.uid},
         "setup/": {"token": "nobody-was-given-this-token"},
-        **programs(alice, acme, conversation),
         "invitations/": {"token": "nobody-was-given-this-token"},
         "admin/": {
             "object_id": conversation.pk,
