@@ -47,6 +47,7 @@ FRAMES: dict[str, tuple[dict[str, Any], TokenScope]] = {
     "toggle_approval: on": ({"enabled": True}, WRITE),
     "toggle_tracing": ({"enabled": False}, WRITE),
     "set_aside": ({"event_id": "sevt_1"}, WRITE),
+    "redact": ({"event_id": "sevt_1"}, WRITE),
     "toggle_tracing: on": ({"enabled": True}, WRITE),
 }
 """Every frame that does something, and the scope it takes."""

@@ -175,7 +175,7 @@ def test_an_address_is_shown_by_its_host_and_opened_by_the_person_alone(
             return types.InputRequiredResult(
                 input_requests={"pay": types.ElicitRequest(params=asked)}
             )
-        return said(params.input_responses["pay"].action)  # type: ignore[union-attr]
+        return said(params.input_responses["pay"].action)
 
     remote.asking["echo"] = asks_to_open
     conversation = asked_for(alice, converse)
