@@ -18,6 +18,7 @@ from documents.actions.documents import (
     read_again,
 )
 from documents.models import Collection, Document, DocumentBody, Passage
+from documents.reading import read_document
 from documents.searching import INDEX, search_passages
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.providers.scripted import call, reply
@@ -96,9 +97,12 @@ def test_a_changed_document_is_found_as_it_was_until_the_new_one_is_whole(
     assert again == document
     seen = []
     ended = indexing._end
-    monkeypatch.setattr(
-        indexing, "_end", lambda *a, **k: (seen.append(found(alice, "lunch")), ended(*a, **k))
-    )
+
+    def end(*arguments, **named):
+        seen.append(found(alice, "lunch"))
+        return ended(*arguments, **named)
+
+    monkeypatch.setattr(indexing, "_end", end)
     indexing.index_document(document.pk)
     assert seen == [["A lunch costs 14 euros at most."]]
     assert found(alice, "lunch") == ["A lunch costs 20 euros at most."]
@@ -125,7 +129,7 @@ def test_one_who_died_in_the_midst_is_followed_and_one_who_was_overtaken_writes_
 ):
     monkeypatch.setattr(indexing, "BATCH", 1)
     document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
-    read = indexing.read_document
+    read = read_document
 
     def overtaken(*arguments):
         add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
@@ -140,6 +144,7 @@ def test_one_who_died_in_the_midst_is_followed_and_one_who_was_overtaken_writes_
     # Somebody claimed it, wrote a part and died.
     claimed = indexing._claim(document.pk)
     assert claimed is not None
+    assert claimed.claimed_at is not None
     Passage.objects.create(document=claimed, edition=1, number=1, text="x", audience="")
     assert indexing._claim(document.pk) is None
     Document.objects.update(claimed_at=claimed.claimed_at - 2 * indexing.LEASE)

@@ -99,7 +99,8 @@ def test_what_is_declared_is_told_apart_and_what_is_declared_in_vain_is_named():
 
 
 def test_files_that_are_no_text_are_named():
-    assert scanned(**{"a.bin": b"\0\1"}).unread == ("a.bin",)
+    read = read_folder(files_of() | {"a.bin": b"\0\1"})
+    assert scan(read).unread == ("a.bin",)
 
 
 @pytest.mark.django_db

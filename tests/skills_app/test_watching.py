@@ -23,11 +23,12 @@ pytestmark = pytest.mark.django_db
 def place(tmp_path, settings) -> Path:
     """The folder of one skill in the folder that is watched, as this process has seen it."""
     settings.AGENTSITE_SKILLS_DIR = str(tmp_path)
+    folder: Path = tmp_path / "code-review"
     for path, data in files_of().items():
-        (tmp_path / "code-review" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "code-review" / path).write_bytes(data)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
     watching.look_for_edits()
-    return tmp_path / "code-review"
+    return folder
 
 
 def draft_in(acme) -> SkillVersion:
