@@ -164,7 +164,7 @@ def spawned(alice: User, lead: Conversation) -> Teammate:
 def alices_objects(
     alice: User, acme: Organisation, conversation: Conversation
 ) -> Mapping[str, dict[str, Any]]:
-    """One of each kind. Beginning of a route → what stands for its parameters."""
+    """One of each kind. Beginning of a route, the longest first → what stands for its parameters."""
     invitation = Invitation.objects.create(
         organisation=acme,
         email="carol@example.org",
@@ -303,7 +303,7 @@ def alices_objects(
         until="2030-01-01T07:00Z",
         stored_contents={},
     )
-    return {
+    objects: dict[str, dict[str, Any]] = {
         ".well-known/": {"digest": skill.digest},
         "hooks/schedules/": {"uid": order.uid},
         "brief/": {"uid": brief.uid},
@@ -392,6 +392,7 @@ def alices_objects(
         },
         "accounts/": {"key": "key", "uidb36": "1", "provider_id": "oidc"},
     }
+    return dict(sorted(objects.items(), key=lambda each: len(each[0]), reverse=True))
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import pytest
 from django.conf import settings as site
 from django.db import transaction
 
+from agentsite import settings as defaults
 from agentsite.local_services import free_port
 from agentsite.metrics import exposition
 from tests.conversations.conftest import still, until
@@ -126,7 +127,7 @@ def test_every_setting_of_the_docs_exists_with_that_default(text):
     for name in re.findall(r"AGENTSITE_\w+", text):
         assert hasattr(site, name) or name == "AGENTSITE_EMAIL_URL", name
     for name, value in re.findall(r"`(AGENTSITE_(?:WEBHOOK|MAIL)_\w+)` \((\d+)\)", text):
-        assert getattr(site, name) == int(value), name
+        assert getattr(defaults, name) == int(value), name
 
 
 @pytest.mark.django_db
