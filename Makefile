@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers attack attack-web check bench format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers attack attack-web conformance check bench format lock install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -88,6 +88,9 @@ check: $(DEV_STAMP) deploy-check ## Lint, types, import floors, templates, migra
 	$(TESTING) $(BIN)/python manage.py check --fail-level WARNING
 	$(TESTING) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(TESTING) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
+
+conformance: $(DEV_STAMP) ## Have the official MCP runner (npm) try our client: make conformance [ARGS="auth/basic-cimd"]
+	$(BIN)/python -m tests.conformance $(ARGS)
 
 bench: $(DEV_STAMP) ## Measure against the budgets: make bench [ARGS="--quick --only B7 --json FILE"]
 	$(BIN)/python -m bench $(ARGS)

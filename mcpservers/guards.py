@@ -25,7 +25,6 @@ from mcp.client.auth.utils import (
     handle_auth_metadata_response,
     handle_protected_resource_response,
     handle_registration_response,
-    issuers_match,
 )
 from mcp.shared.auth import (
     OAuthClientInformationFull,
@@ -224,7 +223,8 @@ async def _metadata(http: httpx2.AsyncClient, url: str, issuer: str | None) -> O
         if found is None:
             continue
         said = str(found.issuer)
-        if said != expected and not (issuer is None and issuers_match(said, expected)):
+        # Where nothing names an issuer, whoever answers at the server's own origin speaks for that origin.
+        if said != expected and not (issuer is None and _origin(said) == expected):
             raise _refused(
                 _("Metadata at %(place)s is that of another authorisation server, %(said)s.")
                 % {"place": expected[:200], "said": said[:200]}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -25,7 +26,9 @@ BURST = 100
 A_SECOND = 10.0
 """Those that it may make after that."""
 LISTENING_SECONDS = 5.0
-"""Between two of the streams on which a server says what nobody asked for."""
+"""Between two of the streams on which a server says what nobody asked for, on the average of `LISTENS`: one
+that breaks off is taken up again as soon as the server says."""
+LISTENS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,14 @@ class _Counted(httpx2.AsyncBaseTransport):
         self._refused = refused
         self._left = float(BURST)
         self._filled = time.monotonic()
-        self._listened = float("-inf")
+        self._listened: deque[float] = deque(maxlen=LISTENS)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
             now = time.monotonic()
-            turn = max(now, self._listened + LISTENING_SECONDS)
-            self._listened = turn
+            full = len(self._listened) == LISTENS
+            turn = max(now, self._listened[0] + LISTENS * LISTENING_SECONDS) if full else now
+            self._listened.append(turn)
             await asyncio.sleep(turn - now)
         self._spend()
         answer = await self._inner.handle_async_request(request)
