@@ -23,7 +23,6 @@ FOUND_BY_OTHERS = {
 """Files whose names are asked for by frameworks alone."""
 ALLOWED = {
     "garbled_call": "the scripted model is there for tests to write scripts with",
-    "statements_back": "migrations of the apps that search by it undo theirs with it",
 }
 """Each with why it may stay."""
 HOOKS = re.compile(r"(has_\w+_permission|clean_\w+|do_[A-Z]+|get_\w+|to_python|to_url)$")
