@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
+from conversations.ancestry import root_of
 from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.events import RequiresAction, SessionStatusIdle
@@ -67,9 +68,17 @@ def tell_asks(root_id: int) -> None:
 
 
 def tell_left() -> None:
-    """The same for all that hints were lost about."""
-    roots = Tree.objects.exclude(asks={}).order_by("pk").values_list("root_id", flat=True)
-    for root_id in roots[:100]:
+    """The same for all that hints were lost about: what was said and may hold no more, and what waits and was
+    never said."""
+    said = dict(Tree.objects.exclude(asks={}).order_by("pk").values_list("root_id", "asks")[:MOST])
+    told = {uid for asks in said.values() for uid in asks.get("threads", {})}
+    waiting = Conversation.objects.filter(
+        parent__isnull=False,
+        status=Conversation.Status.IDLE,
+        stop_reason="requires_action",
+    ).order_by("-active_at")
+    never_said = {root_of(row) for row in waiting[:MOST] if row.uid not in told}
+    for root_id in sorted({*said, *never_said}):
         tell_asks(root_id)
 
 

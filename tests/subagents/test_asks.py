@@ -37,6 +37,12 @@ def test_a_question_of_one_below_is_told_above_once_and_so_is_that_it_goes_on(
     child = child_of(conversation.subagents.select_related("child").get())
     assert asked[0].asking[0].thread == child.uid
 
+    # The first word of it is made up for as well, where its hint was lost.
+    Tree.objects.filter(root=conversation).update(asks={})
+    count = rows.count()
+    tell_left()
+    assert rows.count() == count + 1
+
     decide_call(actor=alice, conversation=child, call_uid=call_uid, allow=True)
     done(conversation)
     told(conversation)
