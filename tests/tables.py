@@ -6,7 +6,12 @@ from django.apps import apps
 
 
 def table(name: str) -> str:
-    """`agents_agent` for `agent`: the table, and the middle of the names of its pages in the admin."""
-    found = [model for model in apps.get_models() if model._meta.model_name == name]
+    """`agents_agent` for `agent`: the table, and the middle of the names of its pages in the admin. Where two
+    apps have a model of that name, `agents.agent`."""
+    found = [
+        model
+        for model in apps.get_models()
+        if name in {model._meta.model_name, model._meta.label_lower}
+    ]
     assert len(found) == 1, f"{len(found)} models are called {name}"
     return found[0]._meta.label_lower.replace(".", "_")

@@ -51,7 +51,7 @@ def at(model: str, name: str, pk: int) -> str:
 
 
 def test_the_harness_speaks_in_the_words_of_staff(hint, browser):
-    address = at("prompt", "change", hint.pk)
+    address = at("agents.prompt", "change", hint.pk)
     answer = browser.post(address, {"text": "{steps_left} left.\r\nHurry {{up}}."})
 
     assert answer.status_code == 302
@@ -82,7 +82,7 @@ def test_a_text_that_could_not_be_filled_in_is_refused(text, hint, browser, staf
     before = hint.text
     with pytest.raises(Invalid) as refusal:
         change_prompt(actor=staff, prompt=hint, text=text)
-    answer = browser.post(at("prompt", "change", hint.pk), {"text": text})
+    answer = browser.post(at("agents.prompt", "change", hint.pk), {"text": text})
 
     assert refusal.value.field == "text"
     assert answer.status_code == 200
@@ -118,7 +118,7 @@ def test_a_prompt_of_the_limit_is_taken_and_one_past_it_refused():
 
 def test_a_prompt_is_reset_to_ours_only_when_confirmed(hint, browser, staff):
     change_prompt(actor=staff, prompt=hint, text="{steps_left}!")
-    address = at("prompt", "reset", hint.pk)
+    address = at("agents.prompt", "reset", hint.pk)
 
     assert Texts().wrap_up_hint.split("{")[0] in browser.get(address).content.decode()
     hint.refresh_from_db()
@@ -136,12 +136,12 @@ def test_a_prompt_this_version_does_not_know_cannot_be_reset(staff, db):
 
 def test_prompts_are_neither_added_nor_deleted(hint, browser):
     assert browser.get(reverse("admin:agents_prompt_add")).status_code == 403
-    delete = at("prompt", "delete", hint.pk)
+    delete = at("agents.prompt", "delete", hint.pk)
     assert browser.post(delete, {"post": "yes"}).status_code == 403
 
 
 def test_the_page_says_which_names_are_filled_in(hint, browser):
-    assert "{steps_left}" in browser.get(at("prompt", "change", hint.pk)).content.decode()
+    assert "{steps_left}" in browser.get(at("agents.prompt", "change", hint.pk)).content.decode()
     assert filled_names("wrap-up-hint") == {"steps_left"}
 
 

@@ -27,7 +27,7 @@ from tests.tables import table
 
 SECRET = "the plan nobody may read"
 READ_ONLY = ("conversation", "event", "run", "usage", "modeltrace")
-EDITED = ("agent", "environment", "prompt", "modelprice")
+EDITED = ("agent", "environment", "agents.prompt", "modelprice")
 ROWS = 200
 
 
