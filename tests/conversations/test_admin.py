@@ -94,7 +94,7 @@ def rows(conversation, environment, version):
     return {
         "agent": version.agent,
         "environment": environment,
-        "prompt": Prompt.objects.create(name="stopped-note", text="(Stopped.)"),
+        "agents.prompt": Prompt.objects.create(name="stopped-note", text="(Stopped.)"),
         "modelprice": ModelPrice.objects.create(
             provider="demo", model="demo", input=0, output=0, cache_write=0, cache_read=0
         ),
