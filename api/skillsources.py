@@ -27,7 +27,7 @@ from .skills import MANAGE, ORGANISATION, READ, SERVER, TAG, SkillVersionRow, ve
 
 
 class NewSkillSource(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=SkillSource.Kind.choices)
+    kind = serializers.ChoiceField(choices=SkillSource.Kind.values)
     address = StrictText(max_length=2_000)
     key = StrictText(
         required=False, allow_blank=True, max_length=64, help_text="Of another Agentsite."
@@ -40,7 +40,7 @@ class NewSkillSource(serializers.Serializer[Any]):
 
 class SkillSourceRow(serializers.Serializer[Any]):
     id = serializers.CharField()
-    kind = serializers.ChoiceField(choices=SkillSource.Kind.choices)
+    kind = serializers.ChoiceField(choices=SkillSource.Kind.values)
     address = serializers.CharField()
     commit = serializers.CharField(allow_blank=True)
     scope = serializers.ChoiceField(choices=[ORGANISATION, SERVER])
