@@ -281,7 +281,7 @@ class ComparisonView(EvalView):
         summary="Case by case, what differs from an earlier evaluation; what does worse first",
         tags=[TAG],
         parameters=[WITH],
-        responses=listed(ComparedCase, 401, 403, 404),
+        responses=listed(ComparedCase, 401, 403, 404, 422),
     )
     def get(self, request: Any, uid: str) -> Response:
         after = self.find_evaluation(uid)

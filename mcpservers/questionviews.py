@@ -88,10 +88,10 @@ def show_question(request: SignedInRequest, uid: str) -> HttpResponse:
 
 def draw_asked(conversation: Conversation) -> str:
     """Nothing where no call rests for an answer."""
+    if not conversation.waits_for_person:
+        return ""
     rows = []
     for row in _OPEN.all(conversation=conversation.pk):
-        if not conversation.waits_for_person:
-            break
         first = next(iter(asked_in(row).values()))
         rows.append({"question": row, "words": first.message[:SHOWN]})
     if not rows:

@@ -14,6 +14,8 @@ SHORT = 128 * 1024
 LONG = 40 * 1024 * 1024
 SKILLS = {"v1/skills", "v1/skills/<str:uid>/versions", "skills/new/", "skills/<id:uid>/edit/"}
 """Longer than a form, and no longer than a skill may be."""
+DOCUMENTS = {"settings/documents/<id:uid>/", "api/collections/<id:uid>/documents"}
+"""No longer than a document may be."""
 
 
 def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
@@ -35,8 +37,8 @@ def test_a_stranger_s_body_is_short_on_every_route():
 
 def test_only_the_routes_that_take_files_take_long_bodies_of_anybody():
     long = {route for route in routes() if limit_of_route(route).signed_in > LONG}
-    assert long | SKILLS | {"mcp"} == set(_LARGE)
-    assert all(limit_of_route(route).signed_in > PAGE_BYTES for route in SKILLS)
+    assert long | SKILLS | DOCUMENTS | {"mcp"} == set(_LARGE)
+    assert all(limit_of_route(route).signed_in > PAGE_BYTES for route in SKILLS | DOCUMENTS)
 
 
 def test_a_route_is_found_by_an_address():

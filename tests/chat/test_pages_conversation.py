@@ -58,7 +58,7 @@ def conversation(
 def address(name: str, conversation: Conversation) -> str:
     about_an_event = {
         "withdraw", "edit-message", "steer-message", "decide", "set-aside",
-        "resend", "regenerate", "rewind", "branch", "feedback", "fork", "unshare",
+        "resend", "regenerate", "rewind", "branch", "feedback", "fork", "redact", "unshare",
     }  # fmt: skip
     extra = ["sevt_1"] if name in about_an_event else []
     return reverse(f"conversations:{name}", args=[conversation.uid, *extra])
@@ -154,7 +154,7 @@ def test_a_page_of_2000_events_takes_a_bounded_number_of_queries(
     fill(conversation, 2_000)
     Conversation.objects.filter(pk=conversation.pk).update(last_seq=2_000)
     client = client_of(alice)
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(27):
         html = client.get(conversation.get_absolute_url()).content.decode()
     assert 'data-has-older="true"' in html
     assert "answer 1996" in html

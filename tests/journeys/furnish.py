@@ -7,7 +7,7 @@ owns all of it, is an operator and signs in with `PASSWORD`.
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import time, timedelta
 from decimal import Decimal
 
 import django
@@ -28,6 +28,7 @@ def furnish() -> None:
     from agents.actions.agents import change_agent, create_agent  # noqa: PLC0415
     from agents.actions.environments import set_sandbox_rules  # noqa: PLC0415
     from agents.models import Environment  # noqa: PLC0415
+    from brief.actions.wishes import set_brief  # noqa: PLC0415
     from conversations.actions.preferences import set_shared_defaults  # noqa: PLC0415
     from conversations.models import (  # noqa: PLC0415
         Activation,
@@ -50,6 +51,7 @@ def furnish() -> None:
     alice = make_user("alice", is_staff=True, is_superuser=True)
     acme = create_organisation(actor=alice, name="Acme")
     current_key()
+    set_brief(actor=alice, organisation=acme, is_on=False, at=time(7, 30), zone="UTC")
     rules = [
         {"tool": "*"},
         {"tool": "bash", "permission": "always_ask"},
