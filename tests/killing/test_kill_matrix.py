@@ -14,7 +14,7 @@ LEAST_POINTS = 6
 @pytest.mark.parametrize(
     "form",
     [
-        ["--every", "6", "--branches"],
+        ["--every", "12", "--branches"],
         ["--every", "11", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "12", "--composed"],
         ["--every", "30", "--tree"],
