@@ -124,13 +124,16 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
     cut: int | None = None
     if rewound and branches is not None:
         cut = branches.path(after_seq).shared_with(branches.path())
+        # What is said of a unit that both have stands on the branch that was left.
+        anywhere = [row for row in new if row.type in ANYWHERE_TYPES]
         new = list(_counting(conversation, branches, cut, end)[: REDRAWN_EVENTS + 1])
         if len(new) > REDRAWN_EVENTS:
             return Changes(seq=end, reload=True)
         # What stands right where the branches part says how many there are.
         parting = _rows(conversation).filter(seq=cut)
-        taken = {**_taken_before(conversation, new, branches), **_taken([*parting, *new])}
-        subjects, withdrawn = {row.subject for row in new} | set(taken), set()
+        about_all = [*anywhere, *new]
+        taken = {**_taken_before(conversation, about_all, branches), **_taken([*parting, *new])}
+        subjects, withdrawn = {row.subject for row in about_all} | set(taken), set()
     about = [row for row in _about(conversation, subjects, branches) if not _stands(row, taken)]
     units = units_of(
         about,
