@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-LEAST_POINTS = 6
+LEAST_POINTS = 4
 
 
 @pytest.mark.parametrize(

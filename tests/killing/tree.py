@@ -121,12 +121,24 @@ def _of_what_they_did(
 ) -> Iterator[str]:
     if len(effects) != 1:
         yield f"{'repeated' if effects else 'lost'}: the effect happened {len(effects)} times"
-    written = [path.read_text() for path in workspaces.rglob(FILE) if "snapshots" not in str(path)]
-    values = [row.value for row in Event.objects.filter(conversation__in=everybody)]
-    writes = {v.name for v in values if isinstance(v, AgentToolUse)} & {"write_file"}
-    unknown = any(isinstance(v, AgentToolResult) and v.outcome == "unknown" for v in values)
-    if not writes or (written != [CONTENT] * 2 and not unknown):
-        yield f"lost: the file of {writes} holds {written}, here and below"
+    values = {
+        one.uid: [row.value for row in Event.objects.filter(conversation=one)] for one in everybody
+    }
+    writers = [
+        uid
+        for uid, said in values.items()
+        if any(isinstance(v, AgentToolUse) and v.name == "write_file" for v in said)
+    ]
+    # Only these two count: whoever begins after the file came back has it in her copy as well.
+    places = [workspaces / uid / FILE for uid in (everybody[0].uid, *writers)]
+    written = [place.read_text() if place.exists() else None for place in places]
+    unknown = any(
+        isinstance(v, AgentToolResult) and v.outcome == "unknown"
+        for said in values.values()
+        for v in said
+    )
+    if not writers or (written != [CONTENT] * 2 and not unknown):
+        yield f"lost: the file of {writers} holds {written}, here and below"
 
 
 def _said(conversation: Conversation) -> list[str]:
