@@ -10,12 +10,14 @@ class ApprovalsConfig(AppConfig):
         # Only now are there models to import.
         from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.actions.deciding import decide_with  # noqa: PLC0415
+        from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_rules  # noqa: PLC0415
         from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
 
         from . import projection  # noqa: PLC0415
         from .actions.calls import decide_call  # noqa: PLC0415
+        from .forgetting import forget  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
         from .policyrules import rules_for  # noqa: PLC0415
         from .waiting import draw_waiting  # noqa: PLC0415
@@ -24,4 +26,5 @@ class ApprovalsConfig(AppConfig):
         follow(projection.project, *projection.FOLLOWED, turn=Turn.BEFORE)
         decide_with(decide_call)
         notify_of(waiting)
+        forget_with("approvals", forget)
         make_with("waiting", draw_waiting)

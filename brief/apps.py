@@ -5,3 +5,11 @@ from django.utils.translation import gettext_lazy as _
 class BriefConfig(AppConfig):
     name = "brief"
     verbose_name = _("Briefs")
+
+    def ready(self) -> None:
+        # Only now are there models to import.
+        from conversations.forgetting import forget_with  # noqa: PLC0415
+
+        from .forgetting import forget  # noqa: PLC0415
+
+        forget_with("brief", forget)

@@ -79,7 +79,7 @@ def _waits(user: User, organisation: Organisation) -> Iterator[Line]:
             kind="approval",
             name=approval.tool,
             path=reverse("approvals:approval", kwargs={"uid": approval.uid}),
-            words=_named(approval.conversation.title),
+            words=name_in_brief(approval.conversation.title),
             at=approval.asked_at,
         )
     waiting = Conversation.objects.owned_by(user).filter(
@@ -91,7 +91,7 @@ def _waits(user: User, organisation: Organisation) -> Iterator[Line]:
     for conversation in waiting.exclude(pk__in=asking).order_by("active_at")[: 2 * MOST]:
         yield Line(
             kind="question",
-            name=_named(conversation.title),
+            name=name_in_brief(conversation.title),
             path=conversation.get_absolute_url(),
             at=conversation.active_at,
         )
@@ -142,7 +142,7 @@ def _background(
     for subagent in agents.select_related("child", "parent").order_by("pk")[: 2 * MOST]:
         yield Line(
             kind="subagent",
-            name=_named(subagent.description),
+            name=name_in_brief(subagent.description),
             path=(subagent.child or subagent.parent).get_absolute_url(),
             words=subagent.detail,
             code="" if well else subagent.state,
@@ -154,7 +154,7 @@ def _background(
     for command in commands.select_related("conversation").order_by("pk")[: 2 * MOST]:
         yield Line(
             kind="command",
-            name=_named(command.command),
+            name=name_in_brief(command.command),
             path=command.conversation.get_absolute_url(),
             words=command.detail,
             code="" if well else command.state,
@@ -172,7 +172,7 @@ def _letters(user: User, organisation: Organisation) -> Iterator[Line]:
     for letter in letters.order_by("failed_at")[: 2 * MOST]:
         yield Line(
             kind="turn",
-            name=_named(letter.conversation.title),
+            name=name_in_brief(letter.conversation.title),
             path=letter.conversation.get_absolute_url(),
             words=letter.message[:500],
             code=letter.code,
@@ -298,7 +298,7 @@ def _budgets(user: User, organisation: Organisation) -> Iterator[Line]:
         )
 
 
-def _named(text: str) -> str:
+def name_in_brief(text: str) -> str:
     """One line; empty where there is no name, for which whoever shows it has a word."""
     shown = " ".join(text.split())
     return shown if len(shown) <= NAME else shown[: NAME - 1] + "…"

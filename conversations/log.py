@@ -7,13 +7,12 @@ still owns its conversation is answered here, in the same transaction as the wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import User
@@ -55,11 +54,12 @@ from harness.redacted import redacted
 from jobs.prepared import Prepared, PreparedUpdate
 from live.hub import hub
 
-from . import delays, logsql, projections
+from . import delays, logsql, projections, redactions
 from .branches import Standing, standing
 from .counting import count_error
 from .fileevents import FilesRestored, FilesReverted
-from .models import Conversation, Event, Run, SearchEntry
+from .forgetting import Removed, forget
+from .models import Conversation, Event, Run
 from .search import index_edited, index_event
 
 COPIED_AT_ONCE = 500
@@ -210,41 +210,34 @@ def begin_as_copy(
     )
 
 
-def redact(conversation: Conversation, subject: str, *, actor: User, title: str = "") -> Event:
-    """Take what events about `subject` say out of the log, what summaries that they went into say, and the
-    conversation's title where it is this one, and append that this was done.
+def redact(
+    conversation: Conversation, subject: str, *, actor: User, titles: Collection[str] = ()
+) -> Event:
+    """Take out of the log what events about `subject` say, what was thought or judged with it, what
+    summaries that it went into say, and each of these `titles`; have what apps copied of it go as well
+    (`conversations.forgetting`), and append that this was done.
 
     The one change of what is stored: numbers, ids and order stay. Needs a transaction that holds the row of a
     conversation which no run has.
     """
     log = Event.objects.filter(conversation=conversation)
-    about = list(log.about({subject}))
-    titled = log.filter(type="session.updated", payload__title=title) if title else ()
-    for row in [*about, *_summaries_of(log, about[0].seq), *titled]:
-        row.payload = dump(redacted(row.value))
+    gone = redactions.said_with(log, subject)
+    rows = {row.pk: row for row in gone}
+    rows |= {row.pk: row for row in redactions.told_of(log, gone, titles)}
+    before = tuple(row.entry() for row in rows.values())
+    # One event each, so that everything is drawn anew in its place.
+    subjects = dict.fromkeys([subject, *(row.subject for row in gone)])
+    for row in rows.values():
+        after = dump(redacted(row.value))
+        if after != row.payload and row.type != "session.updated":
+            subjects[row.subject] = None
+        row.payload = after
         row.save(update_fields=["payload"])
-    SearchEntry.objects.filter(
-        conversation=conversation, seq__in=[row.seq for row in about]
-    ).delete()
-    entries: list[Entry] = [Entry.of(ContentRedacted(event_id=subject))]
-    if title:
+    entries: list[Entry] = [Entry.of(ContentRedacted(event_id=each)) for each in subjects]
+    if conversation.title and conversation.title in titles:
         entries.append(Entry.of(SessionUpdated(title="")))
+    forget(Removed(conversation, subject, before, frozenset(titles)))
     return append(conversation.pk, entries, actor=actor)[0]
-
-
-def _summaries_of(log: QuerySet[Event], seq: int) -> list[Event]:
-    """Those that the event with this number went into, by itself or by an earlier summary."""
-    later = log.filter(seq__gt=seq, type="agent.thread_context_compacted").order_by("seq")
-    summaries = [(row, row.value) for row in later]
-    ends = {
-        value.through for _row, value in summaries if isinstance(value, AgentThreadContextCompacted)
-    }
-    reached = dict(log.filter(uid__in=ends).values_list("uid", "seq"))
-    return [
-        row
-        for row, value in summaries
-        if isinstance(value, AgentThreadContextCompacted) and reached.get(value.through, 0) >= seq
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,14 @@ class EvalsConfig(AppConfig):
         from agents.holding import hold_with  # noqa: PLC0415
         from agents.uses import count_uses  # noqa: PLC0415
         from chat.commands import offer  # noqa: PLC0415
+        from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_layer  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from harness.events import SessionStatusIdle, SessionStatusTerminated  # noqa: PLC0415
         from skills_app.contracts import judge_with  # noqa: PLC0415
 
         from . import contracts, gate, layering, making, projection  # noqa: PLC0415
+        from .forgetting import forget  # noqa: PLC0415
         from .reports import is_used  # noqa: PLC0415
 
         add_layer(layering.layer)
@@ -30,3 +32,4 @@ class EvalsConfig(AppConfig):
         offer(making.commands)
         hold_with(gate.holds, gate.objection)
         judge_with(contracts.contract, contracts.faults)
+        forget_with("evals", forget)

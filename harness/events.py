@@ -654,11 +654,12 @@ class ContentSetAside(BaseEvent):
 
 class ContentRedacted(BaseEvent):
     """What a message or an answer said, or a call brought, was taken out of the log by a person: a sentence
-    stands in its place (`harness.redacted`), in prompts as well. What else told of it is as it was."""
+    stands in its place (`harness.redacted`), in prompts as well."""
 
     type: Literal["x.content_redacted"] = "x.content_redacted"
     event_id: str
-    """Of the message, of the answer's first piece, or of the call."""
+    """Of the message, of the answer's first piece, of the call, or of what went with one of these: a thought,
+    a judgement, a summary, a service's refusal."""
 
 
 class Rewound(BaseEvent):

@@ -9,13 +9,23 @@ from __future__ import annotations
 from harness.content import Text
 from harness.events import (
     AgentMessage,
+    AgentThinking,
     AgentThreadContextCompacted,
+    BackgroundFinished,
+    ContentSetAside,
     Event,
+    FeedbackGiven,
     MessageEdited,
+    SessionError,
+    SessionMemoryWritten,
+    SessionStatusIdle,
     SessionUpdated,
+    SpanOutcomeEvaluationEnd,
     ToolResult,
     UserCustomToolResult,
+    UserDefineOutcome,
     UserMessage,
+    UserToolConfirmation,
 )
 from harness.frontends import FrontEnd
 
@@ -44,6 +54,30 @@ def redacted(event: Event) -> Event:
             return event.model_copy(update={"content": words})
         case SessionUpdated():
             return event.model_copy(update={"title": event.title and ""})
+        case AgentThinking():
+            # Without its words a signature fits nothing, and no service takes it.
+            silent = {"thinking": REMOVED, "signature": "", "redacted_data": ""}
+            return event.model_copy(update=silent)
+        case UserDefineOutcome():
+            return event.model_copy(update={"description": REMOVED, "rubric": REMOVED})
+        case SpanOutcomeEvaluationEnd():
+            return event.model_copy(update={"explanation": REMOVED, "criteria": ()})
+        case UserToolConfirmation():
+            return event.model_copy(update={"deny_message": event.deny_message and REMOVED})
+        case FeedbackGiven():
+            return event.model_copy(update={"comment": ""})
+        case ContentSetAside():
+            return event.model_copy(update={"reason": ""})
+        case BackgroundFinished():
+            return event.model_copy(update={"tail": REMOVED})
+        case SessionMemoryWritten():
+            return event.model_copy(update={"text": REMOVED})
+        case SessionError():
+            error = event.error.model_copy(update={"message": REMOVED})
+            return event.model_copy(update={"error": error})
+        case SessionStatusIdle(stop_details=details) if details is not None:
+            why = details.model_copy(update={"message": REMOVED})
+            return event.model_copy(update={"stop_details": why})
         case AgentThreadContextCompacted():
             return event.model_copy(update={"summary": SUMMARY_REMOVED, "focus": ""})
         case _ if isinstance(event, ToolResult):

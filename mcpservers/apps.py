@@ -10,9 +10,11 @@ class McpServersConfig(AppConfig):
         # Only now are there models to import.
         from accounts.sealed import holds_sealed  # noqa: PLC0415
         from chat.presentation.panels import make_with  # noqa: PLC0415
+        from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
 
         from . import kitpart  # noqa: PLC0415
+        from .forgetting import forget  # noqa: PLC0415
         from .questionviews import draw_asked  # noqa: PLC0415
         from .secrets import reseal_headers  # noqa: PLC0415
 
@@ -23,3 +25,4 @@ class McpServersConfig(AppConfig):
             on=["session.status_idle", "session.status_running", "agent.tool_result", "x.rewound"],
         )
         holds_sealed(reseal_headers)
+        forget_with("mcpservers", forget)

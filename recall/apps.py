@@ -9,6 +9,7 @@ class RecallConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from chat.commands import offer  # noqa: PLC0415
+        from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_mounts, add_part, add_rules  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from harness.events import (  # noqa: PLC0415
@@ -20,6 +21,7 @@ class RecallConfig(AppConfig):
 
         from . import documenttools, kitpart, mounted, reminding, shown  # noqa: PLC0415
         from .events import MemoryRecalled  # noqa: PLC0415
+        from .forgetting import forget  # noqa: PLC0415
 
         know(MemoryRecalled)
         follow(reminding.remind, UserMessage, MessageEdited, turn=Turn.AFTER)
@@ -29,3 +31,4 @@ class RecallConfig(AppConfig):
         add_mounts(mounted.mounts)
         add_rules(mounted.follow_calls)
         offer(shown.commands)
+        forget_with("recall", forget)

@@ -10,11 +10,13 @@ class SchedulesConfig(AppConfig):
         # Only now are there models to import.
         from accounts.sealed import holds_sealed  # noqa: PLC0415
         from agents.uses import count_uses  # noqa: PLC0415
+        from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
         from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
 
         from . import kitpart, projection, uses  # noqa: PLC0415
+        from .forgetting import forget  # noqa: PLC0415
         from .hooks import reseal_hooks  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
 
@@ -23,3 +25,4 @@ class SchedulesConfig(AppConfig):
         count_uses(uses.is_used)
         holds_sealed(reseal_hooks)
         notify_of(waiting)
+        forget_with("schedules", forget)

@@ -58,7 +58,9 @@ def settle(run_id: int, now: datetime | None = None) -> None:
     with transaction.atomic():
         held = StandingOrder.objects.select_for_update(of=("self",), no_key=True)
         order = held.select_related("owner", "organisation").filter(runs=run_id).first()
-        run = OrderRun.objects.filter(pk=run_id, is_settled=False).first()
+        # Its words are copied: whoever takes them out holds the row as well (`forgetting`).
+        ended = OrderRun.objects.select_for_update(no_key=True)
+        run = ended.filter(pk=run_id, is_settled=False).first()
         if order is None or run is None:
             return
         run.order = order

@@ -57,12 +57,16 @@ def with_item(messages: list[UserMessage], item: QueueItem) -> list[UserMessage]
     """The item at the end of the last message, so that one turn has both. What strangers had a part in marks
     all of that message."""
     *before, last = messages
-    text = f"Work on this item of your queue ({item.uid}):\n\n{item.text}"
     said = {
-        "content": (*last.content, Text(text=text)),
+        "content": (*last.content, Text(text=item_text(item))),
         "untrusted_by": last.untrusted_by or item.untrusted_by,
     }
     return [*before, last.model_copy(update=said)]
+
+
+def item_text(item: QueueItem) -> str:
+    """As the message says it that has it worked on."""
+    return f"Work on this item of your queue ({item.uid}):\n\n{item.text}"
 
 
 def settle_items(run: OrderRun, now: datetime) -> None:

@@ -108,14 +108,19 @@ def _ask(conversation: Conversation, event: CallHandedOut) -> None:
 
 
 def _rest(child: Conversation, row: Event, rest: SessionStatusIdle) -> None:
-    details = rest.stop_details
-    words = f"{details.message} {details.hint}".strip() if details is not None else ""
+    words = detail_of(rest)
     if rest.interrupted:
         _end(child, row, State.STOPPED, "It was stopped.")
     elif isinstance(rest.stop_reason, EndTurn):
         _end(child, row, State.COMPLETED, words)
     else:
         _end(child, row, State.FAILED, words)
+
+
+def detail_of(rest: SessionStatusIdle) -> str:
+    """How a child ended that rests so, where the state does not say it."""
+    details = rest.stop_details
+    return f"{details.message} {details.hint}".strip()[:500] if details is not None else ""
 
 
 def _end(child: Conversation, row: Event, state: State, detail: str, *, asked: str = "") -> None:

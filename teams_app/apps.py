@@ -12,6 +12,7 @@ class TeamsAppConfig(AppConfig):
         from agents.switches import stand_behind  # noqa: PLC0415
         from approvals.beside import Beside, wait_beside  # noqa: PLC0415
         from chat.presentation.panels import make_with  # noqa: PLC0415
+        from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
         from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
@@ -24,6 +25,7 @@ class TeamsAppConfig(AppConfig):
 
         from . import kitpart, waking  # noqa: PLC0415
         from .events import EVENTS  # noqa: PLC0415
+        from .forgetting import forget  # noqa: PLC0415
         from .listing import number_waiting  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
         from .strip import draw  # noqa: PLC0415
@@ -39,6 +41,7 @@ class TeamsAppConfig(AppConfig):
             turn=Turn.AFTER,
         )
         notify_of(waiting)
+        forget_with("teams_app", forget)
         stand_behind("teams", lambda: settings.AGENTSITE_TEAMMATES)
         make_with("team", draw, on=[kind.model_fields["type"].default for kind in EVENTS])
         wait_beside(Beside("tasks", _("Tasks for me"), "tasks:mine", number_waiting))

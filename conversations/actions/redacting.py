@@ -1,8 +1,9 @@
 """Take out of the log what a message or an answer said, or what a call brought.
 
-It stands nowhere that this server reads any more: page, prompts, doors, search, exports, links, traces.
-What was made of it before stays: forks, files, what the agent wrote down elsewhere. Where a service
-refuses content, it is set aside instead (`actions.setaside`), which keeps it.
+It stands nowhere that this server reads any more: page, prompts, doors, search, exports, links, traces, nor
+where apps copied it (`conversations.forgetting`). What was made of it stays: forks, files, what the agent
+wrote down elsewhere. Where a service refuses content, it is set aside instead (`actions.setaside`), which
+keeps it.
 """
 
 from __future__ import annotations
@@ -15,23 +16,34 @@ from audit.models import AuditEntry
 from audit.record import about_setting
 from conversations.actions.own import own_even_ended
 from conversations.log import redact
-from conversations.models import Conversation, Event, Link, ModelTrace, Run
+from conversations.models import Conversation, Event, Run
 from conversations.models.event import EventQuerySet
 from harness.content import text_of
 from harness.errors import Conflict, NotFound
-from harness.events import ANSWERS, CALLS, UserMessage
+from harness.events import ANSWERS, CALLS, MessageEdited, UserDefineOutcome, UserMessage
 
 from .messages import title_from
 
-SAID = ("user.message", "agent.message")
+SAID = (
+    "user.message",
+    "agent.message",
+    "agent.thinking",
+    "user.define_outcome",
+    "span.outcome_evaluation_end",
+    "x.background_finished",
+    "x.session_memory_written",
+)
+_WAITS = ("user.message", "user.define_outcome", "x.background_finished")
 
 
 def redact_content(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
-    """Remove what the message, the answer, or the result of the call with this id says, for good.
+    """Remove what the message, the answer, the thought, the outcome or the judgement of one, or the result of
+    the call with this id says, for good.
 
-    Asked for twice it is the same event. A title that was made of the message goes as well, and so do traces
-    of requests. Raises NotFound; Forbidden for who only shares the conversation; Conflict while a run is
-    under way, for a message that still waits, and for what is none of these.
+    Thoughts go with their answer, judgements with their outcome, and each can be named by itself. Asked for
+    twice it is the same event. Titles that were made of the message go as well, and so do traces of requests.
+    Raises NotFound; Forbidden for who only shares the conversation; Conflict while a run is under way, for
+    what still waits, and for what is none of these.
     """
     with transaction.atomic():
         held = own_even_ended(actor, conversation, lock=True)
@@ -47,10 +59,7 @@ def redact_content(*, actor: User, conversation: Conversation, event_uid: str) -
             raise Conflict(
                 _("The agent is at work with it right now."), hint=_("Wait, or stop it first.")
             )
-        title = _title_made_of(held, about)
-        row = redact(held, named.subject, actor=actor, title=title)
-        Link.objects.filter(conversation=held, title=title).update(title="")
-        ModelTrace.objects.filter(conversation=held).delete()
+        row = redact(held, named.subject, actor=actor, titles=_titles_made_of(about))
         about_setting(
             AuditEntry.Action.CONTENT_REDACTED,
             actor=actor,
@@ -70,19 +79,29 @@ def is_redacted(conversation: Conversation, event: Event) -> bool:
 def _require_redactable(named: Event, about: EventQuerySet) -> None:
     if named.type in CALLS and not about.filter(type__in=ANSWERS).exists():
         raise Conflict(_("This call has no result yet."), hint=_("Answer it, or stop the turn."))
-    if named.type not in {*SAID, *CALLS, *ANSWERS}:
+    if not {named.type, *about.values_list("type", flat=True)} & {*SAID, *CALLS, *ANSWERS}:
         raise Conflict(
             _("Nothing is said there that could be removed."),
             hint=_("Name a message, an answer, or a call with its result."),
         )
     first = about.filter(uid=named.subject).first()
-    if first is None or first.type != "user.message" or first.processed_at is not None:
+    if first is None or first.type not in _WAITS or first.processed_at is not None:
         return
+    if first.type == "x.background_finished":
+        raise Conflict(_("This still waits."), hint=_("Wait until the agent was told of it."))
     raise Conflict(_("This message still waits."), hint=_("Withdraw it first."))
 
 
-def _title_made_of(held: Conversation, about: EventQuerySet) -> str:
-    """The title, where it is the message's first words."""
-    values = [row.value for row in about]
-    texts = [text_of(value.content) for value in values if isinstance(value, UserMessage)]
-    return held.title if held.title and held.title in map(title_from, texts) else ""
+def _titles_made_of(about: EventQuerySet) -> set[str]:
+    """What a conversation is called after the first words of these."""
+    texts: list[str] = []
+    for row in about:
+        match row.value:
+            case UserMessage(content=content) | MessageEdited(content=content):
+                # Of a message alone, or with all that was put behind it.
+                texts += [text_of(content), text_of(content[:1])]
+            case UserDefineOutcome(description=description):
+                texts.append(description)
+            case _:
+                pass
+    return set(map(title_from, texts)) - {""}

@@ -1,0 +1,18 @@
+"""Takes the words of a message out of what says why it recalled something; what was recalled stays, since
+prompts have had it."""
+
+from __future__ import annotations
+
+from conversations.forgetting import Removed
+from harness.events import MessageEdited, UserMessage
+
+from .models import Recall
+
+
+def forget(removed: Removed) -> None:
+    for uid, event in removed.of(UserMessage, MessageEdited).items():
+        message = event.event_id if isinstance(event, MessageEdited) else uid
+        found = Recall.objects.filter(conversation=removed.conversation, message_uid=message)
+        for recall in found:
+            recall.hits = [{**hit, "words": []} for hit in recall.hits]
+            recall.save(update_fields=["hits"])

@@ -1,0 +1,52 @@
+"""Takes out of runs and of a queue's items what was taken out of the conversation of a run."""
+
+from __future__ import annotations
+
+from conversations.forgetting import Removed
+from conversations.models import Event
+from harness.content import Text, text_of
+from harness.events import AgentMessage, SessionStatusIdle, UserMessage
+from harness.redacted import REMOVED
+
+from .models import OrderRun, QueueItem
+from .projection import first_lines
+from .queueing import item_text
+from .templates import UNTRUSTED
+
+
+def forget(removed: Removed) -> None:
+    runs = OrderRun.objects.filter(conversation=removed.conversation)
+    said = [event for event in removed.of(UserMessage).values() if isinstance(event, UserMessage)]
+    # Whoever settles a run's end copies its words, under this lock.
+    for run in runs.select_for_update(no_key=True).order_by("pk"):
+        if words := _words_of(run, removed):
+            QueueItem.objects.filter(run=run, words=words).update(words=REMOVED)
+            OrderRun.objects.filter(pk=run.pk, words=words).update(words=REMOVED)
+        if run.payload is not None and any(UNTRUSTED in each.untrusted_by for each in said):
+            OrderRun.objects.filter(pk=run.pk).update(payload=None)
+        for item in QueueItem.objects.filter(run=run):
+            asked = Text(text=item_text(item))
+            if any(asked in each.content for each in said):
+                QueueItem.objects.filter(pk=item.pk).update(text=REMOVED)
+
+
+def words_told(removed: Removed) -> set[str]:
+    """What runs were told of with words that are taken out."""
+    runs = OrderRun.objects.filter(conversation=removed.conversation)
+    return {words for run in runs if (words := _words_of(run, removed))}
+
+
+def _words_of(run: OrderRun, removed: Removed) -> str:
+    """How the run ended, if that is what an event says that is taken out: its answer, or its error."""
+    if run.ended_at is None:
+        return ""
+    log = Event.objects.filter(conversation=removed.conversation)
+    rest = log.filter(created_at=run.ended_at, type="session.status_idle").order_by("-seq").first()
+    if rest is None:
+        return ""
+    if run.state == OrderRun.State.FAILED:
+        ended = removed.of(SessionStatusIdle).get(rest.uid)
+        return ended.stop_details.message[:500] if ended and ended.stop_details else ""
+    last = log.filter(type="agent.message", seq__lt=rest.seq).order_by("-seq").first()
+    answer = removed.of(AgentMessage).get(last.uid) if last is not None else None
+    return first_lines(text_of(answer.content))[:500] if answer is not None else ""

@@ -1,0 +1,24 @@
+"""Takes out of mailboxes and requests what was taken out of the log that had it delivered."""
+
+from __future__ import annotations
+
+from conversations.forgetting import Removed
+from harness.events import UserMessage
+from harness.redacted import REMOVED
+
+from .models import Mail, TeamRequest
+
+_ASKED, _ANSWERED = "request", "closed"
+"""How keys of mails about requests begin (`actions.requests`); the rest is the request's id."""
+
+
+def forget(removed: Removed) -> None:
+    for uid in removed.of(UserMessage):
+        for mail in Mail.objects.filter(receiver=removed.conversation, event_uid=uid):
+            Mail.objects.filter(pk=mail.pk).update(text=REMOVED)
+            about, _colon, request = mail.key.partition(":")
+            found = TeamRequest.objects.filter(team=mail.team_id, uid=request)
+            if about == _ASKED:
+                found.update(text=REMOVED)
+            elif about == _ANSWERED:
+                found.exclude(answer="").update(answer=REMOVED)

@@ -1,0 +1,562 @@
+"""What is taken out of a conversation is gone from every table and page that had copied it, and each app
+sees to its own copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection, transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts import vault
+from accounts.models import Organisation, User
+from approvals.models import Approval, ApprovalDecision
+from brief.models import Brief, BriefWish
+from brief.sending import make_due
+from chat.presentation.frames import changes, page
+from conversations import forgetting
+from conversations.actions.links import make_link
+from conversations.actions.redacting import redact_content
+from conversations.log import append
+from conversations.models import Conversation, Event, ModelTrace, PartialBlock, RequestKey
+from evals.actions.cases import case_of
+from evals.actions.suites import create_suite, save_case
+from evals.checks.judging import Outcome
+from evals.models import CachedReply, Evaluation, Suite, Trial
+from harness.content import Text
+from harness.errors import Conflict, Forbidden, NotFound
+from harness.events import (
+    AgentMessage,
+    AgentThinking,
+    AgentToolResult,
+    AgentToolUse,
+    BackgroundFinished,
+    ContentSetAside,
+    CriterionJudged,
+    EndTurn,
+    FeedbackGiven,
+    InputTaken,
+    RetriesExhausted,
+    SessionError,
+    SessionErrorBody,
+    SessionMemoryWritten,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SessionUpdated,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
+    StopDetails,
+    UserDefineOutcome,
+    UserMessage,
+    UserToolConfirmation,
+)
+from harness.history import Entry
+from harness.redacted import REMOVED
+from mcpservers.models import McpQuestion, McpServer
+from recall.models import Recall
+from schedules.ending import settle
+from schedules.models import OrderRun, QueueItem, StandingOrder
+from schedules.queueing import item_text
+from schedules.templates import UNTRUSTED
+from subagents.models import Subagent
+from teams_app.models import Mail, Team, TeamRequest
+from tests.cast import ClientOf
+from tests.conversations.conftest import Converse
+from tests.conversations.scenes import begin
+from v1.outgoing import echo
+
+SECRET = "swordfish"
+TITLE = f"The word is {SECRET}."
+ANSWER = f"It was {SECRET}.\n\nAnd more."
+REFUSED = f"We do not take “{SECRET}”."
+
+pytestmark = pytest.mark.django_db
+
+
+def an_order(alice: User, acme: Organisation, conversation: Conversation) -> StandingOrder:
+    return StandingOrder.objects.create(
+        organisation=acme,
+        owner=alice,
+        name="Morning look",
+        handled_at=timezone.now(),
+        agent_version=conversation.agent_version,
+        environment=conversation.environment,
+    )
+
+
+def an_approval(alice: User, acme: Organisation, conversation: Conversation, call: str) -> Approval:
+    return Approval(
+        organisation=acme,
+        conversation=conversation,
+        root=conversation,
+        call_uid=call,
+        tool="run",
+        input={},
+        input_sha256="0" * 64,
+        requested_by=alice,
+        state=Approval.State.DENIED,
+        asked_at=timezone.now(),
+    )
+
+
+@dataclass
+class World:
+    conversation: Conversation
+    named: dict[str, str]
+    """Ids of what can be taken out, by what it is."""
+    pages: list[str]
+
+
+def said(text: str) -> tuple[Text]:
+    return (Text(text=text),)
+
+
+@pytest.fixture
+def world(alice: User, acme: Organisation, converse: Converse) -> World:
+    """A conversation that says the secret in every way, and everything that copies of it."""
+    conversation, _script = converse()
+    order = an_order(alice, acme, conversation)
+    run = OrderRun.objects.create(
+        order=order,
+        agent_version=order.agent_version,
+        trigger="webhook",
+        state=OrderRun.State.STARTED,
+        conversation=conversation,
+        session_uid=conversation.uid,
+        payload={"word": SECRET},
+        started_at=timezone.now(),
+    )
+    item = QueueItem.objects.create(
+        order=order,
+        run=run,
+        text=f"Look for {SECRET}",
+        source=QueueItem.Source.values[0],
+        state=QueueItem.State.TAKEN,
+        not_before=timezone.now(),
+    )
+    asked = Entry.of(
+        UserMessage(content=(*said(TITLE), Text(text=item_text(item))), untrusted_by=UNTRUSTED)
+    )
+    outcome = Entry.of(
+        UserDefineOutcome(outcome_id="outc_1", description=f"Find {SECRET}", rubric=f"- {SECRET}")
+    )
+    call = Entry.of(AgentToolUse(name="run", input={}, model_request_id="r1"))
+    within = Entry.of(AgentToolUse(name="read", input={}, within=call.uid, within_tool="run"))
+    answer = Entry.of(AgentMessage(content=said(ANSWER), model_request_id="r1"))
+    judged = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+    ended = Entry.of(
+        BackgroundFinished(
+            background_id="bg", command="make", state="completed", tail=f"made {SECRET}"
+        )
+    )
+    noted = Entry.of(SessionMemoryWritten(part="state", version=1, text=f"Word: {SECRET}"))
+    append(conversation.pk, [asked, outcome, ended], actor=alice)
+    append(conversation.pk, [Entry.of(SessionUpdated(title=TITLE))])
+    error = SessionErrorBody(
+        type="unknown_error", code="refused", message=REFUSED, event_ids=(asked.uid,)
+    )
+    append(
+        conversation.pk,
+        [
+            Entry.of(SessionStatusRunning()),
+            Entry.of(InputTaken(event_ids=(asked.uid, outcome.uid, ended.uid))),
+            Entry.of(AgentThinking(thinking=f"Aha, {SECRET}", model_request_id="r1")),
+            call,
+            within,
+            Entry.of(AgentToolResult(tool_use_id=within.uid, content=said(SECRET))),
+            Entry.of(
+                UserToolConfirmation(
+                    tool_use_id=call.uid, result="deny", deny_message=f"Not {SECRET}!"
+                )
+            ),
+            Entry.of(AgentToolResult(tool_use_id=call.uid, content=said(SECRET))),
+            answer,
+            noted,
+            judged,
+            Entry.of(
+                SpanOutcomeEvaluationEnd(
+                    outcome_evaluation_start_id=judged.uid,
+                    outcome_id="outc_1",
+                    result="satisfied",
+                    explanation=f"{SECRET} was found",
+                    criteria=(CriterionJudged(criterion=SECRET, met=True, reason=SECRET),),
+                )
+            ),
+            Entry.of(SessionStatusIdle(stop_reason=EndTurn())),
+            Entry.of(FeedbackGiven(event_id=answer.uid, rating="up", comment=f"{SECRET}, yes")),
+        ],
+    )
+    settle(run.pk)
+    append(
+        conversation.pk,
+        [
+            Entry.of(SessionError(error=error)),
+            Entry.of(
+                SessionStatusIdle(
+                    stop_reason=RetriesExhausted(),
+                    stop_details=StopDetails(code="refused", message=REFUSED),
+                )
+            ),
+            Entry.of(ContentSetAside(event_id=asked.uid, reason=REFUSED)),
+        ],
+    )
+    conversation.refresh_from_db()
+    make_link(actor=alice, conversation=conversation, days=7, details=True, members_only=True)
+    ModelTrace.objects.create(
+        conversation=conversation, model_request_id="r1", request={"said": SECRET}
+    )
+    PartialBlock.objects.create(
+        conversation=conversation,
+        uid=answer.uid,
+        kind="text",
+        model_request_id="r1",
+        text=f"It was {SECRET}",
+    )
+    _keep_answer(alice, acme, conversation, asked)
+    Recall.objects.create(
+        conversation=conversation,
+        message_uid=asked.uid,
+        hits=[{"memory": "mem_1", "score": 1.0, "words": [SECRET]}],
+        confidence=1.0,
+    )
+    _ask_beside(alice, acme, conversation, call.uid)
+    _write_to(alice, acme, conversation, asked.uid)
+    _try_out(alice, acme, conversation, answer.uid)
+    BriefWish.objects.create(
+        user=alice, organisation=acme, is_on=True, next_at=timezone.now() - timedelta(minutes=1)
+    )
+    assert make_due(timezone.now() + timedelta(seconds=1)) == 1
+    named = {
+        "message": asked.uid,
+        "answer": answer.uid,
+        "call": call.uid,
+        "outcome": outcome.uid,
+        "background": ended.uid,
+        "memory": noted.uid,
+    }
+    suite = Suite.objects.get()
+    pages = [
+        conversation.get_absolute_url(),
+        order.get_absolute_url(),
+        Brief.objects.get().get_absolute_url(),
+        reverse("brief:brief"),
+        reverse("approvals:approvals-decided"),
+        reverse("evals:suite-export", args=[suite.uid]),
+        reverse("evals:case", args=[suite.uid, suite.cases.get().uid]),
+        reverse("evals:evaluation", args=[Evaluation.objects.get().uid]),
+    ]
+    return World(conversation, named, pages)
+
+
+def _keep_answer(alice: User, acme: Organisation, conversation: Conversation, asked: Entry) -> None:
+    """As a request with an Idempotency-Key leaves it."""
+    sent = echo(asked.uid, asked.event, None, asked.seq)
+    told = {"data": [sent, {"id": conversation.uid, "type": "session", "title": TITLE}]}
+    RequestKey.objects.create(
+        organisation=acme, user=alice, key="k", digest="d", status=200, answer=told
+    )
+
+
+def _ask_beside(alice: User, acme: Organisation, conversation: Conversation, call: str) -> None:
+    """People are asked about the call: by a rule, and by the server that it went to."""
+    approval = an_approval(alice, acme, conversation, call)
+    approval.save()
+    ApprovalDecision.objects.create(
+        approval=approval, by=alice, verdict="deny", reason=f"Not {SECRET}!"
+    )
+    server = McpServer.objects.create(name="far", url="https://far.example", organisation=acme)
+    McpQuestion.objects.create(
+        conversation=conversation,
+        server=server,
+        call_uid=call,
+        round=0,
+        kind="input",
+        asked={"word": {"message": f"Is it {SECRET}?"}},
+        sealed=vault.seal(SECRET),
+    )
+
+
+def _write_to(alice: User, acme: Organisation, conversation: Conversation, said_uid: str) -> None:
+    """The message came from a team's mailbox, and the conversation worked for another one's agent."""
+    lead = begin(
+        alice, acme, conversation.agent_version.agent, conversation.environment, title="Lead"
+    )
+    team = Team.objects.create(lead=lead)
+    request = TeamRequest.objects.create(
+        team=team,
+        kind="question",
+        asker=lead,
+        addressee=conversation,
+        text=f"Is it {SECRET}?",
+        key="call_1",
+        expires_at=timezone.now(),
+    )
+    Mail.objects.create(
+        team=team,
+        kind="request",
+        sender=lead,
+        receiver=conversation,
+        text=f"Is it {SECRET}?",
+        key=f"request:{request.uid}",
+        event_uid=said_uid,
+    )
+    Subagent.objects.create(
+        parent=lead,
+        root=lead,
+        child=conversation,
+        call_uid="call_2",
+        kind="helper",
+        description="Looks",
+        state=Subagent.State.FAILED,
+        detail=REFUSED,
+    )
+
+
+def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer: str) -> None:
+    """It was made a case of, and is a trial itself."""
+    suite = create_suite(actor=alice, organisation=acme, name="Manners")
+    spec = case_of(actor=alice, conversation=conversation, event_uid=answer)
+    case = save_case(actor=alice, suite=suite, spec=spec, source=conversation.uid)
+    evaluation = Evaluation.objects.create(
+        suite=suite,
+        agent_version=conversation.agent_version,
+        environment=conversation.environment,
+        digest=case.digest,
+        started_by=alice,
+        state=Evaluation.State.DONE,
+    )
+    Trial.objects.create(
+        evaluation=evaluation,
+        case=None,
+        name="other",
+        stored_spec={"name": "other", "input": ["Hello"], "checks": [{"type": "stop"}]},
+        digest=case.digest,
+        repetition=1,
+        state=Trial.State.FAILED,
+        conversation=conversation,
+        answer=ANSWER,
+        outcomes=[Outcome("word", False, f"it says: {ANSWER}").stored()],
+    )
+    CachedReply.objects.create(
+        key="c" * 64,
+        organisation=acme,
+        provider="scripted",
+        model="m",
+        pieces=[["TextDone", {"index": 0, "text": ANSWER}]],
+        expires_at=timezone.now() + timedelta(days=1),
+    )
+
+
+# --- where words stand ----------------------------------------------------------------------------
+
+
+def places(word: str) -> dict[str, set[str]]:
+    """Columns of all tables that have it, by the app; tables that Django does not know by their names."""
+    owners = {model._meta.db_table: model._meta.app_label for model in apps.get_models()}
+    found: dict[str, set[str]] = {}
+    quote = connection.ops.quote_name
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            for column in connection.introspection.get_table_description(cursor, table):
+                cursor.execute(
+                    f"SELECT COUNT(*) FROM {quote(table)} "
+                    f"WHERE CAST({quote(column.name)} AS TEXT) LIKE %s",
+                    [f"%{word}%"],
+                )
+                if cursor.fetchone()[0]:
+                    found.setdefault(owners.get(table, table), set()).add(f"{table}.{column.name}")
+    return found
+
+
+def remove_all(world: World, alice: User) -> None:
+    for uid in world.named.values():
+        redact_content(actor=alice, conversation=world.conversation, event_uid=uid)
+
+
+class Back(Exception):
+    """Nothing of it was meant."""
+
+
+def left_without(app: str, world: World, alice: User, monkeypatch: Any) -> dict[str, set[str]]:
+    """Where the word stands after the removal, if this app did not see to its copies."""
+    left: dict[str, set[str]] = {}
+    with monkeypatch.context() as patched:
+        patched.delitem(forgetting._parts, app)
+        try:
+            with transaction.atomic():
+                remove_all(world, alice)
+                left = places(SECRET)
+                raise Back
+        except Back:
+            return left
+
+
+COPIES = {
+    "approvals": {"approvals_approvaldecision.reason"},
+    "brief": {"brief_brief.contents"},
+    "conversations": {
+        "conversations_link.title",
+        "conversations_modeltrace.request",
+        "conversations_partialblock.text",
+        "conversations_requestkey.answer",
+    },
+    "deadletters": {"deadletters_deadletter.message"},
+    "evals": {
+        "evals_cachedreply.pieces",
+        "evals_case.spec",
+        "evals_trial.answer",
+        "evals_trial.outcomes",
+    },
+    "mcpservers": {"mcpservers_mcpquestion.asked"},
+    "recall": {"recall_recall.hits"},
+    "schedules": {
+        "schedules_orderrun.payload",
+        "schedules_orderrun.words",
+        "schedules_queueitem.text",
+        "schedules_queueitem.words",
+    },
+    "subagents": {"subagents_subagent.detail"},
+    "teams_app": {"teams_app_mail.text", "teams_app_teamrequest.text"},
+}
+
+
+def test_what_was_taken_out_stands_in_no_table_and_on_no_page(
+    alice: User, world: World, client_of: ClientOf
+) -> None:
+    browser = client_of(alice)
+    before = places(SECRET)
+    for app, columns in COPIES.items():
+        assert columns <= before[app], app
+    shown = [page for page in world.pages if SECRET in text_at(browser, page)]
+    assert len(shown) > len(world.pages) / 2, shown
+    remove_all(world, alice)
+    assert places(SECRET) == {}
+    assert [page for page in world.pages if SECRET in text_at(browser, page)] == []
+    assert McpQuestion.objects.get().sealed == ""
+
+
+def text_at(browser: Any, address: str) -> str:
+    answer = browser.get(address)
+    assert answer.status_code == 200, address
+    content = answer.getvalue() if answer.streaming else answer.content
+    return str(content.decode())
+
+
+def test_each_app_sees_to_its_own_copies_and_nobody_else_does(
+    alice: User, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(forgetting._parts) == set(COPIES)
+    for app, columns in COPIES.items():
+        left = left_without(app, world, alice, monkeypatch)
+        assert left.pop(app) >= columns, app
+        assert {table.split("_")[0] for table in left} <= {app.split("_")[0]}, left
+
+
+def test_an_open_page_draws_thoughts_and_judgements_anew_as_a_reload_does(
+    alice: User, world: World
+) -> None:
+    before = page(world.conversation)
+    remove_all(world, alice)
+    drawn = {unit["html"] for unit in changes(world.conversation, before.seq).units}
+    after = page(world.conversation).units
+    assert drawn <= set(after)
+    assert {html for html in after if html not in before.units} <= drawn
+    assert SECRET not in "".join(after)
+
+
+def test_words_of_others_that_are_the_same_stay(
+    alice: User, acme: Organisation, converse: Converse
+) -> None:
+    """A short answer is a part of much else, and the same as other short answers."""
+    conversation, _script = converse()
+    other, _script = converse()
+    uids = []
+    for each in (conversation, other):
+        message = Entry.of(UserMessage(content=said("user")))
+        answer = Entry.of(AgentMessage(content=said("ok")))
+        append(each.pk, [message, Entry.of(InputTaken(event_ids=(message.uid,))), answer])
+        uids += [message, answer]
+    asked, answered, others, _answer = uids
+    order = an_order(alice, acme, conversation)
+    for each in (conversation, other):
+        OrderRun.objects.create(
+            order=order,
+            agent_version=order.agent_version,
+            trigger="manual",
+            state=OrderRun.State.STARTED,
+            conversation=each,
+        )
+        append(each.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    sent = [echo(entry.uid, entry.event, None, 1) for entry in (asked, others)]
+    told = {"data": sent, "status": "ok", "x_note": "user"}
+    key = RequestKey.objects.create(
+        organisation=acme, user=alice, key="k", digest="d", status=200, answer=told
+    )
+    for entry in (asked, answered):
+        redact_content(actor=alice, conversation=conversation, event_uid=entry.uid)
+    mine, theirs = (OrderRun.objects.get(conversation=each).words for each in (conversation, other))
+    assert (mine, theirs) == (REMOVED, "ok")
+    key.refresh_from_db()
+    assert key.answer["data"][1] == sent[1]
+    assert key.answer["data"][0] == {**sent[0], "content": [{"type": "text", "text": REMOVED}]}
+    assert (key.answer["status"], key.answer["x_note"]) == ("ok", "user")
+
+
+def test_a_thought_goes_with_its_answer_and_by_itself_and_another_stays(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    thoughts = [
+        Entry.of(AgentThinking(thinking=f"Hm {n}", signature="s", model_request_id=f"r{n}"))
+        for n in range(3)
+    ]
+    answer = Entry.of(AgentMessage(content=said("Yes."), model_request_id="r0"))
+    append(conversation.pk, [*thoughts, answer])
+    redact_content(actor=alice, conversation=conversation, event_uid=answer.uid)
+    redact_content(actor=alice, conversation=conversation, event_uid=thoughts[1].uid)
+    rows = Event.objects.filter(conversation=conversation, type="agent.thinking").order_by("seq")
+    held = [(row.payload["thinking"], row.payload["signature"]) for row in rows]
+    assert held == [(REMOVED, ""), (REMOVED, ""), ("Hm 2", "s")]
+    told = Event.objects.filter(conversation=conversation, type="x.content_redacted")
+    assert [row.subject for row in told.order_by("seq")] == [
+        answer.uid,
+        thoughts[0].uid,
+        thoughts[1].uid,
+    ]
+
+
+def test_what_a_thousand_calls_within_one_call_brought_goes_with_it(
+    alice: User, acme: Organisation, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    call = Entry.of(AgentToolUse(name="run", input={}))
+    calls = [
+        Entry.of(AgentToolUse(name="read", input={}, within=call.uid, within_tool="run"))
+        for _ in range(1_100)
+    ]
+    results = [
+        Entry.of(AgentToolResult(tool_use_id=each.uid, content=said(SECRET)))
+        for each in (*calls, call)
+    ]
+    append(conversation.pk, [call, *calls, *results])
+    Approval.objects.bulk_create(an_approval(alice, acme, conversation, each.uid) for each in calls)
+    redact_content(actor=alice, conversation=conversation, event_uid=call.uid)
+    assert places(SECRET) == {}
+
+
+def test_what_still_waits_is_not_taken_out_and_who_only_shares_it_takes_out_nothing(
+    alice: User, bob: User, mallory: User, world: World
+) -> None:
+    waiting = Entry.of(UserDefineOutcome(outcome_id="o", description=SECRET, rubric="- a"))
+    append(world.conversation.pk, [waiting], actor=alice)
+    with pytest.raises(Conflict, match="waits"):
+        redact_content(actor=alice, conversation=world.conversation, event_uid=waiting.uid)
+    for person in (bob, mallory):
+        for uid in world.named.values():
+            with pytest.raises((NotFound, Forbidden)):
+                redact_content(actor=person, conversation=world.conversation, event_uid=uid)
