@@ -227,6 +227,8 @@ AGENTSITE_METRICS_PORT = env.int("AGENTSITE_METRICS_PORT", default=0)
 """Where a worker, which serves no pages, answers probes and metrics; 0: nowhere."""
 AGENTSITE_PROVIDER_TIMEOUT = env.int("AGENTSITE_PROVIDER_TIMEOUT", default=600)
 """Seconds a model service may stay silent before its request is given up."""
+AGENTSITE_PROVIDER_REPLY_SECONDS = env.int("AGENTSITE_PROVIDER_REPLY_SECONDS", default=3600)
+"""Seconds in which a reply must have ended, however steadily it trickles in."""
 
 AGENTSITE_SANDBOXES: list[str] = env.list("AGENTSITE_SANDBOXES", default=["bubblewrap", "process"])
 """The sandboxes this server uses, in the order in which they are tried: bubblewrap, process, docker,

@@ -327,6 +327,7 @@ def build_kit(
         service=service,
         model=plan.choice.model,
         server_keys=plan.choice.server_keys,
+        reply_seconds=settings.AGENTSITE_PROVIDER_REPLY_SECONDS,
         tools=tools_of(plan.sandbox, plan.part.tools),
         workspace=plan.workspace,
         meant_by=meant_by,

@@ -91,6 +91,12 @@ class BrokenStream(ProviderError):
     retryable = True
 
 
+class BadReply(ProviderError):
+    """What the service sent is no reply, or more than one may hold. What arrived before is kept."""
+
+    code = "bad_reply"
+
+
 class BadCredentials(ProviderError):
     code = "bad_credentials"
 

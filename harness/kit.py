@@ -75,6 +75,8 @@ class Kit:
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
     service: Provider | None = None
     """The provider itself, where others were put in front of it."""
+    reply_seconds: float = 3600.0
+    """In which a reply must have ended, however much of it still trickles in."""
     server_keys: bool = False
     """The provider is asked with a key of the deployment."""
     keep: Keep | None = None

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, assert_never
 
 from harness.content import Text
-from harness.errors import AgentError, BrokenStream, LimitReached, ProviderError
+from harness.errors import (
+    AgentError,
+    BadReply,
+    BrokenStream,
+    LimitReached,
+    ProviderError,
+    ProviderTimedOut,
+)
 from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, prompt_tokens_at_most
 from harness.events import (
     AgentCustomToolUse,
@@ -46,11 +53,9 @@ from harness.messages import (
 )
 from harness.policy import Verdict
 from harness.ports import LiveBlock
+from harness.providers.held import MOST_CHARACTERS, too_long
 
 logger = logging.getLogger(__name__)
-
-MOST_CHARACTERS = 4_000_000
-"""Of one reply. No model says so much at once; somebody's own service may go on for ever."""
 
 Append = Callable[..., Awaitable[None]]
 """Stores entries and folds what the log gained into the history."""
@@ -141,9 +146,15 @@ class Reply:
 
     async def _stream(self, request: ModelRequest) -> None:
         stream = self.kit.provider.stream(request)
+        time = asyncio.timeout(self.kit.reply_seconds)
         try:
-            while (piece := await self._next(stream)) is not None:
-                await self._take(piece)
+            async with time:
+                while (piece := await self._next(stream)) is not None:
+                    await self._take(piece)
+        except TimeoutError:
+            if not time.expired():
+                raise
+            raise _endless(self.kit.reply_seconds) from None
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:
@@ -162,7 +173,7 @@ class Reply:
         except Exception as problem:
             logger.exception("provider %s broke its contract", self.kit.provider.name)
             raise ProviderError(
-                f"The provider failed unexpectedly: {type(problem).__name__}: {problem}"
+                f"The provider failed unexpectedly: {type(problem).__name__}: {str(problem)[:500]}"
             ) from problem
 
     async def _take(self, piece: Piece) -> None:
@@ -201,10 +212,7 @@ class Reply:
     def _count(self, characters: int) -> None:
         self._output_characters += characters
         if self._output_characters > MOST_CHARACTERS:
-            raise ProviderError(
-                f"The reply is longer than {MOST_CHARACTERS:,} characters and was cut.",
-                hint="Ask for less at once, or ask whoever runs the model service.",
-            )
+            raise too_long(MOST_CHARACTERS)
 
     def _begin(self, kind: Literal["text", "thinking"]) -> _Open:
         continues = self._continues if kind == "text" else None
@@ -236,7 +244,7 @@ class Reply:
         self.kit.live.end(held.block)
 
     async def _call_done(self, piece: ToolCallDone) -> None:
-        self._count(len(str(piece.input)) + len(piece.name))
+        self._count(len(str(piece.input)) + len(piece.invalid) + len(piece.name))
         judgement = await self.kit.judge_aside(piece.name, self.history, arguments=piece.input)
         tool = self.kit.tools_in(self.history).get(piece.name)
         event: AgentToolUse | AgentMcpToolUse | AgentCustomToolUse
@@ -298,7 +306,7 @@ class Reply:
 
     async def _cut_short(self, end: str, error: AgentError | None = None) -> Replied:
         await self._close_open()
-        charged = error is None or self._first_delta is not None
+        charged = error is None or self._first_delta is not None or isinstance(error, BadReply)
         usage, estimated = self._usage_of_cut_reply(charged)
         ending = self._end_event(end, usage, is_error=error is not None)
         await self._trace_response(end if error is None else f"error: {error}")
@@ -349,3 +357,10 @@ class Reply:
     async def _trace_response(self, end: str) -> None:
         if self.kit.tracer:
             await self.kit.tracer.response(self.uid, {"content": self._trace, "end": end})
+
+
+def _endless(seconds: float) -> ProviderTimedOut:
+    return ProviderTimedOut(
+        f"The reply had not ended after {seconds:g} seconds, and was cut.",
+        hint="What had arrived is kept. Ask for less at once, or raise AGENTSITE_PROVIDER_REPLY_SECONDS.",
+    )

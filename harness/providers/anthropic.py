@@ -35,9 +35,16 @@ from harness.messages import (
 from harness.providers import failures
 from harness.providers.anthropic_request import request_text
 from harness.providers.failures import Report
+from harness.providers.held import Held, figure, misshapen, word
 from harness.providers.sse import EventData
 from harness.providers.table import ProviderConfig
-from harness.providers.wiretext import Mender, parsed_arguments, parsed_event, whole_arguments
+from harness.providers.wiretext import (
+    Mender,
+    mended,
+    parsed_arguments,
+    parsed_event,
+    whole_arguments,
+)
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
@@ -174,28 +181,33 @@ class Anthropic:
                 return failures.disconnected(error, opened=opened)
             case httpx2.InvalidURL() | json.JSONDecodeError() | UnicodeDecodeError():
                 return failures.disconnected(error, opened=opened)
+            case ProviderError():
+                return error
+            case LookupError() | TypeError() | AttributeError() | RecursionError() if opened:
+                _LOG.warning("A reply of another form", exc_info=error)
+                return misshapen()
         return None
 
     def _failure_in(self, event: Event, model: str) -> ProviderError:
         """The failure that an event in the middle of a stream tells of."""
-        error = event.get("error")
-        details = error if isinstance(error, dict) else {}
-        message = str(details.get("message") or "The service reported an error.")
-        report = Report(
-            message=failures.without_secret(message, self._config.api_key),
-            kind=str(details.get("type") or ""),
-            code=str(details.get("code") or ""),
+        report = failures.report_of(
+            event.get("error"),
+            otherwise="The service reported an error.",
+            secret=self._config.api_key,
         )
         return failures.failure_of(report, model=model)
 
     def _report(self, error: APIStatusError) -> Report:
-        text = error.api_message or error.message
-        return Report(
-            message=failures.without_secret(text, self._config.api_key),
-            status=error.status_code if error.status_code >= 400 else None,
-            kind=error.type or "",
-            code=error.error_code or "",
-            retry_after=failures.retry_after(error.response.headers),
+        return failures.report_of(
+            {
+                "message": error.api_message or error.message,
+                "type": error.type,
+                "code": error.error_code,
+            },
+            otherwise="The service reported an error.",
+            secret=self._config.api_key,
+            status=error.status_code if error.status_code >= 300 else None,
+            headers=error.response.headers,
         )
 
 
@@ -268,7 +280,7 @@ class _Block:
     kind: str
     name: str = ""
     input: Any = None
-    signature: str = ""
+    signature: GrowingText = field(default_factory=GrowingText)
     data: str = ""
     text: GrowingText = field(default_factory=GrowingText)
     """So far; of a call, its arguments as JSON."""
@@ -286,6 +298,7 @@ class _Reply:
         self._stop = ""
         self._detail = ""
         self._called = False
+        self._held = Held()
 
     def pieces(self, event: Event) -> Iterator[Piece]:
         match event.get("type"):
@@ -300,27 +313,29 @@ class _Reply:
                 yield UsageSeen(self._usage)
             case "message_delta":
                 delta = event["delta"]
-                self._stop = delta.get("stop_reason") or self._stop
+                self._stop = word(delta.get("stop_reason")) or self._stop
                 details = delta.get("stop_details")
                 if details:
-                    self._detail = details.get("explanation") or details.get("category") or ""
+                    said = details.get("explanation") or details.get("category")
+                    self._detail = word(said)
                 self._count(event.get("usage"))
             case "message_stop":
                 self.ended = True
                 yield ReplyDone(self._end(), self._usage, self._stop, self._detail)
 
     def _start(self, index: int, content: Event) -> Iterator[Piece]:
+        self._held.block()
         block = self._blocks[index] = _Block(content["type"])
         match block.kind:
             case "text":
                 yield from self._show(block, content.get("text") or "")
             case "thinking":
-                block.signature = content.get("signature") or ""
+                block.signature.append(self._held.text(content.get("signature") or ""))
                 yield from self._show(block, content.get("thinking") or "")
             case "redacted_thinking":
-                block.data = content["data"]
+                block.data = mended(self._held.text(content["data"]))
             case "tool_use":
-                block.name, block.input = content["name"], content.get("input")
+                block.name, block.input = self._held.name(content["name"]), content.get("input")
 
     def _delta(self, block: _Block | None, delta: Event) -> Iterator[Piece]:
         if block is None:
@@ -331,12 +346,12 @@ class _Reply:
             case "thinking_delta":
                 yield from self._show(block, delta["thinking"])
             case "signature_delta":
-                block.signature += delta["signature"]
+                block.signature.append(self._held.text(delta["signature"]))
             case "input_json_delta":
-                block.text.append(delta["partial_json"])
+                block.text.append(self._held.text(delta["partial_json"]))
 
     def _show(self, block: _Block, text: str) -> Iterator[Piece]:
-        text = block.mender.feed(text)
+        text = block.mender.feed(self._held.text(text))
         if text:
             block.text.append(text)
             delta = TextDelta if block.kind == "text" else ThinkingDelta
@@ -353,12 +368,12 @@ class _Reply:
         elif block.kind in ("text", "thinking"):
             yield from self._show(block, block.mender.rest())
             text = str(block.text)
-            if not text and not block.signature:
+            if not text and not len(block.signature):
                 return
             if block.kind == "text":
                 yield TextDone(self._next, text)
             else:
-                yield ThinkingDone(self._next, text, block.signature)
+                yield ThinkingDone(self._next, text, mended(str(block.signature)))
         else:
             return
         self._next += 1
@@ -377,7 +392,7 @@ class _Reply:
             return
         self._usage = Usage(
             **{
-                name: max(known, usage.get(name) or 0)
+                name: max(known, figure(usage.get(name)))
                 for name, known in asdict(self._usage).items()
             }
         )

@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from harness.errors import (
     AddressRefused,
     BadCredentials,
+    BadReply,
     BadRequest,
     BillingRefused,
     BrokenStream,
@@ -26,6 +27,13 @@ from harness.errors import (
     RateLimited,
     UnknownModel,
 )
+from harness.providers.wiretext import mended
+
+MOST_WORDS = 2_000
+"""Characters of what a service says about a failure; the rest is looked at by nothing."""
+SHORTEST_SECRET = 4
+MOST_NAME = 100
+"""Characters of the names that it gives to errors."""
 
 _TOO_LONG = re.compile(
     r"prompt is too long|context[ _](length|window|limit)|maximum context|too many (input )?tokens"
@@ -67,7 +75,7 @@ _IN_OUR_WORDS: Mapping[type[ProviderError], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a service said about a failure."""
+    """What a service said about a failure; made by `report_of` alone, which bounds it."""
 
     message: str
     status: int | None = None
@@ -76,6 +84,39 @@ class Report:
     code: str = ""
     """Its own name for the cause, where it gives one (`context_length_exceeded`)."""
     retry_after: float | None = None
+
+
+def report_of(
+    said: object,
+    *,
+    otherwise: str,
+    secret: str,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Report:
+    """`said`: an error's body: an object in most services, a plain text in some; anything in the hostile
+    ones. `otherwise`: the words where it has none."""
+    fields = said if isinstance(said, dict) else {}
+    words = fields.get("message") if fields else said
+    if not isinstance(words, str) or not words:
+        words = otherwise
+    return Report(
+        message=mended(_without_secret(words, secret)),
+        status=status,
+        kind=_name(fields.get("type")),
+        code=_name(fields.get("code")),
+        retry_after=retry_after(headers or {}),
+    )
+
+
+def _name(given: object) -> str:
+    """Some services use numbers for names."""
+    match given:
+        case str():
+            return mended(given[:MOST_NAME])
+        case int() if not isinstance(given, bool) and abs(given) < 10**9:
+            return str(given)
+    return ""
 
 
 def failure_of(report: Report, *, model: str) -> ProviderError:
@@ -151,7 +192,7 @@ def disconnected(error: BaseException, *, opened: bool) -> ProviderError:
 
 def without_words(failure: ProviderError) -> ProviderError:
     """The same failure in our words alone, for what came from an address that anybody may have typed."""
-    if isinstance(failure, AddressRefused):
+    if isinstance(failure, AddressRefused | BadReply):
         return failure
     what = _IN_OUR_WORDS.get(type(failure), "The model service refused the request")
     status = f" (HTTP {failure.status})" if failure.status is not None else ""
@@ -163,9 +204,10 @@ def without_words(failure: ProviderError) -> ProviderError:
     )
 
 
-def broken_by(cause: ProviderError) -> BrokenStream:
-    """The reply stopped after its first piece because of `cause`, which the message names."""
-    if isinstance(cause, BrokenStream):
+def broken_by(cause: ProviderError) -> ProviderError:
+    """The reply stopped after its first piece because of `cause`, which the message names; a `BadReply`
+    says so itself."""
+    if isinstance(cause, BrokenStream | BadReply):
         return cause
     return _broken(cause.message.rstrip("."), cause.status, cause.retry_after)
 
@@ -191,7 +233,7 @@ def root_cause(error: BaseException) -> str:
     """The innermost cause as `Class: text`, which is where transport errors tell what happened."""
     while (inner := error.__cause__) is not None:
         error = inner
-    text = str(error).strip().rstrip(".")
+    text = mended(str(error)[:MOST_WORDS]).strip().rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -212,6 +254,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def without_secret(text: str, secret: str) -> str:
-    """`text` with every occurrence of `secret` blanked: some services echo the key they refuse."""
-    return text.replace(secret, "[key]") if len(secret) >= 4 else text
+def _without_secret(text: str, secret: str) -> str:
+    """The beginning of `text` with every occurrence of `secret` blanked: some services echo the key they
+    refuse."""
+    kept = text[:MOST_WORDS]
+    if len(secret) < SHORTEST_SECRET:
+        return kept
+    kept = kept.replace(secret, "[key]")
+    if len(text) > MOST_WORDS:
+        for length in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
+            if kept.endswith(secret[:length]):
+                return kept[:-length] + "[key]"
+    return kept

@@ -27,6 +27,7 @@ from harness.messages import (
 )
 from harness.providers import failures
 from harness.providers.failures import Report
+from harness.providers.held import Held, figure, misshapen, word
 from harness.providers.openai_request import request_body
 from harness.providers.sse import EventData
 from harness.providers.table import ProviderConfig
@@ -149,6 +150,9 @@ class OpenAICompatible:
                 return failures.disconnected(error, opened=opened)
             case httpx2.InvalidURL() | json.JSONDecodeError():
                 return failures.disconnected(error, opened=opened)
+            case LookupError() | TypeError() | AttributeError() | RecursionError() if opened:
+                _LOG.warning("A reply of another form", exc_info=error)
+                return misshapen()
         return None
 
     def _status_report(self, error: APIStatusError) -> Report:
@@ -162,17 +166,13 @@ class OpenAICompatible:
         headers: Mapping[str, str] | None = None,
     ) -> Report:
         """What an error's body says: an object in most servers, a plain text in some."""
-        said = body if isinstance(body, dict) else {}
-        nested = said.get("error")
-        if isinstance(nested, dict):
-            said = nested
-        message = said.get("message") or (body if isinstance(body, str) else "") or text
-        return Report(
-            message=failures.without_secret(str(message), self._config.api_key),
+        nested = body.get("error") if isinstance(body, dict) else None
+        return failures.report_of(
+            nested if isinstance(nested, dict | str) else body,
+            otherwise=text or "The service reported an error.",
+            secret=self._config.api_key,
             status=status,
-            kind=str(said.get("type") or ""),
-            code=str(said.get("code") or ""),
-            retry_after=failures.retry_after(headers or {}),
+            headers=headers,
         )
 
 
@@ -200,6 +200,7 @@ class _Reply:
         self._refusal: list[str] = []
         self._finished = False
         self._usage = Usage()
+        self._held = Held()
 
     def pieces(self, chunk: Mapping[str, Any]) -> Iterator[Piece]:
         if not chunk:
@@ -223,7 +224,7 @@ class _Reply:
         for call in delta.get("tool_calls") or []:
             self._add(call)
         if choice.get("finish_reason"):
-            self._finish = choice["finish_reason"]
+            self._finish = word(choice["finish_reason"])
             self._finished = True
 
     def rest(self) -> Iterator[Piece]:
@@ -235,13 +236,15 @@ class _Reply:
             arguments, invalid = parsed_arguments("".join(call.pieces))
             yield ToolCallDone(self._next, call.name, arguments, invalid)
             self._next += 1
-        yield ReplyDone(self._end(), self._usage, self._finish, "".join(self._refusal))
+        yield ReplyDone(self._end(), self._usage, self._finish, word("".join(self._refusal)))
 
     def _show(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> Iterator[Piece]:
         if self._open is not None and self._open is not kind and text:
             yield from self._close()
-        text = self._mender.feed(text)
+        text = self._mender.feed(self._held.text(text))
         if text:
+            if self._open is None:
+                self._held.block()
             self._open = kind
             self._texts.append(text)
             yield kind(self._next, text)
@@ -269,21 +272,23 @@ class _Reply:
         if known and call_id and known.id and call_id != known.id:
             number, known = max(self._calls) + 1, None  # some servers number every call 0
         if known is None:
-            known = self._calls[max(number, 0)] = _Call(call_id, name)
+            self._held.block()
+            known = _Call(self._held.text(call_id), self._held.name(name))
+            self._calls[max(number, 0)] = known
         elif name and not known.name:
-            known.name = name
+            known.name = self._held.name(name)
         self._last = number
         arguments = function.get("arguments")
         if isinstance(arguments, dict):  # some servers send the object itself
             arguments = json.dumps(arguments)
-        known.pieces.append(arguments or "")
+        known.pieces.append(self._held.text(arguments or ""))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         details = usage.get("prompt_tokens_details") or {}
-        cached = details.get("cached_tokens") or 0
+        cached = figure(details.get("cached_tokens"))
         self._usage = Usage(
-            input_tokens=max((usage.get("prompt_tokens") or 0) - cached, 0),
-            output_tokens=usage.get("completion_tokens") or 0,
+            input_tokens=max(figure(usage.get("prompt_tokens")) - cached, 0),
+            output_tokens=figure(usage.get("completion_tokens")),
             cache_read_input_tokens=cached,
         )
 

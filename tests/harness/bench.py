@@ -105,6 +105,7 @@ class Bench:
     workspace: Path = Path("/nonexistent")
     clock: Callable[[], float] | None = None
     evidence: Evidence | None = None
+    reply_seconds: float = 3600.0
 
     @property
     def kit(self) -> Kit:
@@ -119,6 +120,7 @@ class Bench:
             system="You are tested.",
             live=self.live,
             evidence=self.evidence,
+            reply_seconds=self.reply_seconds,
         )
         if self.clock:
             kit.clock = self.clock
