@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.db.models import Q
+
 from conversations.forgetting import Removed
 from conversations.models import Event
 from harness.content import text_of
-from harness.events import AgentMessage, AgentThinking, UserMessage, dump, load
+from harness.events import AgentMessage, AgentThinking, SessionStatusIdle, UserMessage, dump, load
 from harness.redacted import REMOVED, redacted
 
 from .actions.cases import PHRASE
@@ -18,18 +20,22 @@ from .models import CachedReply, Case, Judgement, Trial
 
 def forget(removed: Removed) -> None:
     answers = {text_of(event.content) for event in removed.of(AgentMessage).values()} - {""}
-    trials = Trial.objects.select_for_update().filter(conversation=removed.conversation)
+    judged = Judgement.objects.filter(conversation=removed.conversation).values("trial")
+    # Who concludes one reads the log under this lock.
+    trials = Trial.objects.select_for_update(of=("self",)).filter(
+        Q(conversation=removed.conversation) | Q(pk__in=judged)
+    )
     for trial in trials:
         _forget_outcomes(trial, removed)
-    judged = Judgement.objects.filter(conversation=removed.conversation).select_related("trial")
-    for judgement in judged:
-        _forget_outcomes(judgement.trial, removed)
-    if trials or judged:
+    if trials:
         thoughts = {event.thinking for event in removed.of(AgentThinking).values()} - {""}
         _forget_replies(removed.conversation.organisation_id, answers | thoughts)
     asked = {text_of(event.content) for event in removed.of(UserMessage).values()} - {""}
-    for case in Case.objects.filter(source_uid=removed.conversation.uid):
-        _forget_case(case, removed.uids, asked, answers)
+    source = removed.conversation.uid
+    made = Case.objects.filter(source_uid=source)
+    tried = Trial.objects.select_for_update(of=("self",)).filter(case__source_uid=source)
+    for row in (*made, *tried):
+        _forget_case(row, removed.uids, asked, answers)
 
 
 def _forget_outcomes(trial: Trial, removed: Removed) -> None:
@@ -38,7 +44,10 @@ def _forget_outcomes(trial: Trial, removed: Removed) -> None:
     last = Event.objects.filter(conversation=trial.conversation_id, type="agent.message")
     if last.order_by("-seq").values_list("uid", flat=True).first() in removed.uids:
         trial.answer = trial.answer and REMOVED
-    trial.save(update_fields=["outcomes", "answer"])
+    ends = removed.of(SessionStatusIdle).values()
+    if trial.problem in {end.stop_details.message[:500] for end in ends if end.stop_details}:
+        trial.problem = REMOVED
+    trial.save(update_fields=["outcomes", "answer", "problem"])
 
 
 def _forget_replies(organisation_id: int, texts: set[str]) -> None:
@@ -49,22 +58,24 @@ def _forget_replies(organisation_id: int, texts: set[str]) -> None:
             reply.delete()
 
 
-def _forget_case(case: Case, uids: Collection[str], asked: set[str], answers: set[str]) -> None:
+def _forget_case(
+    case: Case | Trial, uids: Collection[str], asked: set[str], answers: set[str]
+) -> None:
     """By the ids of what was recorded; what it says and checks beside that where it is the whole text."""
     spec = case.stored_spec
     openings = {text.strip()[:PHRASE] for text in answers} - {""}
     said = {text.strip() for text in answers}
-    for recorded in spec["beginning"]:
+    for recorded in spec.get("beginning", ()):
         if recorded["uid"] in uids:
             recorded["event"] = dump(redacted(load(recorded["event"])))
     spec["input"] = [REMOVED if text in asked else text for text in spec["input"]]
-    for reply in spec["script"]["replies"]:
-        if reply["say"] in said:
+    for reply in spec.get("script", {}).get("replies", ()):
+        if reply.get("say") in said:
             reply["say"] = REMOVED
     for check in spec["checks"]:
-        if check["type"] == "text":
+        if check["type"] == "text" and "any" in check:
             check["any"] = [REMOVED if each in openings else each for each in check["any"]]
     fresh = CaseSpec.model_validate(spec)
     if digest_of(fresh) != case.digest:
         case.stored_spec, case.digest = spec, digest_of(fresh)
-        case.save(update_fields=["stored_spec", "digest", "updated_at"])
+        case.save(update_fields=["stored_spec", "digest"])

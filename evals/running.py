@@ -183,6 +183,7 @@ def conclude(trial_id: int, facts: Facts) -> int | None:
         ).first()  # fmt: skip
         if trial is None or trial.conversation is None:
             return None
+        facts = _as_said_now(trial, trial.conversation, facts)
         checks = trial.spec.checks
         expected = {check.reason for check in checks if isinstance(check, StopCheck)}
         if facts.stop in OVER and facts.stop not in expected:
@@ -199,6 +200,13 @@ def conclude(trial_id: int, facts: Facts) -> int | None:
         passed = all(outcome.passed for outcome in outcomes)
         _finish(trial, facts, Trial.State.PASSED if passed else Trial.State.FAILED)
     return trial.evaluation_id
+
+
+def _as_said_now(trial: Trial, conversation: Conversation, facts: Facts) -> Facts:
+    """What was said may have been taken out while commands ran; from here on whoever does waits for the
+    trial (`forgetting`)."""
+    said = facts_of(entries_after(conversation.pk, 0), after=trial.first_seq)
+    return replace(said, cost=facts.cost, files=facts.files, commands=facts.commands)
 
 
 def give_up(trial_id: int) -> int | None:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts import vault
-from accounts.models import Organisation, User
+from accounts.actions.tokens import create_token
+from accounts.models import Organisation, TokenScope, User
 from approvals.models import Approval, ApprovalDecision
 from brief.models import Brief, BriefWish
 from brief.sending import make_due
@@ -110,6 +112,8 @@ class World:
     named: dict[str, str]
     """Ids of what can be taken out, by what it is."""
     pages: list[str]
+    answers: list[str]
+    """Addresses of programs."""
 
 
 def said(text: str) -> tuple[Text]:
@@ -250,7 +254,23 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
         reverse("evals:case", args=[suite.uid, suite.cases.get().uid]),
         reverse("evals:evaluation", args=[Evaluation.objects.get().uid]),
     ]
-    return World(conversation, named, pages)
+    ours, public = reverse("v1:sessions"), f"{reverse('v1:sessions')}/{conversation.uid}"
+    answers = [
+        reverse("api:conversations"),
+        reverse("api:approvals"),
+        reverse("api:briefs"),
+        reverse("api:brief", args=[Brief.objects.get().uid]),
+        reverse("api:brief-now"),
+        reverse("api:schedule-runs", args=[order.uid]),
+        reverse("api:schedule-items", args=[order.uid]),
+        reverse("api:suite", args=[suite.uid]),
+        reverse("api:evaluation", args=[Evaluation.objects.get().uid]),
+        reverse("v1:deployment-runs"),
+        ours,
+        f"{public}/events?x_events=true&limit=1000",
+        f"{public}/export",
+    ]
+    return World(conversation, named, pages, answers)
 
 
 def _keep_answer(alice: User, acme: Organisation, conversation: Conversation, asked: Entry) -> None:
@@ -332,6 +352,15 @@ def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer
     )
     Trial.objects.create(
         evaluation=evaluation,
+        case=case,
+        name=case.name,
+        stored_spec=case.stored_spec,
+        digest=case.digest,
+        repetition=1,
+        state=Trial.State.BROKEN,
+    )
+    Trial.objects.create(
+        evaluation=evaluation,
         case=None,
         name="other",
         stored_spec={"name": "other", "input": ["Hello"], "checks": [{"type": "stop"}]},
@@ -340,6 +369,7 @@ def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer
         state=Trial.State.FAILED,
         conversation=conversation,
         answer=ANSWER,
+        problem=REFUSED,
         outcomes=[Outcome("word", False, f"it says: {ANSWER}").stored()],
     )
     CachedReply.objects.create(
@@ -411,6 +441,8 @@ COPIES = {
         "evals_case.spec",
         "evals_trial.answer",
         "evals_trial.outcomes",
+        "evals_trial.problem",
+        "evals_trial.spec",
     },
     "mcpservers": {"mcpservers_mcpquestion.asked"},
     "recall": {"recall_recall.hits"},
@@ -426,17 +458,27 @@ COPIES = {
 
 
 def test_what_was_taken_out_stands_in_no_table_and_on_no_page(
-    alice: User, world: World, client_of: ClientOf
+    alice: User, acme: Organisation, world: World, client_of: ClientOf
 ) -> None:
     browser = client_of(alice)
     before = places(SECRET)
     for app, columns in COPIES.items():
         assert columns <= before[app], app
-    shown = [page for page in world.pages if SECRET in text_at(browser, page)]
-    assert len(shown) > len(world.pages) / 2, shown
+    issued = create_token(
+        actor=alice, organisation=acme, name="all", scopes=[scope.value for scope in TokenScope]
+    )
+    program = Client(headers={"Authorization": f"Bearer {issued.secret}"})
+
+    def shown() -> list[str]:
+        return [each for each in world.pages if SECRET in text_at(browser, each)] + [
+            each for each in world.answers if SECRET in text_at(program, each)
+        ]
+
+    told = shown()
+    assert len(told) > 14, told
     remove_all(world, alice)
     assert places(SECRET) == {}
-    assert [page for page in world.pages if SECRET in text_at(browser, page)] == []
+    assert shown() == []
     assert McpQuestion.objects.get().sealed == ""
 
 
