@@ -34,7 +34,8 @@ def forget(removed: Removed) -> None:
     source = removed.conversation.uid
     made = Case.objects.filter(source_uid=source)
     tried = Trial.objects.select_for_update(of=("self",)).filter(case__source_uid=source)
-    for row in (*made, *tried):
+    rows: list[Case | Trial] = [*made, *tried]
+    for row in rows:
         _forget_case(row, removed.uids, asked, answers)
 
 
