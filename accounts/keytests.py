@@ -65,7 +65,7 @@ async def _ask(scope: Scope, provider: str, key: str, base_url: str) -> Outcome:
     from net.guarded import guarded_client  # noqa: PLC0415 - the same
 
     judge: Judge = _judge_operators if scope is Scope.DEPLOYMENT else JudgedConnections().judge
-    async with guarded_client(judge, timeout=httpx2.Timeout(SECONDS)) as client:
+    async with guarded_client(judge, timeout=httpx2.Timeout(SECONDS), seconds=SECONDS) as client:
         return await probe(provider, key, base_url, client=client, seconds=SECONDS)
 
 

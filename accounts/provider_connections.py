@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.core.cache import cache
 from django.utils.translation import gettext as _
 
@@ -40,7 +41,8 @@ class JudgedConnections:
     def __call__(self, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
         from net.guarded import guarded_client  # noqa: PLC0415 - heavy, imported on first use
 
-        return guarded_client(self.judge, timeout=timeout)
+        seconds = settings.AGENTSITE_PROVIDER_REPLY_SECONDS
+        return guarded_client(self.judge, timeout=timeout, seconds=seconds)
 
     def judge(self, host: str, address: Address, port: int) -> None:
         judge_connection(host, address, port)

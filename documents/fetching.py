@@ -60,7 +60,9 @@ async def _got(address: str) -> Got:
     timeout = httpx2.Timeout(SECONDS)
     most = settings.AGENTSITE_DOCUMENT_BYTES
     try:
-        async with guarded_client(_judge, timeout=timeout, most_bytes=most) as client:
+        async with guarded_client(
+            _judge, timeout=timeout, seconds=SECONDS, most_bytes=most
+        ) as client:
             answer = await client.get(address)
     except httpx2.HTTPError as problem:
         raise Declined(

@@ -264,7 +264,9 @@ def _judged(url: object) -> str:
 
 
 def _client() -> httpx2.AsyncClient:
-    return guarded_client(judge, timeout=httpx2.Timeout(10.0), most_bytes=MOST_BYTES)
+    return guarded_client(
+        judge, timeout=httpx2.Timeout(10.0), seconds=SECONDS, most_bytes=MOST_BYTES
+    )
 
 
 def _refused(why: str) -> AgentError:

@@ -56,7 +56,8 @@ def client_for(
     """`most_parts` of one answer. `give_up` is told why the session is not worth going on with, `refused`
     what the server wants to see."""
     limits = httpx2.Limits(max_connections=20, max_keepalive_connections=5)
-    inner = GuardedTransport(judge, limits=limits, most_bytes=most_bytes)
+    # The streams of a session are as long as it; its calls have their time in `sessions`.
+    inner = GuardedTransport(judge, limits=limits, seconds=None, most_bytes=most_bytes)
     return httpx2.AsyncClient(
         transport=_Counted(inner, most_parts, give_up, refused),
         timeout=timeout,

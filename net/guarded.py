@@ -1,13 +1,14 @@
 """An HTTP client that connects only where a judge lets it: for addresses that people typed in.
 
 Names are looked up and judged at every connection, so one that changes its mind in between gains
-nothing. Redirects are not followed. Answers are bounded, and taken only as they are: one that is
-compressed may unfold to anything. Where the operator has set a proxy for everything, it decides where it
-connects to.
+nothing. Redirects are not followed. Answers are bounded, each has one time to end in, and they are taken
+only as they are: one that is compressed may unfold to anything. Where the operator has set a proxy for
+everything, it decides where it connects to.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -26,13 +27,30 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
     """Lets through what the judge raises, having connected to nothing."""
 
     def __init__(
-        self, judge: Judge, *, limits: httpx2.Limits, most_bytes: int = MOST_BYTES
+        self,
+        judge: Judge,
+        *,
+        limits: httpx2.Limits,
+        seconds: float | None,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
+        """`seconds`: of one request, to the last byte of its answer; None: somebody else ends it."""
         super().__init__(limits=limits)
         self._judge = judge
+        self._seconds = seconds
         self._most = most_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._seconds is None:
+            return await self._connected(request, None)
+        end = asyncio.get_running_loop().time() + self._seconds
+        try:
+            async with asyncio.timeout_at(end):
+                return await self._connected(request, end)
+        except TimeoutError:
+            raise _too_slow() from None
+
+    async def _connected(self, request: httpx2.Request, end: float | None) -> httpx2.Response:
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
         try:
@@ -42,31 +60,40 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         request.headers["Accept-Encoding"] = "identity"
         for address in others:
             try:
-                return await self._bounded(_aimed(request, host, address))
+                return await self._bounded(_aimed(request, host, address), end)
             except httpx2.ConnectError:
                 continue  # as every client does that is given several
-        return await self._bounded(_aimed(request, host, last))
+        return await self._bounded(_aimed(request, host, last), end)
 
-    async def _bounded(self, request: httpx2.Request) -> httpx2.Response:
+    async def _bounded(self, request: httpx2.Request, end: float | None) -> httpx2.Response:
         answer = await super().handle_async_request(request)
         if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             await answer.aclose()
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
         assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of this transport
         most = MOST_OF_A_REFUSAL if answer.status_code >= 400 else self._most
-        answer.stream = _Bounded(answer.stream, most)
+        answer.stream = _Bounded(answer.stream, most, end)
         return answer
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Breaks off where it has given as much as it may."""
+    """Breaks off where it has given as much as it may, or for as long."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int, end: float | None) -> None:
         self._stream = stream
         self._left = most
+        self._end = end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
+        pieces = aiter(self._stream)
+        while True:
+            try:
+                async with asyncio.timeout_at(self._end):
+                    piece = await anext(pieces)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise _too_slow() from None
             self._left -= len(piece)
             if self._left < 0:
                 raise httpx2.RemoteProtocolError("The answer is longer than any may be.")
@@ -76,13 +103,18 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
+def _too_slow() -> httpx2.ReadTimeout:
+    return httpx2.ReadTimeout("The answer takes longer than any may.")
+
+
 def guarded_client(
-    judge: Judge, *, timeout: httpx2.Timeout, most_bytes: int = MOST_BYTES
+    judge: Judge, *, timeout: httpx2.Timeout, seconds: float, most_bytes: int = MOST_BYTES
 ) -> httpx2.AsyncClient:
-    """`most_bytes`: of one answer that is no refusal."""
+    """`timeout`: of each step; `seconds`: of one request, to the last byte of its answer. `most_bytes`: of
+    one answer that is no refusal."""
     limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
     return httpx2.AsyncClient(
-        transport=GuardedTransport(judge, limits=limits, most_bytes=most_bytes),
+        transport=GuardedTransport(judge, limits=limits, seconds=seconds, most_bytes=most_bytes),
         timeout=timeout,
         follow_redirects=False,
     )

@@ -148,7 +148,9 @@ async def _asked(
 ) -> bytes:
     timeout = httpx2.Timeout(SECONDS)
     try:
-        async with guarded_client(_judge, timeout=timeout, most_bytes=most) as client:
+        async with guarded_client(
+            _judge, timeout=timeout, seconds=SECONDS, most_bytes=most
+        ) as client:
             answer = await client.request(method, address, content=body, headers=dict(headers))
     except httpx2.HTTPError as problem:
         raise Declined(

@@ -6,6 +6,7 @@ else loses anything. What was said is never sent.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import dataclass
@@ -76,9 +77,12 @@ async def send(sending: Sending) -> None:
     address = f"{settings.AGENTSITE_OTLP_ENDPOINT.rstrip('/')}/v1/traces"
     headers = dict(settings.AGENTSITE_OTLP_HEADERS)
     try:
-        async with httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        async with (
+            asyncio.timeout(SECONDS),
+            httpx2.AsyncClient(timeout=SECONDS, trust_env=False, follow_redirects=False) as client,
+        ):
             answer = await client.post(address, json=sending.body, headers=headers)
-    except httpx2.HTTPError as problem:
+    except (httpx2.HTTPError, TimeoutError) as problem:
         logger.warning("the trace %s was not sent: %s", sending.trace, type(problem).__name__)
         return
     if answer.status_code >= 300:

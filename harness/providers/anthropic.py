@@ -148,7 +148,7 @@ class Anthropic:
             )
             if self._config.connect is None:
                 # Reading a stream through it costs a third of what the default transport costs.
-                http_client: httpx2.AsyncClient = DefaultAioHttpClient()
+                http_client: httpx2.AsyncClient = DefaultAioHttpClient(follow_redirects=False)
             else:
                 http_client = self._config.connect(timeout)
             self._client = AsyncAnthropic(

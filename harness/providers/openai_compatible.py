@@ -100,13 +100,17 @@ class OpenAICompatible:
     def _connected(self) -> AsyncOpenAI:
         if self._client is None:
             import httpx2  # noqa: PLC0415 - heavy, imported on first use
-            from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, imported on first use
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - heavy, imported on first use
 
             timeout = httpx2.Timeout(
                 self._config.timeout, connect=min(_CONNECT_SECONDS, self._config.timeout)
             )
-            http_client: httpx2.AsyncClient | None = None
-            if self._config.connect is not None:
+            if self._config.connect is None:
+                # The key goes nowhere that an answer names.
+                http_client: httpx2.AsyncClient = DefaultAsyncHttpxClient(
+                    timeout=timeout, follow_redirects=False
+                )
+            else:
                 http_client = self._config.connect(timeout)
             self._client = AsyncOpenAI(
                 http_client=http_client,

@@ -211,7 +211,7 @@ def _redirect(world: World) -> Got:
     )
 
     async def ask() -> httpx2.Response:
-        async with guarded_client(lambda *_: None, timeout=httpx2.Timeout(5)) as client:
+        async with guarded_client(lambda *_: None, timeout=httpx2.Timeout(5), seconds=5) as client:
             return await client.get(f"http://127.0.0.1:{world.inside.port}/first")
 
     tried(asyncio.run(ask()).status_code == 302, "the first answer did not come")

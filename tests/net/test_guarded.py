@@ -21,6 +21,7 @@ from net.guarded import guarded_client
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.provider_contract import ask, pieces_of, pieces_until_error
+from tests.standins.wire import HttpFault
 
 KEY = "sk-test"
 
@@ -42,7 +43,7 @@ class Judge:
 
 
 def _client(judge: Judge, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    return guarded_client(judge, timeout=timeout)
+    return guarded_client(judge, timeout=timeout, seconds=PATIENCE)
 
 
 def address_of(api: MessagesApi, host: str) -> str:
@@ -160,7 +161,11 @@ async def test_the_operators_own_address_may_say_what_is_wrong():
     assert "No tools." in error.message
 
 
-async def streamed(headers: str, pieces: Iterable[bytes], status: str = "200 OK") -> int:
+async def streamed(
+    headers: str,
+    pieces: Iterable[bytes],
+    status: str = "200 OK",
+) -> int:
     """How much of an answer a client of ours takes from a server that sends all of this."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -174,7 +179,10 @@ async def streamed(headers: str, pieces: Iterable[bytes], status: str = "200 OK"
 
     taken = 0
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server, guarded_client(Judge(""), timeout=httpx2.Timeout(PATIENCE)) as client:
+    async with (
+        server,
+        guarded_client(Judge(""), timeout=httpx2.Timeout(PATIENCE), seconds=PATIENCE) as client,
+    ):
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with client.stream("GET", address) as response:
             async for piece in response.aiter_bytes():
@@ -188,6 +196,48 @@ async def test_an_answer_without_an_end_is_broken_off():
     with pytest.raises(httpx2.RemoteProtocolError, match="longer than any"):
         await streamed("", repeat(b"x" * 100_000, 10), "500 Broken")
     assert await streamed("", repeat(b"x" * 100_000, 10)) == 1_000_000
+
+
+async def test_an_answer_that_trickles_for_ever_is_broken_off():
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        with suppress(OSError):
+            while True:
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    timeout = httpx2.Timeout(PATIENCE)
+    async with server, guarded_client(Judge(""), timeout=timeout, seconds=0.2) as client:
+        with pytest.raises(httpx2.ReadTimeout, match="longer than any"):
+            await client.get(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+async def test_so_is_one_that_never_begins():
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    timeout = httpx2.Timeout(PATIENCE)
+    async with server, guarded_client(Judge(""), timeout=timeout, seconds=0.05) as client:
+        with pytest.raises(httpx2.ReadTimeout, match="longer than any"):
+            await client.get(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai_compatible"])
+async def test_no_key_follows_a_redirect(dialect):
+    """Of an address that the operator named, which is not judged."""
+    async with MessagesApi(lambda _request: "Hello.") as elsewhere:
+        suffix = "/v1" if dialect == "openai_compatible" else ""
+        path = "/v1/chat/completions" if suffix else "/v1/messages"
+        moved = HttpFault(307, {}, {"Location": elsewhere.base_url + path})
+        async with MessagesApi([moved]) as api:
+            await failed(build(ProviderConfig(dialect, KEY, api.base_url + suffix)))
+        assert elsewhere.headers == []
 
 
 async def test_an_answer_that_would_unfold_is_not_taken():
