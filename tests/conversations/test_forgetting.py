@@ -3,6 +3,7 @@ sees to its own copies."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from accounts import vault
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
 from approvals.models import Approval, ApprovalDecision
+from brief.compiling import compile_brief
 from brief.models import Brief, BriefWish
 from brief.sending import make_due
 from chat.presentation.frames import changes, page
@@ -67,6 +69,7 @@ from schedules.queueing import item_text
 from schedules.templates import UNTRUSTED
 from subagents.models import Subagent
 from teams_app.models import Mail, Team, TeamRequest
+from tests import patience
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse
 from tests.conversations.scenes import begin
@@ -602,3 +605,59 @@ def test_what_still_waits_is_not_taken_out_and_who_only_shares_it_takes_out_noth
         for uid in world.named.values():
             with pytest.raises((NotFound, Forbidden)):
                 redact_content(actor=person, conversation=world.conversation, event_uid=uid)
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite lets one write at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_brief_that_read_the_words_right_before_they_were_taken_out_keeps_nothing(
+    alice: User, acme: Organisation, converse: Converse
+) -> None:
+    """It is being stored while the removal begins; the removal waits for it."""
+    conversation, _script = converse()
+    order = an_order(alice, acme, conversation)
+    OrderRun.objects.create(
+        order=order,
+        agent_version=order.agent_version,
+        trigger="manual",
+        state=OrderRun.State.STARTED,
+        conversation=conversation,
+    )
+    answer = Entry.of(AgentMessage(content=said(ANSWER)))
+    append(conversation.pk, [answer, Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    BriefWish.objects.create(user=alice, organisation=acme, is_on=True)
+
+    def remove() -> None:
+        try:
+            redact_content(actor=alice, conversation=conversation, event_uid=answer.uid)
+        finally:
+            connection.close()
+
+    def stands() -> bool:
+        if not removing.is_alive():
+            return True
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT COUNT(*) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            return bool(cursor.fetchone()[0])
+
+    removing = threading.Thread(target=remove)
+    with transaction.atomic():
+        wish = BriefWish.objects.select_for_update(no_key=True).get()
+        until = timezone.now()
+        since = until - timedelta(days=1)
+        told = compile_brief(alice, acme, since=since, until=until)
+        Brief.objects.create(
+            user=wish.user,
+            organisation=acme,
+            due_at=until,
+            since=since,
+            until=until,
+            stored_contents=told.model_dump(mode="json"),
+        )
+        removing.start()
+        patience.until(stands)
+        assert removing.is_alive()
+    removing.join()
+    assert Brief.objects.get().contents.ran[0].words == REMOVED
