@@ -18,7 +18,9 @@ from conversations.contextplans import Request as PlannedRequest
 from conversations.contextplans import requests_of
 from conversations.models import Conversation
 from conversations.search import Hit
+from keeping.actions.seen import mark_as_seen
 from keeping.finding import understand
+from keeping.unread import is_unread, with_unread
 from spending.models import Usage
 
 from .base import ApiView
@@ -37,6 +39,8 @@ from .serializers import (
     Deleted,
     Forked,
     Forking,
+    Seeing,
+    SeenUpTo,
 )
 from .transcript import messages_after, waiting
 
@@ -59,7 +63,7 @@ class ConversationListView(ApiView):
         asked = request.query_params.get("q", "")
         search = understand(self.actor, self.organisation, asked)
         own = self.narrowed(Conversation.objects.owned_by(self.actor))
-        rows = search.among(own, self.organisation).order_by("-id")
+        rows = with_unread(search.among(own, self.organisation), self.actor).order_by("-id")
         if cursor:
             rows = rows.filter(pk__lt=cursor[0])
         found = list(rows[: limit + 1])
@@ -71,6 +75,7 @@ class ConversationListView(ApiView):
                 "created_at": each.created_at,
                 "message_count": each.message_count,
                 "status": each.status,
+                "unread": is_unread(each),
                 "match": _match(hits.get(each.pk)),
             }
             for each in found[:limit]
@@ -160,6 +165,25 @@ class BranchView(ApiView):
             files=given["files"],
         )
         return Response({"event_id": row.uid, "seq": row.seq})
+
+
+class SeenView(ApiView):
+    scopes = {"POST": TokenScope.CONVERSATIONS_WRITE}
+
+    @extend_schema(
+        operation_id="conversations_seen",
+        summary="Mark a conversation as seen, for oneself",
+        description="Up to `seq`, or all of it. What comes to rest behind it is unread again.",
+        tags=["Conversations"],
+        request=Seeing,
+        responses=answers(SeenUpTo, 401, 403, 404, 422),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        conversation = self.find_conversation(uid)
+        seq = read_body(Seeing, request.data)["seq"]
+        return Response(
+            {"seen_seq": mark_as_seen(actor=self.actor, conversation=conversation, seq=seq)}
+        )
 
 
 class ForkView(ApiView):

@@ -113,6 +113,7 @@ class ConversationRow(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     message_count = serializers.IntegerField()
     status = serializers.ChoiceField(choices=["idle", "running", "rescheduling", "terminated"])
+    unread = serializers.BooleanField(help_text="It came to rest, and one has not seen that yet.")
     match = MatchBody(
         allow_null=True, help_text="With `q`, the first place; null: a title or a filter alone."
     )
@@ -241,6 +242,21 @@ class Branching(serializers.Serializer[Any]):
         default=True,
         help_text="Whether files go back as well; false leaves them as they are.",
     )
+
+
+class Seeing(serializers.Serializer[Any]):
+    seq = serializers.IntegerField(
+        required=False,
+        default=None,
+        allow_null=True,
+        min_value=0,
+        max_value=2**53,
+        help_text="Number of the last event that was seen; null: all there is.",
+    )
+
+
+class SeenUpTo(serializers.Serializer[Any]):
+    seen_seq = serializers.IntegerField(help_text="Never less than before.")
 
 
 class Forking(serializers.Serializer[Any]):

@@ -61,6 +61,7 @@ urlpatterns = [
     path("api/conversations/<id:uid>/branch", conversations.BranchView.as_view(), name="branch"),
     path("api/conversations/<id:uid>/context", conversations.ContextView.as_view(), name="context"),
     path("api/conversations/<id:uid>/fork", conversations.ForkView.as_view(), name="fork"),
+    path("api/conversations/<id:uid>/seen", conversations.SeenView.as_view(), name="seen"),
     path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
     path(
         "api/conversations/<id:uid>/folder", folders.PlaceView.as_view(), name="conversation-folder"

@@ -35,6 +35,7 @@ from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
+from keeping.actions.seen import mark_as_seen
 from live.hub import Delta
 from rendering.aside import drawn_for
 from tools_app.questions import Answer
@@ -340,6 +341,9 @@ class ConversationConsumer(FollowingConsumer):
                     feature=frame.feature,
                     enabled=frame.enabled,
                 )
+            case protocol.Seen():
+                mark_as_seen(actor=actor, conversation=conversation, seq=frame.seq)
+                return None
             case protocol.CancelBackground():
                 cancel_background(
                     actor=actor, conversation=conversation, background_uid=frame.background

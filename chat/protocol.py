@@ -260,6 +260,14 @@ class CancelAllBackground(_Incoming):
     key: Key | None = None
 
 
+class Seen(_Incoming):
+    """The person has looked at what stands up to event `seq`."""
+
+    type: Literal["seen"] = "seen"
+    seq: Annotated[int, Field(ge=0)]
+    key: Key | None = None
+
+
 class Resync(_Incoming):
     """Asks for a snapshot of the text that is arriving."""
 
@@ -296,6 +304,7 @@ Incoming = (
     | SwitchFeature
     | CancelBackground
     | CancelAllBackground
+    | Seen
     | Resync
     | Ping
 )

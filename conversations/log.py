@@ -404,6 +404,8 @@ def _project(
         case SessionStatusIdle():
             conversation.status = Conversation.Status.IDLE
             conversation.stop_reason = _stop_reason(conversation, event.stop_reason)
+            if conversation.stop_reason != WAITS_FOR_WORKER:
+                conversation.news_seq = row.seq
             conversation.owes_run = _still_owes(conversation, event)
             _mark_handled(conversation, event, before=row.seq)
             delays.retried(conversation)
@@ -415,6 +417,7 @@ def _project(
             transaction.on_commit(partial(count_error, event))
         case SessionStatusTerminated():
             conversation.status = Conversation.Status.TERMINATED
+            conversation.news_seq = row.seq
         case Rewound():
             _stand_elsewhere(conversation, row, stands)
             if conversation.others_wrote:

@@ -63,8 +63,8 @@ class Prepared(Generic[Row]):
 
     What is given is compared as it is: numbers, texts, moments, days; never None, a list or a model. It is
     not known when the query is built, so the function must not decide anything by it. Rows
-    are those of the queryset: models (also with `select_related`), or tuples for `values_list`. It may
-    be sliced, and may lock what it finds, in a transaction.
+    are those of the queryset: models (also annotated, or with `select_related`), or tuples for
+    `values_list`. It may be sliced, and may lock what it finds, in a transaction.
     """
 
     def __init__(self, build: Callable[[Given], QuerySet[Any, Row]]) -> None:
@@ -151,11 +151,14 @@ def _maker(compiler: Any, alias: str) -> Callable[[Sequence[Any]], Any]:
     start, end = fields[0], fields[-1] + 1
     names = [column.target.attname for column, _sql, _alias in compiler.select[start:end]]
     related = get_related_populators(about, compiler.select, alias)  # type: ignore[call-arg]
+    annotated = compiler.annotation_col_map
 
     def make(row: Sequence[Any]) -> Any:
         made = model.from_db(alias, names, row[start:end])
         for each in related:
             each.populate(row, made)
+        for name, place in annotated.items():
+            setattr(made, name, row[place])
         return made
 
     return make

@@ -22,6 +22,7 @@ from harness.errors import Invalid
 from jobs.prepared import Given, Prepared
 
 from .models import Pin
+from .unread import is_unread, with_unread
 
 PAGE_SIZE = 30
 RECENT_LIMIT = 40
@@ -48,7 +49,7 @@ class ListPage:
         names it, and is answered only where it would look different."""
         told = "\n".join(
             f"{each.uid} {each in self.pinned} {each.status} {each.stop_reason} {each.queued_count}"
-            f" {each.message_count} {each.title}"
+            f" {each.message_count} {is_unread(each)} {each.title}"
             for each in self.conversations
         )
         return blake2b(told.encode(), digest_size=8).hexdigest()
@@ -57,10 +58,12 @@ class ListPage:
 def list_page(
     queryset: ConversationQuerySet, user: User, cursor: str = "", size: int = PAGE_SIZE
 ) -> ListPage:
-    """The `size` conversations behind `cursor`, or the first ones with those that `user` pinned before them.
+    """The `size` conversations behind `cursor`, or the first ones with those that `user` pinned before them;
+    of each is known whether she has it unread.
 
     Raises `Invalid` for a cursor this function did not make.
     """
+    queryset = with_unread(queryset, user)
     pinned = [] if cursor else list(_pinned(queryset, user))
     others = _others(queryset, user)
     if cursor:
@@ -87,7 +90,8 @@ def _others(queryset: ConversationQuerySet, user: User) -> ConversationQuerySet:
 
 
 def _listed(given: Given) -> ConversationQuerySet:
-    return Conversation.objects.owned_by(given.user).listed_in(given.organisation)
+    mine = Conversation.objects.owned_by(given.user).listed_in(given.organisation)
+    return with_unread(mine, given.user)
 
 
 _RECENT_PINNED = Prepared(lambda given: _pinned(_listed(given), given.user))

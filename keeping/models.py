@@ -1,4 +1,4 @@
-"""What a person makes of conversations for herself: pins, and tags in her own words.
+"""What a person makes of conversations for herself: pins, tags in her own words, what she has seen.
 
 Rows of a person and not columns of the conversation: whoever may see it too keeps it in an order of her
 own. Of a conversation that she may not see any more nothing is shown; the rows go with it, or with her.
@@ -49,6 +49,30 @@ class Tag(models.Model):
             models.UniqueConstraint(
                 fields=["user", "folded", "conversation"], name="tag_of_conversation_once"
             )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.conversation_id)
+
+
+class SeenMark(models.Model):
+    """Up to where a person has seen a conversation: what came behind it is unread (`keeping.unread`).
+
+    That she opened one which waits, so that no mail need tell her, is another matter (`Seen` of the mails).
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")
+    seq = models.PositiveBigIntegerField()
+    """Number of the last event that she has seen. It only grows."""
+
+    class Meta:
+        verbose_name = _("seen mark")
+        verbose_name_plural = _("seen marks")
+        constraints = [
+            models.UniqueConstraint(fields=["user", "conversation"], name="seen_mark_once")
         ]
 
     def __str__(self) -> str:

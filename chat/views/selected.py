@@ -84,6 +84,7 @@ def _done(act: str, count: int) -> str:
         "archive": ngettext("%(count)d archived.", "%(count)d archived.", count),
         "bring-back": ngettext("%(count)d brought back.", "%(count)d brought back.", count),
         "delete": ngettext("%(count)d deleted.", "%(count)d deleted.", count),
+        "seen": ngettext("%(count)d marked as seen.", "%(count)d marked as seen.", count),
         "tag": ngettext("%(count)d tagged.", "%(count)d tagged.", count),
         "move": ngettext("%(count)d moved.", "%(count)d moved.", count),
     }

@@ -96,6 +96,7 @@ class Migration(migrations.Migration):
                 ('stored_features', models.JSONField(db_column='features', default=dict)),
                 ('overrides', models.JSONField(default=dict)),
                 ('last_seq', models.PositiveBigIntegerField(default=0)),
+                ('news_seq', models.PositiveBigIntegerField(default=0, editable=False)),
                 ('message_count', models.PositiveIntegerField(default=0)),
                 ('queued_count', models.PositiveIntegerField(default=0)),
                 ('context_tokens', models.PositiveIntegerField(default=0)),

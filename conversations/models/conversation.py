@@ -122,6 +122,9 @@ class Conversation(models.Model):
     overrides = models.JSONField(default=dict)
     """Fields of `AgentConfig` that differ here from the agent's version; read `config`."""
     last_seq = models.PositiveBigIntegerField(default=0)
+    news_seq = models.PositiveBigIntegerField(default=0, editable=False)
+    """Of the last event that is news to readers: the agent came to rest, with an answer, a question or a
+    failure. What people say themselves is none."""
     message_count = models.PositiveIntegerField(default=0)
     """Messages people posted and replies with text."""
     queued_count = models.PositiveIntegerField(default=0)

@@ -16,6 +16,7 @@ from conversations.models import Conversation, Run
 from harness.errors import AgentError, Invalid
 
 from .pins import pin_conversation
+from .seen import mark_as_seen
 from .tags import SEPARATOR, tag_conversation
 
 MOST = 200
@@ -41,6 +42,10 @@ def _unpin(actor: User, conversation: Conversation, value: str) -> None:
     pin_conversation(actor=actor, conversation=conversation, pinned=False)
 
 
+def _seen(actor: User, conversation: Conversation, value: str) -> None:
+    mark_as_seen(actor=actor, conversation=conversation)
+
+
 def _tag(actor: User, conversation: Conversation, value: str) -> None:
     tag_conversation(actor=actor, conversation=conversation, words=value.split(SEPARATOR))
 
@@ -54,6 +59,7 @@ _acts: dict[str, Act] = {
     "bring-back": _bring_back,
     "pin": _pin,
     "unpin": _unpin,
+    "seen": _seen,
     "tag": _tag,
     "delete": _delete,
 }

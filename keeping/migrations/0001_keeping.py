@@ -45,4 +45,18 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('user', 'folded', 'conversation'), name='tag_of_conversation_once')],
             },
         ),
+        migrations.CreateModel(
+            name='SeenMark',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('seq', models.PositiveBigIntegerField()),
+                ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='conversations.conversation')),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'seen mark',
+                'verbose_name_plural': 'seen marks',
+                'constraints': [models.UniqueConstraint(fields=('user', 'conversation'), name='seen_mark_once')],
+            },
+        ),
     ]

@@ -158,6 +158,8 @@ let leftCard = null;
 /* The arrow with which another branch was chosen, until that is drawn. */
 let leftArrow = null;
 let stopWanted = false;
+/* Up to which event the server was told that somebody has seen this. */
+let toldSeen = 0;
 let resyncing = false;
 
 // --- frames from the server ----------------------------------------------------------------------
@@ -199,6 +201,7 @@ const takers = {
     else keepPlace();
     leftCard = null;
     status.unread(news);
+    tellSeen();
   },
   snapshot(frame) {
     resyncing = false;
@@ -358,6 +361,7 @@ function lineState(state, code) {
     status.connection("");
     composer.resend();
     sendWaiting();
+    tellSeen();
     if (stopWanted && status.mayStop) command({ type: "stop" });
     stopWanted = false;
   } else if (state === "lost") {
@@ -369,6 +373,15 @@ function lineState(state, code) {
     if (code !== 4409) status.connection(words.say(code === 4401 ? "signedOut" : "gone"));
   }
 }
+
+/* What has come to rest before somebody's eyes is not unread; in a tab that nobody looks at it stays so. */
+function tellSeen() {
+  const seq = connection.after;
+  if (document.hidden || status.isBusy || seq <= toldSeen) return;
+  if (connection.send({ type: "seen", seq })) toldSeen = seq;
+}
+
+document.addEventListener("visibilitychange", tellSeen);
 
 // --- commands ------------------------------------------------------------------------------------
 

@@ -104,6 +104,19 @@ narrow.addEventListener("change", () => {
   delete body.dataset.aside;
 });
 
+// --- how many conversations are unread: the title of a page says it; a conversation's says more (status.js)
+
+const plainTitle = document.title;
+
+function countUnread() {
+  if (document.getElementById("conversation")) return;
+  const count = document.querySelectorAll("#sidebar [data-unread]").length;
+  document.title = count > 0 ? `(${count}) ${plainTitle}` : plainTitle;
+}
+
+document.addEventListener("htmx:afterSettle", countUnread);
+countUnread();
+
 // --- the dialog: shows what htmx puts into it ----------------------------------------------------
 
 document.addEventListener("htmx:afterSwap", (event) => {

@@ -153,6 +153,7 @@ NEED_NOT = {
         keeping/many.change_many
         keeping/many.chosen
         keeping/pins.pin_conversation
+        keeping/seen.mark_as_seen
         keeping/tags.tag_conversation
         schedules/items.add_item
         schedules/items.drop_item

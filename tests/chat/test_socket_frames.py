@@ -61,6 +61,7 @@ def frame(**fields: object) -> str:
             {"type": "feature", "feature": "plan_mode", "enabled": True},
             protocol.SwitchFeature(feature="plan_mode", enabled=True),
         ),
+        ({"type": "seen", "seq": 7}, protocol.Seen(seq=7)),
         ({"type": "resync"}, protocol.Resync()),
         ({"type": "ping"}, protocol.Ping()),
     ],

@@ -19,6 +19,7 @@ from harness.events import SessionUpdated, UserMessage
 from harness.history import Entry
 from harness.providers.scripted import Hold, call, registered, reply, say, think
 from jobs.engine import engine
+from keeping.models import SeenMark
 from live.hub import hub
 from tests.chat.sockets import Browser
 
@@ -103,6 +104,20 @@ async def test_a_socket_that_missed_nothing_is_told_so(conversation, alice):
         changes = await browser.hear_a("changes")
     expected = {"type": "changes", "seq": 1, "units": [], "removed": [], "panels": {}, "cut": None}
     assert changes == expected
+
+
+async def test_a_page_that_is_looked_at_marks_what_it_shows_as_seen(conversation, alice):
+    await log_message(conversation, "one")
+    async with Browser(alice, conversation.uid, after="1") as browser:
+        await browser.hear_a("changes")
+        await browser.say(type="seen", seq=1, key="k")
+        assert await browser.hear_a("accepted") == {
+            "type": "accepted",
+            "key": "k",
+            "seq": None,
+            "uid": None,
+        }
+    assert (await SeenMark.objects.aget(user=alice)).seq == 1
 
 
 async def test_mallory_gets_not_found_whether_it_exists_or_not(conversation, mallory):

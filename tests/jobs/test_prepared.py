@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Greatest
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
@@ -27,6 +27,11 @@ MEMBERS = Prepared(
 )
 LOCKED = Prepared(
     lambda given: User.objects.select_for_update(no_key=True).filter(username=given.name)
+)
+ALONE = Prepared(
+    lambda given: User.objects.annotate(
+        member=Exists(Membership.objects.filter(user=OuterRef("pk"), role=given.role))
+    ).order_by("username")
 )
 NAMES = Prepared(
     lambda given: (
@@ -155,3 +160,13 @@ def test_a_value_that_is_not_given_is_an_error(team: Organisation):
 def test_a_query_that_depends_on_what_will_be_given_is_refused(team: Organisation):
     with pytest.raises(AttributeError):
         Prepared(lambda given: Membership.objects.visible_to(given.user)).all(user=1)
+
+
+def test_what_is_annotated_stands_on_each_row(team: Organisation):
+    found = ALONE.all(role=Role.MEMBER)
+    assert [(user.username, user.member) for user in found] == [
+        ("alice", False),
+        ("bob", True),
+        ("carol", True),
+        ("mallory", False),
+    ]

@@ -91,7 +91,7 @@ def test_nobody_tags_or_changes_anothers_and_sees_no_tag_of_hers(
     client = client_of(stranger)
     assert client.get(f"/c/{conversation.uid}/tags/").status_code == 404
     assert client.post(f"/c/{conversation.uid}/tags/", {"tags": "x"}).status_code == 404
-    for act in ("archive", "bring-back", "pin", "unpin", "tag", "delete"):
+    for act in ("archive", "bring-back", "pin", "unpin", "seen", "tag", "delete"):
         outcome = change_many(actor=stranger, uids=[conversation.uid], act=act, value="mine")
         assert (outcome.done, outcome.refused, outcome.missing) == (0, [], 1), act
     question = client.post("/selected/", {"act": "delete", "chosen": conversation.uid})

@@ -42,6 +42,10 @@ export class Status {
     return status ?? this.root.dataset.status ?? "idle";
   }
 
+  get isBusy() {
+    return BUSY.has(this.current);
+  }
+
   /* Whether there is anything to stop: work, a question to a person, or a queue. */
   get mayStop() {
     return document.querySelector("#panel-status [data-may-stop]") !== null;
