@@ -110,7 +110,9 @@ const plainTitle = document.title;
 
 function countUnread() {
   if (document.getElementById("conversation")) return;
-  const count = document.querySelectorAll("#sidebar [data-unread]").length;
+  // The list itself stands without a sidebar.
+  const list = document.getElementById("sidebar") ?? document;
+  const count = list.querySelectorAll("[data-unread]").length;
   document.title = count > 0 ? `(${count}) ${plainTitle}` : plainTitle;
 }
 

@@ -63,6 +63,27 @@ def test_a_conversation_is_found_at_its_place_and_many_are_kept_in_order(
     expect(page.locator("#q")).to_have_value("quay before:someday")
     is_fine(alice)
 
+    # An answer that comes while nobody looks is unread until somebody does.
+    page.goto("/")
+    expect(row(alice, second).locator("[data-unread]")).to_have_count(0)
+    service.expect(f"More of {second}", reply("They are tall."))
+    away = alice.new_tab()
+    away.add_init_script("Object.defineProperty(document, 'hidden', { get: () => true })")
+    away.goto(row(alice, second).locator(".row-link").evaluate("link => link.href"))
+    alice.send(f"More of {second}", away)
+    expect(away.locator("#log")).to_contain_text("They are tall.")
+    alice.wait_for_status("idle", away)
+    away.close()
+    page.goto("/")
+    expect(row(alice, second).locator("[data-unread]")).to_have_text("Unread:")
+    expect(page).to_have_title(re.compile(r"^\(1\) "))
+    is_fine(alice)
+    page.goto(row(alice, second).locator(".row-link").evaluate("link => link.href"))
+    alice.wait_for_status("idle")
+    page.goto("/")
+    expect(row(alice, second).locator("[data-unread]")).to_have_count(0)
+    expect(page).not_to_have_title(re.compile(r"^\("))
+
     # Pinned and tagged from the row's menu.
     page.goto("/")
     row(alice, third).locator("summary").click()
