@@ -20,6 +20,7 @@ from conversations.actions.conversations import find_agent, find_environment
 from harness.content import Text, text_of
 from harness.errors import Invalid, NotFound
 from harness.events import UserMessage
+from harness.moments import moment_of
 from schedules.actions.orders import (
     archive_order,
     change_order,
@@ -185,14 +186,14 @@ def _run_row(run: OrderRun) -> dict[str, Any]:
 
 
 def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+    moment = moment_of(text)
+    if moment is None:
         raise Invalid(
             _("“%(text)s” is no date with a time.") % {"text": text},
             field="dates",
             hint=_("Write it like 2026-01-31T09:30:00Z."),
-        ) from None
+        )
+    return moment
 
 
 def _dollars(text: str) -> Decimal:

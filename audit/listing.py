@@ -14,11 +14,11 @@ from io import StringIO
 from typing import Any
 
 from django.utils import timezone
-from django.utils.dateparse import parse_date
 from django.utils.translation import gettext as _
 
 from accounts.models import User
 from harness.errors import Invalid
+from harness.moments import day_of
 from wire.spreadsheets import cell
 
 from .models import AuditEntry, AuditQuerySet
@@ -162,10 +162,7 @@ def _line(values: tuple[str, ...]) -> str:
 
 
 def _moment(value: str, at: time, field: str) -> datetime:
-    try:
-        day = parse_date(value)
-    except ValueError:
-        day = None
+    day = day_of(value)
     if day is None:
         raise Invalid(
             _("“%(value)s” is no day.") % {"value": value[:40]},

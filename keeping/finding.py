@@ -11,7 +11,6 @@ from datetime import datetime, time
 
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
-from django.utils.dateparse import parse_date
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
@@ -19,6 +18,7 @@ from conversations.models import Conversation, FileResource, ForeignMark, Output
 from conversations.models.conversation import ConversationQuerySet
 from conversations.search import Hit, Written, hits, matching
 from harness.errors import Invalid
+from harness.moments import day_of
 from tools_app.provenance import UPLOADED
 
 from .models import Pin, Tag
@@ -139,10 +139,7 @@ def _is(user: User, organisation: Organisation, what: str) -> Q:
 
 def _day(name: str, value: str) -> datetime:
     """The beginning of a day, as clocks show it to her."""
-    try:
-        day = parse_date(value) if value.isascii() else None
-    except ValueError:
-        day = None
+    day = day_of(value) if value.isascii() else None
     moment = None
     if day is not None and day.year in YEARS:
         moment = timezone.make_aware(datetime.combine(day, time.min))

@@ -23,6 +23,7 @@ from conversations.models import Activation, BackgroundCommand, Conversation, Ev
 from deadletters.models import DeadLetter, DeadLetterQuerySet
 from harness.errors import Invalid
 from harness.events import RequiresAction, SessionError, SessionStatusIdle, load
+from harness.moments import moment_of
 from teams_app.members import Member
 from teams_app.models import Team, Teammate
 
@@ -271,11 +272,13 @@ def _by_time(queryset: QuerySet[Any], name: str, after: str) -> Slice:
     """In the order of a moment, `pk` making it total."""
     if after:
         text, _separator, pk = after.partition("~")
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise _no_such_place() from None
-        if moment.tzinfo is None or not (pk.isascii() and pk.isdigit()) or len(pk) > 18:
+        moment = moment_of(text)
+        if (
+            moment is None
+            or moment.tzinfo is None
+            or not (pk.isascii() and pk.isdigit())
+            or len(pk) > 18
+        ):
             raise _no_such_place()
         behind = Q(**{f"{name}__gt": moment}) | Q(**{name: moment, "pk__gt": int(pk)})
         queryset = queryset.filter(behind)

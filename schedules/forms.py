@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
@@ -18,6 +17,7 @@ from agents.models import Agent, Environment
 from chat.forms import NamedChoice
 from harness.content import Text, text_of
 from harness.events import UserMessage
+from harness.moments import moment_of
 from spending.amounts import dollars_of, units_of
 
 from .drafts import Draft, messages_of
@@ -247,8 +247,5 @@ def initial_of(order: StandingOrder) -> dict[str, Any]:
 
 
 def _moment(text: str) -> datetime | None:
-    try:
-        found = parse_datetime(text)
-    except ValueError:
-        return None
+    found = moment_of(text)
     return found if found is not None and found.tzinfo is not None else None

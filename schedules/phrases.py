@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
+from harness.moments import day_of
 
 LONGEST = 200
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
@@ -147,10 +148,10 @@ def _time(found: re.Match[str], word: str) -> tuple[int, int]:
 
 
 def _date(word: str) -> date:
-    try:
-        return date.fromisoformat(word)
-    except ValueError:
-        raise _unread(word) from None
+    day = day_of(word)
+    if day is None:
+        raise _unread(word)
+    return day
 
 
 def _within(value: int, least: int, most: int, word: str) -> int:

@@ -10,7 +10,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from accounts.models import Organisation, User
 from conversations.models import Conversation
 from harness.arguments import whole_number
 from harness.errors import Invalid, NotFound
+from harness.moments import moment_of
 from memory.actions.remembering import forget_memory
 from memory.models import Memory
 from memory.retrieval.turns import Turn, TurnIndex
@@ -159,12 +160,11 @@ def _ranked(turns: Path, questions: Path, limit: int) -> Iterator[dict[str, Any]
 
 def _turn(row: dict[str, Any], file: Path) -> Turn:
     at = row.get("at")
-    try:
-        moment = datetime.fromisoformat(at) if at else None
-    except (TypeError, ValueError):
+    moment = moment_of(at)
+    if at and moment is None:
         raise Invalid(
             f"{file}: “at” is no time.", field="turns", hint="Write it like 2026-01-31T09:30:00Z."
-        ) from None
+        )
     if moment is not None and moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return Turn(

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 from django.core import signing
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
-from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -21,6 +20,7 @@ from drf_spectacular.utils import OpenApiParameter
 from pydantic import BaseModel
 
 from harness.errors import Invalid
+from harness.moments import moment_of
 from wire.parameters import plain
 
 from .door import ALWAYS
@@ -172,10 +172,7 @@ def time_window(query: QueryDict, name: str, column: str) -> dict[str, datetime]
         given = query.get(f"{name}[{suffix}]", query.get(f"{name}_{suffix}"))
         if given is None:
             continue
-        try:
-            moment = parse_datetime(given.replace(" ", "+"))
-        except ValueError:
-            moment = None
+        moment = moment_of(given.replace(" ", "+"))
         if moment is None or is_naive(moment):
             raise Invalid(
                 _("It is not a time with an offset."),

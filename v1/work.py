@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django.db.models import Min
-from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -15,6 +14,7 @@ from rest_framework.response import Response
 
 from agents.models import Environment
 from harness.errors import Forbidden, Invalid, NotFound
+from harness.moments import moment_of
 from wire.metadata import check_metadata
 from workers.actions import items as actions
 from workers.items import LONGEST_TTL, SHORTEST_TTL, workers_polling
@@ -286,10 +286,7 @@ class StopWork(Queue):
 def _moment(given: str | None) -> datetime | None:
     if not given or given == NO_HEARTBEAT:
         return None
-    try:
-        moment = parse_datetime(given.replace(" ", "+"))
-    except ValueError:
-        moment = None
+    moment = moment_of(given.replace(" ", "+"))
     if moment is None or is_naive(moment):
         raise Invalid(
             _("It is not the time of a heartbeat."),

@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 
 import aiohttp
@@ -20,6 +19,7 @@ from django.conf import settings
 from django.utils import timezone
 from yarl import URL
 
+from harness.moments import moment_in_mail
 from net.addresses import Sort, sort_of
 
 from .addresses import AddressRefused, AddressUnknown, judged_addresses
@@ -194,10 +194,7 @@ def _retry_after(value: str) -> float:
     value = value.strip()
     if value.isascii() and value.isdigit() and len(value) < 10:
         return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return 0.0
-    if moment.tzinfo is None:
+    moment = moment_in_mail(value)
+    if moment is None:
         return 0.0
     return max(0.0, (moment - timezone.now()).total_seconds())

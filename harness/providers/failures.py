@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from harness.errors import (
     AddressRefused,
@@ -27,6 +26,7 @@ from harness.errors import (
     RateLimited,
     UnknownModel,
 )
+from harness.moments import moment_in_mail
 from harness.providers.wiretext import mended
 
 MOST_WORDS = 2_000
@@ -248,10 +248,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(given))
     except ValueError:
         pass
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except ValueError:
-        return None
+    moment = moment_in_mail(given)
+    return max(0.0, moment.timestamp() - time.time()) if moment is not None else None
 
 
 def _without_secret(text: str, secret: str) -> str:

@@ -13,7 +13,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 from urllib.parse import urlencode
@@ -30,6 +30,7 @@ from accounts.permissions import require_member
 from audit.record import Action
 from harness.errors import Conflict, Invalid, NotFound
 from harness.hostnames import split_address
+from harness.moments import moment_at
 from jobs.garbage import keeping_what_is_imported
 from jobs.turnstile import Turnstile
 from mcpservers.addresses import check_url
@@ -337,7 +338,7 @@ def _client_for(server: McpServer, guard: Guard, redirect_uri: str, document: st
             "sealed": seals.seal(made.secret) if made.secret else "",
             "method": made.method,
             "redirect_uri": redirect_uri,
-            "expires_at": datetime.fromtimestamp(made.expires_at, UTC) if made.expires_at else None,
+            "expires_at": moment_at(made.expires_at) if made.expires_at else None,
         },
     )
     return row

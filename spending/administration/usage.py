@@ -11,7 +11,6 @@ from django.db.models import Count, Q, QuerySet, Sum
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.dateparse import parse_date
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import (
@@ -22,6 +21,7 @@ from unfold.contrib.filters.admin import (
 
 from accounts.administration.readonly import ReadOnlyAdmin
 from conversations.administration.log import OF_CONVERSATION, conversation_link
+from harness.moments import day_of
 from harness.providers.table import KINDS
 from spending.models import Usage
 
@@ -56,10 +56,7 @@ class DayFilter(RangeDateFilter):
 
     def _day(self, name: str) -> datetime | None:
         """Midnight at the beginning of that day; None for none, and for what is no day of ours."""
-        try:
-            day = parse_date(str(self.used_parameters.get(name) or ""))
-        except ValueError:
-            return None
+        day = day_of(str(self.used_parameters.get(name) or ""))
         if day is None or day.year not in YEARS:
             return None
         return timezone.make_aware(datetime.combine(day, time.min))

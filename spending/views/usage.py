@@ -12,7 +12,6 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db.models import QuerySet
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
-from django.utils.dateparse import parse_date
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -20,6 +19,7 @@ from django.views.decorators.http import require_safe
 from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
 from harness.errors import Invalid
+from harness.moments import day_of
 from spending import reports
 from spending.models import Usage
 from wire.streaming import in_thread
@@ -94,10 +94,7 @@ def _day(request: SignedInRequest, name: str) -> date | None:
     text = request.GET.get(name, "")
     if not text:
         return None
-    try:
-        day = parse_date(text)
-    except ValueError:
-        day = None
+    day = day_of(text)
     if day is None or not 1970 <= day.year <= 9000:
         raise Invalid(
             _("“%(name)s” is not a day.") % {"name": name},

@@ -72,6 +72,8 @@ def test_what_happens_once_is_a_date_on_the_persons_clock(words: str, date: str)
         ("every fortnight at 9", "fortnight"),
         ("money at 9", "money"),
         ("every ² hours", "²"),
+        ("9999-12-31 at 23", "9999-12-31"),
+        ("0001-01-01 at 0", "0001-01-01"),
     ],
 )
 def test_what_is_not_understood_is_named(words: str, named: str) -> None:

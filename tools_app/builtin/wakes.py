@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import ToolError
 from harness.events import WakeRequested
+from harness.moments import moment_of
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
 MAX_IN_ROW = 3
@@ -46,10 +47,9 @@ def _delay(arguments: Mapping[str, Any]) -> int:
         raise ToolError("Give either `seconds` or `until`.")
     if seconds is not None:
         return int(seconds)
-    try:
-        moment = datetime.fromisoformat(str(until))
-    except ValueError:
-        raise ToolError("`until` is no ISO 8601 time such as 2030-01-31T09:00:00+01:00.") from None
+    moment = moment_of(until)
+    if moment is None:
+        raise ToolError("`until` is no ISO 8601 time such as 2030-01-31T09:00:00+01:00.")
     if moment.tzinfo is None:
         raise ToolError("`until` says no offset: write it like 2030-01-31T09:00:00+01:00.")
     now = datetime.now(UTC)

@@ -1,0 +1,45 @@
+"""Times that others write are read in one place, where those at the ends of time are none."""
+
+from __future__ import annotations
+
+import ast
+
+from .sources import PRODUCT, parsed
+
+READERS = frozenset(
+    {
+        "fromisoformat",
+        "fromtimestamp",
+        "utcfromtimestamp",
+        "fromordinal",
+        "strptime",
+        "parse_datetime",
+        "parse_date",
+        "parsedate_to_datetime",
+    }
+)
+PLACE = "harness/moments.py"
+INSIDE = ("sandbox/inside/", "skills_app/shipped/")
+
+OF_OURS = {
+    "api/schedules.py": "dates of an order, written by ourselves",
+    "v1/deployments.py": "the same",
+    "schedules/drafts.py": "the same",
+    "schedules/models/order.py": "the same",
+    "tools_app/workspace.py": "of a file, by the kernel",
+    "conversations/log.py": "of an entry, by our clock",
+    "accounts/api/throttling.py": "by our clock",
+}
+"""Modules that read times nobody else wrote."""
+
+
+def test_times_of_others_are_read_in_one_place():
+    reading = {
+        path.as_posix()
+        for path in PRODUCT
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in READERS
+        and not path.as_posix().startswith(INSIDE)
+    }
+    assert reading == {PLACE, *OF_OURS}, "use harness.moments"
