@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Scope
 from harness.errors import AddressRefused, Invalid
-from harness.hostnames import split_address
 from net.addresses import (
     METADATA_NAMES,
     Address,
@@ -26,6 +25,7 @@ from net.addresses import (
     sort_of,
 )
 from net.hostlists import Entry, entries_with_ports, is_listed, why_refused
+from reading.hostnames import split_address
 
 Server = tuple[str, int]
 """Host and port."""

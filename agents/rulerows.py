@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from agents.faultwords import words_of
 from harness.agentconfig import ToolRule
-from harness.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 
 Rule = Mapping[str, Any]
 """As `ToolRule` dumps itself without its defaults: `tool`, `permission` and where they say something

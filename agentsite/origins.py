@@ -15,7 +15,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from agentsite.logs import App, Receive, Scope, Send
-from harness.hostnames import split_address
+from reading.hostnames import split_address
 
 _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 _PORTS = {"http": 80, "https": 443}

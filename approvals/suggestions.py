@@ -19,10 +19,10 @@ from harness.agentconfig import ToolRule
 from harness.commandwords import simple_command
 from harness.dangers import graded
 from harness.errors import Invalid
-from harness.hostnames import LONGEST_ADDRESS, split_address
 from harness.modelfaults import read_as
 from harness.patterns import When
 from harness.programs import INTERPRETERS, RUNNING, WRAPPERS
+from reading.hostnames import LONGEST_ADDRESS, split_address
 
 Way = Literal["prefix", "path", "host"]
 MOST_WORDS = 4

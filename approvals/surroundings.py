@@ -22,7 +22,7 @@ from harness.events import (
     MessageEdited,
     UserMessage,
 )
-from harness.unseen import visible
+from reading.unseen import visible
 from tools_app.catalogue import find
 
 from .models import Approval

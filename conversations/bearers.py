@@ -13,8 +13,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from harness.errors import AgentError, ToolError
-from harness.hostnames import split_address
 from jobs.engine import engine
+from reading.hostnames import split_address
 from tools_app.web.credentials import covers, one_spelling
 from vaults.auth import details_of, secrets_of
 from vaults.models import Vault, VaultCredential

@@ -17,10 +17,10 @@ from functools import partial
 
 from django.conf import settings
 
-from harness.growingtext import GrowingText
 from harness.ports import LiveBlock
 from jobs.engine import engine
 from live.hub import Hub
+from reading.growingtext import GrowingText
 
 from .models import Run
 from .partials import Partial, save_partials

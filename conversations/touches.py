@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import AgentError
-from harness.hostnames import LONGEST_ADDRESS, split_address
+from reading.hostnames import LONGEST_ADDRESS, split_address
 from tools_app.diffs import diff_of
 from tools_app.textfiles import decode, find_all, replace_at
 from tools_app.workspace import Workspace, workspace_for

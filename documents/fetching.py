@@ -15,10 +15,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Declined, Forbidden, Invalid
-from harness.hostnames import split_address
 from net.addresses import Address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
+from reading.hostnames import split_address
 
 from .models import ADDRESS_LIMIT
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 from posixpath import basename, normpath
 
 from harness.commandwords import Simple, Word, all_words, read, simple_command
-from harness.hostnames import MeantBy, as_written
 from harness.programs import (
     ASSIGNING,
     FOLDER_UNSAID,
@@ -37,6 +36,7 @@ from harness.programs import (
     STARTING,
     WRAPPERS,
 )
+from reading.hostnames import MeantBy, as_written
 
 FAR = 64
 """How many letters may stand in a row of options before nobody looks further."""

@@ -21,7 +21,6 @@ from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
 from harness.hooks import BeforeCall
-from harness.hostnames import MeantBy
 from harness.messages import ToolSpec
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
@@ -30,6 +29,7 @@ from harness.providers.contract import Provider
 from harness.rules import CONDITIONS, LevelledRule, conditions_of
 from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext
+from reading.hostnames import MeantBy
 
 Evidence = Callable[[int], Awaitable[str]]
 """What the files of the work are, with their hashes and as much of their text as so many characters hold."""

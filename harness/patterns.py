@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.commands import Match, occurs, surely_begins
 from harness.commandwords import prefix_words
-from harness.hostnames import LONGEST_ADDRESS, MeantBy, as_written, ascii_name, split_address
-from harness.normalizing import normalized
 from harness.pathglobs import LONGEST_PATH, fits
+from reading.hostnames import LONGEST_ADDRESS, MeantBy, as_written, ascii_name, split_address
+from reading.normalizing import normalized
 
 MOST_TEXTS = 200
 MOST_CHARACTERS = 20_000

@@ -17,7 +17,6 @@ from harness.agentconfig import AskOptions, Features, ToolRule
 from harness.commands import Match, vouches
 from harness.dangers import graded
 from harness.events import UserToolConfirmation
-from harness.hostnames import MeantBy, as_written
 from harness.patterns import input_hash
 from harness.rules import (
     CONDITIONS,
@@ -31,6 +30,7 @@ from harness.rules import (
     level_named,
 )
 from harness.tools import Effect, Tool
+from reading.hostnames import MeantBy, as_written
 
 UNKNOWN = (
     "This call was under way when its process ended, so it may or may not have happened. "

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from harness.linear import linear, whole_characters
+from reading.linear import linear, whole_characters
 
 MASK = "[redacted]"
 

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 from harness.agentconfig import AskOptions, ToolRule
 from harness.content import Frozen
 from harness.errors import Invalid
-from harness.foreignjson import read_json
 from harness.modelfaults import read_as
+from reading.foreignjson import read_json
 
 LevelName = Literal["tool", "deployment", "organisation", "agent", "conversation", "run"]
 Risk = Literal["low", "medium", "high"]

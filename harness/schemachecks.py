@@ -20,9 +20,9 @@ import jsonschema
 import referencing
 from jsonschema import ValidationError
 
-from harness.foreignjson import Unreadable, require_shallow
-from harness.linear import MEMORY, NotLinear
 from harness.schemas import MOST_AT_ONCE, Unsound, compiled, require_bounded
+from reading.foreignjson import Unreadable, require_shallow
+from reading.linear import MEMORY, NotLinear
 
 INLINE = 5_000
 """Steps of a check that may be done on an event loop: at worst some ten milliseconds."""

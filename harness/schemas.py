@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import jsonschema
 import jsonschema_rs
 
-from harness.foreignjson import NESTING, Unreadable, require_shallow
-from harness.linear import NotLinear, linear
+from reading.foreignjson import NESTING, Unreadable, require_shallow
+from reading.linear import NotLinear, linear
 
 CHARACTERS = 64_000
 """Of one schema, as JSON."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Self
 from weakref import WeakValueDictionary
 
-from harness.growingtext import GrowingText
+from reading.growingtext import GrowingText
 
 from .items import BlockClosed, Delta, Interrupted, Item, Kind, Lagged, Nudge, OpenText
 

@@ -20,9 +20,9 @@ from django.views.decorators.debug import sensitive_variables
 from accounts.api.authentication import caller_with, presented_secret
 from accounts.api.throttling import count_request
 from harness.errors import Forbidden, TooLarge, TooMany
-from harness.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from jobs.connections import give_back
 from jobs.garbage import keeping_what_is_imported
+from reading.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from wire.givenjson import refusal_of
 
 from .tools import TOOLS, Principal

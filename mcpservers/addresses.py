@@ -12,9 +12,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import AddressRefused, Invalid, TooLarge
-from harness.hostnames import ascii_name, split_address
 from net.addresses import METADATA_NAMES, Address, is_inside_by_name, parse_address
 from net.hostlists import Entry, entries_with_ports, is_listed, why_refused
+from reading.hostnames import ascii_name, split_address
 
 URL_LENGTH = 500
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")

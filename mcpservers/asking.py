@@ -14,8 +14,8 @@ from typing import Any
 from accounts import vault
 from conversations.models import Conversation
 from harness.content import text_of
-from harness.foreignjson import Unreadable, read_json
 from harness.tools import PEOPLE, Effect, NestedAnswer, Tool, ToolContext
+from reading.foreignjson import Unreadable, read_json
 
 from .elicitation import Asked
 from .models import McpQuestion

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.unseen import visible
+from reading.unseen import visible
 from tools_app.diffs import MATCHED_LINES
 
 from .listing import Described

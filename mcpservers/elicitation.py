@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.foreignjson import Unreadable, kept_json
-from harness.hostnames import split_address
 from harness.schemachecks import MOST, Checker, TooCostly
 from harness.schemas import Unsound, require_sound
-from harness.unseen import first_unseen
+from reading.foreignjson import Unreadable, kept_json
+from reading.hostnames import split_address
+from reading.unseen import first_unseen
 
 MOST_ASKED = 4
 """Questions of one answer of a server."""

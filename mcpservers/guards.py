@@ -35,8 +35,8 @@ from mcp.shared.auth import (
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
 from harness.errors import AddressRefused, AgentError, Declined, Invalid
-from harness.hostnames import split_address
 from net.guarded import guarded_client
+from reading.hostnames import split_address
 
 from .addresses import check_url, judge
 

@@ -18,9 +18,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict
 
-from harness.foreignjson import Unreadable, kept_json
 from harness.schemas import Unsound, require_sound
-from harness.unseen import first_unseen
+from reading.foreignjson import Unreadable, kept_json
+from reading.unseen import first_unseen
 
 from .models import McpServer, McpTool
 

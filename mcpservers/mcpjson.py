@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
-from harness.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 
 LONGEST = 100_000
 

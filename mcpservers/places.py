@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from posixpath import normpath
 from urllib.parse import unquote
 
-from harness.hostnames import split_address
+from reading.hostnames import split_address
 
 from .models import McpServer
 

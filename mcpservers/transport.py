@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import httpx2
 
-from harness.jsonparts import Parts
 from net.guarded import GuardedTransport
+from reading.jsonparts import Parts
 
 from .addresses import judge
 

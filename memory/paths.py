@@ -8,7 +8,7 @@ import unicodedata
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
-from harness.normalizing import normalized
+from reading.normalizing import normalized
 
 from .models.memory import PATH_LIMIT
 

@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from harness.errors import Conflict, Invalid, LimitReached, TooLarge
-from harness.linear import whole_characters
 from harness.redaction import redacted_text
+from reading.linear import whole_characters
 
 from .access import Author
 from .models import Memory, MemoryStore, MemoryVersion

@@ -1,6 +1,6 @@
 """Prompts as files: YAML that people write and review, read and written without loss.
 
-What YAML may hold is `harness.foreignyaml`'s; how long it may be is said here.
+What YAML may hold is `reading.foreignyaml`'s; how long it may be is said here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import yaml
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from harness.foreignjson import Unreadable, read_json
-from harness.foreignyaml import read_yaml
 from harness.modelfaults import read_as
+from reading.foreignjson import Unreadable, read_json
+from reading.foreignyaml import read_yaml
 
 from .spec import PromptSpec
 

@@ -12,7 +12,7 @@ from typing import Literal
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from harness.unseen import visible
+from reading.unseen import visible
 
 MOST_LINES = 2_000
 """Rows shown; the rest is counted in a last one."""

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from harness.hostnames import split_address
+from reading.hostnames import split_address
 
 from .cleaning import CITATION, CITED, LINK_SCHEMES
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from harness.hostnames import split_address
 from net.addresses import Address, Sort, reached, sort_of
 from net.lookups import Resolve, UnknownHost, judged_addresses, resolve_by_system
+from reading.hostnames import split_address
 
 from .policy import Endpoint
 

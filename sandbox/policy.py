@@ -28,9 +28,9 @@ from pydantic import (
 
 from harness.errors import Invalid
 from harness.faults import MOST_FAULTS
-from harness.foreignyaml import Loader, read_yaml
-from harness.hostnames import ascii_name
 from harness.modelfaults import faults_of
+from reading.foreignyaml import Loader, read_yaml
+from reading.hostnames import ascii_name
 
 from .guarantees import Guarantee
 

@@ -15,7 +15,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from accounts import vault
 from harness.errors import Conflict, Invalid, NotFound
-from harness.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 
 from .access import may_go_on
 from .models import OrderRun, StandingOrder

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from harness.unseen import first_hidden
+from reading.unseen import first_hidden
 
 from . import frontmatter
 from .manifest import MANIFEST, TOOL_NAME_LIMIT, Manifest, read_manifest

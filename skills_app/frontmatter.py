@@ -10,7 +10,7 @@ import yaml
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
-from harness.foreignyaml import read_yaml
+from reading.foreignyaml import read_yaml
 
 LIMIT = 20_000
 """Characters of a head."""

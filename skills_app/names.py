@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
-from harness.normalizing import normalized
+from reading.normalizing import normalized
 from tools_app.confinement import parse_path, shown
 
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)

@@ -17,7 +17,7 @@ from accounts.requests import SignedInRequest
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation
 from harness.errors import AgentError, Conflict, Forbidden, NotFound
-from harness.unseen import visible
+from reading.unseen import visible
 from tools_app.workspace import workspace_for
 
 from .actions.files import save_steering_file

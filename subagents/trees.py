@@ -11,7 +11,7 @@ from django.db.models import Count, Sum
 
 from chat.presentation.content import Moment
 from conversations.models import Conversation
-from harness.unseen import visible
+from reading.unseen import visible
 from spending.amounts import money, number
 from spending.models import Usage
 

@@ -16,7 +16,7 @@ from chat.views.answers import done
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation, Event
 from harness.events import AgentMcpToolUse, AgentToolUse
-from harness.unseen import visible
+from reading.unseen import visible
 
 from .actions.subagents import stop_subagent, stop_subagents
 from .models import Subagent

@@ -6,8 +6,8 @@ from django.template.loader import render_to_string
 
 from chat.presentation.content import Moment
 from conversations.models import Conversation, Wake
-from harness.unseen import visible
 from jobs.prepared import Prepared
+from reading.unseen import visible
 
 _WAITING = Prepared(
     lambda given: (

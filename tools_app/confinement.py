@@ -19,7 +19,7 @@ from typing import NoReturn
 from django.utils.translation import gettext as _
 
 from harness.errors import AgentError, Invalid, LimitReached, NotFound
-from harness.normalizing import normalized
+from reading.normalizing import normalized
 
 NAME_LIMIT = 255
 """Bytes of one name; what Linux file systems take."""

@@ -22,8 +22,8 @@ from accounts.api.authentication import Caller, caller_of
 from accounts.api.request_ids import current_request_id
 from accounts.models import TokenScope
 from harness.errors import Invalid, NotFound, TooLarge
-from harness.foreignjson import NESTING
 from harness.modelfaults import read_as
+from reading.foreignjson import NESTING
 from wire.jsonbodies import BODY_BYTES, GivenJsonParser
 from wire.parameters import check_query
 

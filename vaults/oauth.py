@@ -20,10 +20,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from harness.foreignjson import Unreadable, read_json
 from jobs.engine import engine
 from net import hostlists, lookups
 from net.addresses import Address
+from reading.foreignjson import Unreadable, read_json
 from webhooks import outbox
 from webhooks.addresses import LOOK_UP_SECONDS, AddressRefused, AddressUnknown, judged_addresses
 from webhooks.requests import Outcome, post

@@ -15,9 +15,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from harness.hostnames import ascii_name, split_address
 from net import hostlists, lookups
 from net.addresses import Address, is_inside_by_name, parse_address
+from reading.hostnames import ascii_name, split_address
 
 logger = logging.getLogger("agentsite.egress")
 

@@ -1,6 +1,6 @@
 """JSON that people and programs send, with refusals in their language.
 
-How much is taken, and what is no JSON, is `harness.foreignjson`'s; which object is wanted, the caller's.
+How much is taken, and what is no JSON, is `reading.foreignjson`'s; which object is wanted, the caller's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from harness.foreignjson import (
+from reading.foreignjson import (
     TEXT_LIMIT,
     TooDeep,
     TooLong,

@@ -16,7 +16,7 @@ from accounts.models import Organisation, ProviderKey, Scope, User
 from accounts.permissions import require_manager
 from accounts.provider_addresses import check_host
 from harness.errors import Forbidden, Invalid, NotFound, TooLarge
-from harness.hostnames import split_address
+from reading.hostnames import split_address
 
 KEY_LENGTH = 500
 URL_LENGTH = 500

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
 from harness.agentconfig import MOST_CUSTOM_TOOLS
-from harness.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 
 FREE_ROWS = 2
 """Empty rows for more tools."""

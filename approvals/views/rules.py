@@ -24,7 +24,7 @@ from approvals.models.policyrule import CHANGE_RULES
 from approvals.suggestions import in_words
 from chat.views.answers import done
 from harness.errors import Declined, Invalid, NotFound
-from harness.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 
 PAGE_SIZE = 100
 MOST_PEOPLE = 500

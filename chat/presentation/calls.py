@@ -39,7 +39,7 @@ from harness.events import (
 from harness.frontends import documents_of
 from harness.patterns import input_hash
 from harness.tools import Effect
-from harness.unseen import visible
+from reading.unseen import visible
 from rendering.markdown import to_html
 from tools_app.catalogue import find
 from tools_app.questions import OWN_WORDS, Question, questions_of

@@ -14,7 +14,7 @@ from conversations.branches import counting
 from conversations.models import Conversation, Event
 from harness.errors import AgentError
 from harness.events import AgentToolResult, DiffDisplay
-from harness.unseen import visible
+from reading.unseen import visible
 from tools_app.workspace import Workspace
 
 from .content import Moment

@@ -29,7 +29,7 @@ from harness.content import (
     Text,
     UrlSource,
 )
-from harness.unseen import visible
+from reading.unseen import visible
 from rendering.links import host_of
 
 SHOWN_LINES = 20

@@ -28,7 +28,7 @@ from harness.events import (
 )
 from harness.events import Event as EventValue
 from harness.redaction import redacted, redacted_text
-from harness.unseen import visible
+from reading.unseen import visible
 from rendering.markdown import to_html
 
 MOST_EVENTS = 20_000

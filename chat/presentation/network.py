@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from harness.events import NetworkDecision, NetworkRecord
-from harness.unseen import visible
+from reading.unseen import visible
 
 NAMED = 3
 """Hosts in the one line."""

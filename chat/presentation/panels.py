@@ -24,8 +24,8 @@ from harness.events import (
     SessionUpdated,
     TodosUpdated,
 )
-from harness.unseen import visible
 from jobs.prepared import Prepared
+from reading.unseen import visible
 
 from .content import Moment
 

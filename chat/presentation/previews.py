@@ -18,8 +18,8 @@ from typing import Literal
 from django.utils.translation import gettext as _
 
 from harness.errors import AgentError
-from harness.unseen import visible
 from jobs.turnstile import Turnstile
+from reading.unseen import visible
 from tools_app.documents import Unreadable, kind_of, text_of_document
 from tools_app.workspace import FILE_LIMIT, PREVIEW_LIMIT, Preview, Workspace
 

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from harness.events import DiffDisplay
-from harness.unseen import visible
+from reading.unseen import visible
 from rendering.diff import LONGEST_LINE, MOST_LINES, diff_table
 from tools_app.diffs import SHOWN_CHARACTERS, diff_of
 

@@ -57,7 +57,7 @@ from harness.events import (
     WakeRequested,
 )
 from harness.frontends import documents_of
-from harness.unseen import visible
+from reading.unseen import visible
 from rendering.markdown import to_html
 
 from .calls import Card, card_of

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.requests import SignedInRequest
 from chat.presentation.changed import changed_files, changes_of, undoing
 from conversations.actions.reverting import revert_files
-from harness.unseen import visible
+from reading.unseen import visible
 from tools_app.workspace import Workspace, workspace_for
 
 from .files import is_fragment

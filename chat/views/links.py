@@ -25,7 +25,7 @@ from conversations.actions.own import require_own
 from conversations.models import Link
 from harness.errors import Forbidden, Invalid, LimitReached, NotFound
 from harness.redaction import redacted_text
-from harness.unseen import visible
+from reading.unseen import visible
 
 from .lookup import find_conversation
 

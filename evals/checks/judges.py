@@ -5,7 +5,7 @@ What is judged is material of strangers: it stands between marks, and the judge 
 
 from __future__ import annotations
 
-from harness.foreignjson import Unreadable
+from reading.foreignjson import Unreadable
 
 from .facts import Facts, Verdict
 from .judging import json_in

@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from harness.content import Frozen
 from harness.events import load
-from harness.linear import NotLinear, linear
 from harness.schemas import require_sound
+from reading.linear import NotLinear, linear
 
 NAME = r"[a-z0-9]+(?:[-_.][a-z0-9]+)*"
 MOST_CHECKS = 50

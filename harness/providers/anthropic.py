@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from harness.errors import ProviderError
-from harness.growingtext import GrowingText
 from harness.messages import (
     Lull,
     ModelRequest,
@@ -45,6 +44,7 @@ from harness.providers.wiretext import (
     parsed_event,
     whole_arguments,
 )
+from reading.growingtext import GrowingText
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.foreignjson import Unreadable, kept_json, read_json, without_nul
+from reading.foreignjson import Unreadable, kept_json, read_json, without_nul
 
 ARGUMENTS_LIMIT = 32 * 1024 * 1024
 """Characters of one call's arguments."""

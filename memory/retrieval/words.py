@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from harness.normalizing import normalized
+from reading.normalizing import normalized
 
 from .irregular import BASE
 

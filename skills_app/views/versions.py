@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.forms import add_error
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Conflict, NotFound
-from harness.unseen import visible
+from reading.unseen import visible
 from rendering.markdown import to_html
 from skills_app.access import manages, may_write, why_not_decide
 from skills_app.actions.releases import (

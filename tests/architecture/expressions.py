@@ -16,7 +16,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from harness.linear import linear
+from reading.linear import linear
 from tests.architecture.sources import MODULES, parsed
 
 _parser: Any = re._parser
@@ -48,7 +48,7 @@ class Use:
     """None where it is put together at run time."""
     flags: int
     linear: bool = False
-    """Given to `harness.linear`."""
+    """Given to `reading.linear`."""
 
 
 # --- finding them ---------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ PUT_TOGETHER = {
     "evals/checks/spec.py:_expression": "RE2, and no search",
     "harness/providers/demo.py:_RULES": "a table of constants, in a stand-in for a model service",
     "harness/schemas.py:compiled": "RE2, and one search of each text",
-    "harness/unseen.py:_unseen": "one set of signs, once and in a row",
+    "reading/unseen.py:_unseen": "one set of signs, once and in a row",
 }
 """Expressions that are not constants, and why no text makes them run away."""
 
@@ -54,10 +54,10 @@ DEAR_LIBRARIES = {
     },
     "latex2mathml": {"rendering/math.py": "formulas of bounded length and number"},
     "bs4": {"tools_app/web/pages.py": "its reading of encodings alone"},
-    "re2": {"harness/linear.py": ""},
+    "re2": {"reading/linear.py": ""},
     "yaml": {
         "evals/files.py": "texts of bounded length, few brackets",
-        "harness/foreignyaml.py": "who reads bounds the text and its brackets",
+        "reading/foreignyaml.py": "who reads bounds the text and its brackets",
         "prompts/files.py": "texts of bounded length, few brackets",
         "sandbox/policy.py": "texts of bounded length, few brackets",
         "skills_app/frontmatter.py": "texts of bounded length, few brackets",
@@ -79,22 +79,22 @@ DEAR_LIBRARIES = {
 
 DEAR_CALLS = {
     "normalize": {
-        "harness/normalizing.py": "past a few marks in a row it is refused",
+        "reading/normalizing.py": "past a few marks in a row it is refused",
         "accounts/lockout.py": "320 characters",
         "conversations/search.py": "200 characters",
         "wire/spreadsheets.py": "one character",
     },
-    "idna": {"harness/hostnames.py": "past 253 characters it is refused"},
+    "idna": {"reading/hostnames.py": "past 253 characters it is refused"},
     "urlsplit": {
         "skills_app/fetching.py": "an address has 2,000 characters, in an index as where it is typed",
-        "harness/hostnames.py": "its host is bounded before",
+        "reading/hostnames.py": "its host is bounded before",
         "agentsite/settings.py": "the operator's",
         "agentsite/cors.py": "the operator's",
         "agentsite/checks.py": "the operator's",
         "tools_app/mountroots.py": "the operator's",
     },
     "urljoin": {
-        "harness/hostnames.py": "its host is bounded before",
+        "reading/hostnames.py": "its host is bounded before",
         "skills_app/fetching.py": "an address has 2,000 characters, in an index as where it is typed",
     },
     "slugify": {
@@ -106,7 +106,7 @@ DEAR_CALLS = {
     },
 }
 """What normalizes the text it is given, which takes the square of its length, and where it is bounded.
-Elsewhere `harness.hostnames` and `harness.normalizing` do it."""
+Elsewhere `reading.hostnames` and `reading.normalizing` do it."""
 
 _NORMALIZING = {
     "unicodedata": {"normalize": "normalize"},
@@ -135,7 +135,7 @@ def test_every_expression_is_a_constant_that_no_text_makes_run_away():
         and use.place not in AT_ONE_PLACE
         and (fault := fault_of(use.pattern, use.flags))
     }
-    assert faults == {}, "bound the repetition, or use harness.linear"
+    assert faults == {}, "bound the repetition, or use reading.linear"
 
 
 def test_no_text_makes_every_find_of_a_linear_expression_look_to_its_end():

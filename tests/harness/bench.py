@@ -12,12 +12,12 @@ from harness.agentconfig import AgentConfig, Features, Limits, ToolRule
 from harness.content import Text
 from harness.events import Event, UserMessage
 from harness.history import Entry, History
-from harness.hostnames import as_written
 from harness.kit import Evidence, Kit, Signal
 from harness.loop import Loop
 from harness.ports import LiveBlock
 from harness.providers.scripted import Scripted
 from harness.tools import Effect, Tool, ToolContext
+from reading.hostnames import as_written
 from tests.standins.journal import MemoryJournal
 
 TEXT_INPUT = {

@@ -18,9 +18,9 @@ from urllib.parse import quote, unquote, urlunsplit
 import h11
 
 from harness.errors import ToolError
-from harness.hostnames import ascii_name, joined_address, split_address
 from harness.tools import Objection
 from net.lookups import Resolve, resolve_by_system
+from reading.hostnames import ascii_name, joined_address, split_address
 from sandbox.egress import (
     Connect,
     OnDecision,

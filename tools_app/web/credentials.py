@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 from urllib.parse import unquote
 
-from harness.hostnames import ascii_name, split_address
+from reading.hostnames import ascii_name, split_address
 
 EXTRA = "credentials"
 """The name of the `Credentials` among a context's extras."""

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from harness.errors import ToolError
-from harness.foreignjson import read_json
+from reading.foreignjson import read_json
 from sandbox.egress import EgressProxy, Refused, Request, entry_for
 from tools_app.web.client import MOST_BYTES, Address, Egress, fetch
 

@@ -22,7 +22,7 @@ from accounts.permissions import require_manager
 from accounts.staff import has_staff_permission
 from audit import record as audit
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
-from harness.hostnames import split_address
+from reading.hostnames import split_address
 from webhooks import outbox
 from webhooks.addresses import check_url
 from webhooks.models import CHANGE, WebhookDelivery, WebhookEndpoint, WebhookSecret

@@ -10,7 +10,7 @@ from conversations.actions.direct import direct_tools, use_tool
 from conversations.models import Conversation
 from harness.content import text_of
 from harness.errors import Declined
-from harness.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 from terminal.local import find_person
 
 

@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from harness.hostnames import ascii_name, joined_address, split_address
-from harness.normalizing import BEGIN_WITH_A_MARK, MARKS_IN_A_ROW, normalized
+from reading.hostnames import ascii_name, joined_address, split_address
+from reading.normalizing import BEGIN_WITH_A_MARK, MARKS_IN_A_ROW, normalized
 from tests.heartbeat import seconds_of_work
 from tests.hostile import marks
 

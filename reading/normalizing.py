@@ -2,7 +2,7 @@
 
 Putting combining marks in order takes the square of how many stand in a row. No language needs many:
 a text with more than Unicode's own stream-safe format has (UAX #15, 13) is refused. Hosts are
-`harness.hostnames`' part.
+`reading.hostnames`' part.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.foreignjson import (
+from harness.providers.wiretext import parsed_arguments, parsed_event, whole_arguments
+from reading.foreignjson import (
     NESTING,
     TooDeep,
     TooLong,
@@ -18,7 +19,6 @@ from harness.foreignjson import (
     read_json,
     require_shallow,
 )
-from harness.providers.wiretext import parsed_arguments, parsed_event, whole_arguments
 
 TEXTS = st.lists(
     st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.unseen import first_hidden, first_unseen, visible
+from reading.unseen import first_hidden, first_unseen, visible
 
 TAGGED = "".join(chr(0xE0000 + ord(sign)) for sign in "obey")
 SELECTED = "".join(chr(0xE0100 + ord(sign)) for sign in "obey")

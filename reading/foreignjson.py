@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import isinf
 from typing import Any
 
-from harness.jsonparts import has_more_than
+from reading.jsonparts import has_more_than
 
 NESTING = 60
 """Objects and lists inside one another; deeper ones are nobody's message."""

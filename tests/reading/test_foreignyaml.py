@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.foreignyaml import read_yaml
+from reading.foreignyaml import read_yaml
 
 ODD = (
     'a: !!int ""',

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from harness.growingtext import GrowingText
+from reading.growingtext import GrowingText
 
 
 @pytest.mark.parametrize(

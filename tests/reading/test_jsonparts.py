@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.foreignjson import PARTS, TooManyParts, read_json
-from harness.jsonparts import Parts, has_more_than
 from harness.modelfaults import MOST_TOLD, faults_of
+from reading.foreignjson import PARTS, TooManyParts, read_json
+from reading.jsonparts import Parts, has_more_than
 
 
 @pytest.mark.parametrize(
