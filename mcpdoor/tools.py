@@ -19,7 +19,6 @@ from accounts.api.authentication import Caller
 from accounts.models import Organisation, TokenScope, User
 from agents.listing import listed_agents
 from approvals.models import Approval
-from conversations import export
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.actions.messages import post_message, stop
 from conversations.actions.own import require_own
@@ -29,6 +28,7 @@ from harness.content import Text, text_of
 from harness.errors import NotFound
 from harness.events import AgentMessage, UserMessage
 from harness.modelfaults import read_as
+from keeping import export
 from programs.actions.sessions import begin_session
 
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE

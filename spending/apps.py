@@ -10,8 +10,8 @@ class SpendingConfig(AppConfig):
         # Only now are there models to import.
         from agents.modelnames import know, price_with  # noqa: PLC0415
         from chat.presentation.panels import make_with  # noqa: PLC0415
-        from conversations.export import append_to_exports  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
+        from keeping.export import append_to_exports  # noqa: PLC0415
 
         from . import projection  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415

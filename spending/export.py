@@ -1,6 +1,6 @@
 """What was spent, at the end of an exported conversation: every model call, and the sums.
 
-The export itself is `conversations.export`'s, which tells the form of both.
+The export itself is `keeping.export`'s, which tells the form of both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Totals:
 
 
 class Spent:
-    """A `conversations.export.Appendix`."""
+    """A `keeping.export.Appendix`."""
 
     def as_json(self, conversation: Conversation) -> Iterator[str]:
         yield ',\n"usage": ['

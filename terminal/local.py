@@ -18,7 +18,7 @@ from django.conf import settings
 from accounts.actions.organisations import ensure_personal_organisation
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
-from conversations import export, log
+from conversations import log
 from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import (
     create_conversation,
@@ -39,6 +39,7 @@ from harness.history import Entry
 from jobs import here
 from jobs.engine import engine
 from jobs.prepared import Prepared
+from keeping import export
 from live.hub import hub
 
 from .door import Item, Row, Stored, Streaming, Summary

@@ -1,6 +1,6 @@
 """`/v1/sessions/{id}/export`: a session as a file to keep, the same as on its page.
 
-Ours, not the public API's. What the file says is `conversations.export`'s.
+Ours, not the public API's. What the file says is `keeping.export`'s.
 """
 
 from __future__ import annotations

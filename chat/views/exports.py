@@ -13,8 +13,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
-from conversations.export import as_json, as_markdown
 from conversations.models import Conversation
+from keeping.export import as_json, as_markdown
 from wire.streaming import in_thread
 
 from .lookup import find_conversation

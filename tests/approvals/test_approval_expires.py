@@ -14,7 +14,6 @@ from approvals.actions.approvals import decide_approval, expire_approvals
 from approvals.jobs import expire_overdue_approvals
 from approvals.models import Approval
 from audit.models import AuditEntry
-from conversations import export
 from conversations.actions.messages import post_message
 from conversations.log import append
 from harness.errors import Expired, NotWaiting
@@ -22,6 +21,7 @@ from harness.events import SpanToolStart
 from harness.history import Entry
 from harness.providers.scripted import call, reply
 from jobs.engine import engine
+from keeping import export
 from tests.approvals.asking import asks
 from tests.conversations.conftest import Converse, rested, types
 from tests.patience import PATIENCE

@@ -8,9 +8,9 @@ from django.urls import reverse
 from chat.presentation import frames
 from conversations.actions import feedback
 from conversations.actions.feedback import give_feedback
-from conversations.export import as_markdown
 from conversations.models import Event
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
+from keeping.export import as_markdown
 from tests.conversations.conftest import types
 from tests.conversations.scenes import begin, talk
 

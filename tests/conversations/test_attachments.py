@@ -21,13 +21,13 @@ from conversations.actions.files import Upload
 from conversations.actions.messages import post_message
 from conversations.actions.stored_files import remove_expired
 from conversations.actions.together import deny_with_message
-from conversations.export import as_markdown
 from conversations.models import Conversation, StoredFile
 from harness.content import Image, Text
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import UserMessage
 from harness.messages import ModelRequest
 from harness.providers.scripted import call, reply
+from keeping.export import as_markdown
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, MakeAgent, rested
 from tests.conversations.strangers import more_tools, then_send, why_it_asks

@@ -14,7 +14,6 @@ from django.urls import reverse
 from accounts.models import Organisation, User
 from agents.models import Environment
 from conversations.actions.conversations import rename_conversation
-from conversations.export import PAGE, as_json, as_markdown
 from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.content import Text
@@ -33,6 +32,7 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.history import Entry
+from keeping.export import PAGE, as_json, as_markdown
 from spending.models import Usage
 from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent

@@ -15,7 +15,6 @@ from chat.presentation.frozen import frozen
 from conversations.actions.links import make_link
 from conversations.actions.messages import post_message, withdraw_message
 from conversations.actions.redacting import redact_content
-from conversations.export import as_json, as_markdown
 from conversations.log import append
 from conversations.models import Conversation, Event, Link
 from conversations.search import matching, words_of
@@ -36,6 +35,7 @@ from harness.history import Entry
 from harness.providers.scripted import reply
 from harness.texts import Texts
 from harness.transcript import build_messages
+from keeping.export import as_json, as_markdown
 from tests.conversations.conftest import rested, still, types
 
 SECRET = "swordfish"

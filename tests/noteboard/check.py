@@ -10,13 +10,13 @@ from django.urls import reverse
 
 from chat.presentation.frames import page as page_of
 from conversations.actions.messages import post_message
-from conversations.export import as_json, as_markdown
 from conversations.kitparts import NameTaken
 from conversations.kits import tools_of
 from conversations.projections import Turn, follow
 from conversations.sandboxing import plan_sandbox
 from harness.events import AgentThinking, AppEvent, dump, know, load
 from harness.providers.scripted import call, reply
+from keeping.export import as_json, as_markdown
 from tests.conversations.conftest import Converse, rested
 
 from .events import NotePinned

@@ -32,6 +32,8 @@ from typing import Any, Protocol
 from django.db import connection
 from django.utils.translation import gettext as _
 
+from conversations.models import Conversation, Event
+from conversations.overridden import sentences_of
 from harness.content import Block, Text
 from harness.events import (
     WAITS_ELSEWHERE,
@@ -53,9 +55,6 @@ from harness.events import (
 )
 from harness.events import Event as EventValue
 from harness.frontends import documents_of
-
-from .models import Conversation, Event
-from .overridden import sentences_of
 
 PAGE = 500
 """Rows of one query."""
