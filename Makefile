@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test contract followers attack attack-web conformance check bench format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys contract followers attack attack-web conformance check bench format lock install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -64,6 +64,9 @@ contract-api: $(DEV_STAMP) ## Hold every door to the OpenAPI document, as alice 
 
 test: $(DEV_STAMP) ## Run every test, in two processes: make test [ARGS="tests/accounts -k keys"] [PROCESSES=0]
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+journeys: $(DEV_STAMP) ## Every journey in every form, desk and phone, light and dark: make journeys [ARGS="-k queue"]
+	JOURNEYS=all $(BIN)/python -m pytest tests/journeys $(ARGS)
 
 contract: $(DEV_STAMP) ## Unmodified clients of many versions against a live server: make contract [ARGS="-k stream"]
 	$(BIN)/python -m pytest tests/contract $(ARGS)

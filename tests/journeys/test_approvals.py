@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit, set_up
+from tests.journeys.forms import in_form
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
@@ -202,9 +203,7 @@ def test_an_answer_after_a_restart_of_the_server_is_carried_out(
         person.page.close()
 
 
-@pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
+@in_form("phone", "light", "dark")
 def test_the_queue_is_accessible_and_fits(visit: Visit, service: ModelService, kind, tmp_path):
     alice = visit(**kind)
     ask_for(alice, service, "Look at the queue", path="look.txt", content="A line\nand another\n")

@@ -6,11 +6,11 @@ import os
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 from tests.journeys.people import Person
 
 SHOTS = os.environ.get("BRANCHES_SHOTS", "")
@@ -45,9 +45,7 @@ def is_as_reloaded(person: Person) -> None:
     assert drawn(person) == live
 
 
-@pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
+@in_form("dark", "light", "phone")
 def test_a_dialogue_goes_other_ways_and_comes_back(visit: Visit, service, kind):
     name = "-".join(kind) or "light"
     service.expect(f"Which port? {name}", reply("Rotterdam."), reply("Antwerp."))

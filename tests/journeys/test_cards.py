@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 
 SHOTS = os.environ.get("JOURNEY_SHOTS", "")
 PAGE = (
@@ -29,9 +29,7 @@ NOTES = (
 )
 
 
-@pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
+@in_form("phone", "light", "dark")
 def test_cards_changed_files_and_previews(visit: Visit, service, kind, request):
     who = request.node.callspec.id
 

@@ -7,11 +7,11 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 from tests.patience import until
 
 SHOTS = os.environ.get("JOURNEY_SHOTS", "")
@@ -31,9 +31,7 @@ def bash(command: str):
     return reply(call("bash", command=command))
 
 
-@pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
+@in_form("light", "dark", "phone")
 def test_a_command_is_asked_for_watched_reloaded_and_stopped(visit: Visit, service, kind, request):
     opening = f"Run it, please: {request.node.name}"
     mark = f"600.{os.getpid()}4"
@@ -113,9 +111,7 @@ def test_a_finished_command_shows_code_time_output_and_errors(visit: Visit, serv
     shot(alice.page, "bash-failed")
 
 
-@pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
+@in_form("phone", "light", "dark")
 def test_a_background_command_has_a_chip_and_is_cancelled_from_it(
     visit: Visit, service, kind, request
 ):

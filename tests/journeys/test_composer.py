@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 from tests.journeys.test_attachments import NOTES, chips, choose
 
 
-@pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desktop", "phone"])
+@in_form("phone", "light")
 def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
     visit: Visit, service: Any, kind: dict[str, bool]
 ):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import FilePayload, Locator, expect
 
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 from tests.journeys.people import Person
 from tests.journeys.test_every_page import overflows
 
@@ -33,7 +33,7 @@ def is_fine(person: Person) -> None:
     assert not overflows(person.page)
 
 
-@pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desktop", "phone"])
+@in_form("light", "phone")
 def test_a_conversation_is_found_at_its_place_and_many_are_kept_in_order(
     visit: Visit, service, kind
 ):
@@ -121,7 +121,7 @@ def test_a_conversation_is_found_at_its_place_and_many_are_kept_in_order(
     expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
 
 
-@pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desktop", "phone"])
+@in_form("phone", "light")
 def test_a_folder_tells_what_begins_in_it(visit: Visit, service, kind):
     name = "-".join(kind) or "desktop"
     service.expect(f"What is due, {name}?", reply("Nothing this month."))

@@ -6,11 +6,11 @@ import os
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import on_screen
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person
 
@@ -24,7 +24,7 @@ def looks_right(person: Person, name: str) -> None:
     assert width <= 0, f"{name} is wider than the window by {width}"
 
 
-@pytest.mark.parametrize("phone", [False, True])
+@on_screen(phone=False)
 def test_an_agent_is_made_tried_changed_shared_and_used(
     visit: Visit, service: ModelService, phone: bool
 ):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import on_screen
 from tests.journeys.people import Person
 
 
@@ -17,7 +17,7 @@ def looks_right(person: Person, name: str) -> None:
     assert width <= 0, f"{name} is wider than the window by {width}"
 
 
-@pytest.mark.parametrize("phone", [False, True])
+@on_screen(phone=True)
 def test_a_prompt_is_made_changed_compared_and_labelled(visit: Visit, phone: bool):
     alice = visit(phone=phone)
     page = alice.page

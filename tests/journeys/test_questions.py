@@ -10,13 +10,11 @@ from playwright.sync_api import Locator, Page, expect
 
 from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 from tests.journeys.people import Person
 from tests.journeys.site import Site
 from tests.patience import until
 
-KINDS = pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
 QUESTIONS = [
     {
         "header": "Database",
@@ -66,7 +64,7 @@ def result_in(site: Site, uid: str) -> str:
     return str(event.payload["content"][0]["text"])
 
 
-@KINDS
+@in_form("phone", "light", "dark")
 def test_questions_are_answered_in_one_form(visit: Visit, site: Site, words: str, kind):
     alice = visit(**kind)
     uid = alice.begin(words)
@@ -184,7 +182,7 @@ def test_without_script_the_form_is_posted(chromium, signed_in, site: Site, visi
     context.close()
 
 
-@KINDS
+@in_form("dark", "light", "phone")
 def test_staff_see_each_tools_card(visit: Visit, kind):
     staff = visit(**kind)
     page = staff.page

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from harness.providers.scripted import Hold, call, reply, say
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import in_form
 from tests.journeys.people import Person
 from tests.journeys.site import Site
 
@@ -52,9 +53,7 @@ def press(unit: Locator, name: str) -> None:
     unit.get_by_role("button", name=name).click()
 
 
-@pytest.mark.parametrize(
-    "kind", [{}, {"dark": True}, {"phone": True}], ids=["light", "dark", "phone"]
-)
+@in_form("light", "dark", "phone")
 def test_one_queued_message_is_edited_and_another_joins_the_answer_under_way(
     visit: Visit, counting: Count, service, site: Site, kind
 ):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import on_screen
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person
 
@@ -23,7 +23,7 @@ def looks_right(person: Person, name: str) -> None:
     assert width <= 0, f"{name} is wider than the window by {width}"
 
 
-@pytest.mark.parametrize("phone", [False, True])
+@on_screen(phone=True)
 def test_a_schedule_is_made_tried_dry_run_and_paused(
     visit: Visit, service: ModelService, phone: bool
 ):

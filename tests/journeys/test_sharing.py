@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import on_screen
 from tests.journeys.people import Person
 from tests.journeys.site import Site
 from tests.journeys.test_approvals import invite, join
@@ -36,7 +36,7 @@ def unshare(alice: Person) -> None:
     expect(alice.page.locator(".conversation-head")).not_to_contain_text("Shared")
 
 
-@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@on_screen(phone=False)
 def test_bob_reads_along_writes_and_is_shown_out_at_once(
     chromium: Browser, site: Site, visit: Visit, service, phone: bool
 ):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
+from tests.journeys.forms import on_screen
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person
 
@@ -33,7 +33,7 @@ def looks_right(person: Person, name: str) -> None:
     assert width <= 0, f"{name} is wider than the window by {width}"
 
 
-@pytest.mark.parametrize("phone", [False, True])
+@on_screen(phone=False)
 def test_a_skill_is_written_reviewed_read_and_stopped(
     visit: Visit, service: ModelService, phone: bool
 ):
