@@ -59,7 +59,7 @@ from harness.content import Text
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, MayNotDecide, NotFound
 from harness.events import InputTaken, UserMessage
 from harness.history import Entry
-from keeping.actions import pins, tags
+from keeping.actions import pins, seen, tags
 from programs.actions import sessions
 from recall.actions import attaching, switching
 from receipts.actions import receipts
@@ -179,6 +179,7 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             "viewer",
             partial(places.move_conversation, folder=None, **of),
         ),
+        "seen.mark_as_seen": ("viewer", partial(seen.mark_as_seen, **of)),
         "pins.pin_conversation": ("viewer", partial(pins.pin_conversation, pinned=True, **of)),
         "conversations.archive_conversation": (
             "owner",
