@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from conversations.branches import counting
@@ -51,7 +51,7 @@ def attend(team_id: int) -> None:
         )
         for member in members:
             if member.teammate is not None and member.status is Status.IDLE:
-                _tell_of_rest(team, members[0], member)
+                _note_rest(team, members[0], member.teammate, member)
         if not _hand_out_tasks(team, members):
             _tell_standstill(team)
 
@@ -65,7 +65,9 @@ def sweep() -> None:
         if Member(teammate.team, teammate.conversation, teammate).status is Status.IDLE:
             dismiss_teammate(actor=teammate.team.lead.owner, teammate=teammate, interrupts=False)
     running = Q(conversation__status=Conversation.Status.RUNNING)
-    lost = Teammate.objects.active().filter(told=Status.WORKING).exclude(running)
+    unseen_end = Q(told=Status.WORKING) & ~running
+    unseen_rest = Q(told=Status.IDLE, conversation__news_seq__gt=F("rest_seq"))
+    lost = Teammate.objects.active().filter(unseen_end | unseen_rest)
     for team in Team.objects.filter(teammates__in=lost).distinct()[:AT_A_TIME]:
         attend_soon(team)
 
@@ -86,6 +88,16 @@ def _tell_statuses(team: Team) -> None:
         teammate.told = status
         teammate.idle_since = timezone.now() if status is Status.IDLE else None
         teammate.save(update_fields=["told", "idle_since"])
+
+
+def _note_rest(team: Team, lead: Member, teammate: Teammate, member: Member) -> None:
+    """What the log tells later than the conversation's row did is looked at again."""
+    seen = member.conversation.news_seq
+    if seen == teammate.rest_seq:
+        return
+    _tell_of_rest(team, lead, member)
+    teammate.rest_seq = seen
+    teammate.save(update_fields=["rest_seq"])
 
 
 def _tell_of_rest(team: Team, lead: Member, member: Member) -> None:

@@ -130,6 +130,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=40)),
                 ('role', models.CharField(blank=True, max_length=300)),
                 ('told', models.CharField(blank=True, max_length=20)),
+                ('rest_seq', models.PositiveBigIntegerField(default=0, editable=False)),
                 ('idle_since', models.DateTimeField(null=True)),
                 ('stopped_at', models.DateTimeField(null=True)),
                 ('dismissed_at', models.DateTimeField(null=True)),

@@ -78,6 +78,8 @@ class Teammate(models.Model):
     )
     told = models.CharField(max_length=20, blank=True)
     """The status that the lead's log tells last (`members.Status`)."""
+    rest_seq = models.PositiveBigIntegerField(default=0, editable=False)
+    """Up to here in its conversation (`news_seq`) was decided whether the lead hears of its rest."""
     idle_since = models.DateTimeField(null=True)
     stopped_at = models.DateTimeField(null=True)
     """A person stopped it: what is written to it waits until she lets it go on."""

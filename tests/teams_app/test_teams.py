@@ -521,6 +521,27 @@ def test_a_task_that_nobody_can_take_is_noticed(
     assert lead.events.filter(type="x.team_stuck").count() == rows
 
 
+def test_a_rest_that_nobody_looked_at_before_the_server_died_is_told_once_by_the_sweep(
+    lead: Conversation, plays: Agents
+) -> None:
+    plays("Writer", lambda _request: reply("Ready."))
+    anna = join(lead, "anna", "Writer")
+    settled(anna)
+    rests = Mail.objects.filter(receiver=lead, key__startswith="rest:")
+    first = rests.get()
+    before = Teammate.objects.values("told", "idle_since", "rest_seq").get()
+    send_mail(actor=lead.owner, sender=leading(lead), receivers=[anna], text="More.", key="1")
+    settled(anna)
+    # As the tables would stand: it worked and rested while its team was held, and the server died.
+    rests.exclude(pk=first.pk).delete()
+    Teammate.objects.update(**before)
+    for _twice in range(2):
+        attending.sweep()
+        still()
+        assert rests.count() == 2
+    assert row(now(anna)).rest_seq > before["rest_seq"]
+
+
 def test_who_is_idle_for_too_long_is_dismissed(lead: Conversation, plays: Agents) -> None:
     plays("Writer", lambda _request: reply("Ready."))
     anna, ben = join(lead, "anna", "Writer"), join(lead, "ben", "Writer")
