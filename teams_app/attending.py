@@ -91,7 +91,8 @@ def _tell_statuses(team: Team) -> None:
 
 
 def _note_rest(team: Team, lead: Member, teammate: Teammate, member: Member) -> None:
-    """What the log tells later than the conversation's row did is looked at again."""
+    """Look at each rest once. A rest that the log got after the conversation was read has a later `news_seq`,
+    and is looked at again."""
     seen = member.conversation.news_seq
     if seen == teammate.rest_seq:
         return
