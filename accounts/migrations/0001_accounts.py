@@ -60,6 +60,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'person',
                 'verbose_name_plural': 'people',
                 'abstract': False,
+                'constraints': [
+                    models.UniqueConstraint(django.db.models.functions.text.Lower('email'), condition=models.Q(('email', ''), _negated=True), name='one_person_per_email', violation_error_message='Another person already has this e-mail address.'),
+                    models.UniqueConstraint(django.db.models.functions.text.Lower('username'), name='one_person_per_username', violation_error_message='Another person already has this user name.'),
+                ],
             },
             managers=[
                 ('objects', django.contrib.auth.models.UserManager()),
@@ -121,6 +125,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'invitation',
                 'verbose_name_plural': 'invitations',
                 'ordering': ['-created_at', '-pk'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('accepted_at', None)), fields=('organisation', 'email'), name='one_open_invitation_per_email'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -168,38 +175,16 @@ class Migration(migrations.Migration):
                 'verbose_name': 'provider key',
                 'verbose_name_plural': 'provider keys',
                 'ordering': ['provider', 'pk'],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('user', None), ('organisation', None), _connector='OR'), name='provider_key_has_one_scope'),
+                    models.UniqueConstraint(condition=models.Q(('organisation', None), ('user', None)), fields=('provider',), name='one_deployment_key_per_provider'),
+                    models.UniqueConstraint(condition=models.Q(('organisation__isnull', False)), fields=('organisation', 'provider'), name='one_organisation_key_per_provider'),
+                    models.UniqueConstraint(condition=models.Q(('user__isnull', False)), fields=('user', 'provider'), name='one_user_key_per_provider'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='user',
-            constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('email'), condition=models.Q(('email', ''), _negated=True), name='one_person_per_email', violation_error_message='Another person already has this e-mail address.'),
-        ),
-        migrations.AddConstraint(
-            model_name='user',
-            constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('username'), name='one_person_per_username', violation_error_message='Another person already has this user name.'),
         ),
         migrations.AddConstraint(
             model_name='membership',
             constraint=models.UniqueConstraint(fields=('user', 'organisation'), name='one_membership_per_person', violation_error_message='This person already belongs to the organisation.'),
-        ),
-        migrations.AddConstraint(
-            model_name='invitation',
-            constraint=models.UniqueConstraint(condition=models.Q(('accepted_at', None)), fields=('organisation', 'email'), name='one_open_invitation_per_email'),
-        ),
-        migrations.AddConstraint(
-            model_name='providerkey',
-            constraint=models.CheckConstraint(condition=models.Q(('user', None), ('organisation', None), _connector='OR'), name='provider_key_has_one_scope'),
-        ),
-        migrations.AddConstraint(
-            model_name='providerkey',
-            constraint=models.UniqueConstraint(condition=models.Q(('organisation', None), ('user', None)), fields=('provider',), name='one_deployment_key_per_provider'),
-        ),
-        migrations.AddConstraint(
-            model_name='providerkey',
-            constraint=models.UniqueConstraint(condition=models.Q(('organisation__isnull', False)), fields=('organisation', 'provider'), name='one_organisation_key_per_provider'),
-        ),
-        migrations.AddConstraint(
-            model_name='providerkey',
-            constraint=models.UniqueConstraint(condition=models.Q(('user__isnull', False)), fields=('user', 'provider'), name='one_user_key_per_provider'),
         ),
     ]

@@ -72,6 +72,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['agent', '-number'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('agent', 'number'), name='agent_version_number_unique'),
+                ],
             },
         ),
         migrations.AddField(
@@ -140,14 +143,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-pk'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state', 'waiting')), fields=('agent',), name='one_waiting_review_per_agent'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='agentreview',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'waiting')), fields=('agent',), name='one_waiting_review_per_agent'),
-        ),
-        migrations.AddConstraint(
-            model_name='agentversion',
-            constraint=models.UniqueConstraint(fields=('agent', 'number'), name='agent_version_number_unique'),
         ),
     ]

@@ -61,6 +61,14 @@ class Migration(migrations.Migration):
                 'verbose_name': 'approval',
                 'verbose_name_plural': 'approvals',
                 'ordering': ['-asked_at', '-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'pending')), fields=['organisation', 'asked_at'], name='approval_waiting'),
+                    models.Index(condition=models.Q(('state', 'pending')), fields=['expires_at'], name='approval_expiring'),
+                    models.Index(fields=['organisation', 'state', '-asked_at'], name='approval_history'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'call_uid'), name='approval_of_call'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -84,6 +92,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'decision',
                 'verbose_name_plural': 'decisions',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('approval', 'key'), name='decision_key_unique'),
+                    models.UniqueConstraint(condition=models.Q(('verdict', 'approve')), fields=('approval', 'round', 'by'), name='one_consent_a_person'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -113,39 +125,13 @@ class Migration(migrations.Migration):
                 'verbose_name': 'policy rule',
                 'verbose_name_plural': 'policy rules',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('revoked_at', None)), fields=['organisation', 'scope'], name='policy_rule_active'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('agent', None), ('conversation', None), ('organisation', None), ('scope', 'deployment')), models.Q(('agent', None), ('organisation__isnull', False), ('scope', 'organisation'), ('conversation', None)), models.Q(('agent__isnull', False), ('conversation', None), ('scope', 'agent')), models.Q(('organisation__isnull', False), ('scope__in', ['conversation', 'run']), ('conversation__isnull', False)), _connector='OR'), name='policy_rule_place'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['organisation', 'asked_at'], name='approval_waiting'),
-        ),
-        migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['expires_at'], name='approval_expiring'),
-        ),
-        migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(fields=['organisation', 'state', '-asked_at'], name='approval_history'),
-        ),
-        migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(fields=('conversation', 'call_uid'), name='approval_of_call'),
-        ),
-        migrations.AddConstraint(
-            model_name='approvaldecision',
-            constraint=models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('approval', 'key'), name='decision_key_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='approvaldecision',
-            constraint=models.UniqueConstraint(condition=models.Q(('verdict', 'approve')), fields=('approval', 'round', 'by'), name='one_consent_a_person'),
-        ),
-        migrations.AddIndex(
-            model_name='policyrule',
-            index=models.Index(condition=models.Q(('revoked_at', None)), fields=['organisation', 'scope'], name='policy_rule_active'),
-        ),
-        migrations.AddConstraint(
-            model_name='policyrule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('agent', None), ('conversation', None), ('organisation', None), ('scope', 'deployment')), models.Q(('agent', None), ('organisation__isnull', False), ('scope', 'organisation'), ('conversation', None)), models.Q(('agent__isnull', False), ('conversation', None), ('scope', 'agent')), models.Q(('organisation__isnull', False), ('scope__in', ['conversation', 'run']), ('conversation__isnull', False)), _connector='OR'), name='policy_rule_place'),
         ),
         migrations.AddField(
             model_name='approval',

@@ -121,6 +121,13 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'conversation',
                 'verbose_name_plural': 'conversations',
+                'indexes': [
+                    models.Index(condition=models.Q(('owes_run', True)), fields=['active_at'], name='conversation_owing'),
+                    models.Index(condition=models.Q(('status__in', ['running', 'rescheduling'])), fields=['status'], name='conversation_busy'),
+                    models.Index(condition=models.Q(('status', 'idle'), ('stop_reason', 'requires_action')), fields=['active_at', 'id'], name='conversation_waiting'),
+                    models.Index(condition=models.Q(('files_due_seq__isnull', False)), fields=['files_due_seq'], name='conversation_files_due'),
+                    models.Index(models.F('owner'), models.OrderBy(models.F('active_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='conversation_list'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -141,6 +148,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'checkpoint of files',
                 'verbose_name_plural': 'checkpoints of files',
                 'ordering': ['conversation', 'seq'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'seq'), name='checkpoint_seq_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -171,6 +181,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'background command',
                 'verbose_name_plural': 'background commands',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'running')), fields=['seen_at'], name='background_running'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -184,6 +197,9 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'defaults of new conversations',
                 'verbose_name_plural': 'defaults of new conversations',
+                'constraints': [
+                    models.UniqueConstraint(models.Value(1), condition=models.Q(('organisation', None)), name='one_row_of_server_defaults'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -273,6 +289,12 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'idempotency key',
                 'verbose_name_plural': 'idempotency keys',
+                'indexes': [
+                    models.Index(fields=['created_at'], name='request_key_time'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('organisation', 'user', 'key'), name='request_key_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -292,6 +314,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'run',
                 'verbose_name_plural': 'runs',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='run_leases'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state', 'running')), fields=('conversation',), name='one_running_run_per_conversation'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -314,6 +342,14 @@ class Migration(migrations.Migration):
                 'verbose_name': 'event',
                 'verbose_name_plural': 'events',
                 'ordering': ['conversation', 'seq'],
+                'indexes': [
+                    models.Index(fields=['conversation', 'subject'], name='event_subject'),
+                    models.Index(fields=['conversation', 'type', 'seq'], name='event_type'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'seq'), name='event_seq_unique'),
+                    models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('conversation', 'key'), name='event_key_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -332,6 +368,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'activation',
                 'verbose_name_plural': 'activations',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['created_at'], name='activation_age'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -342,6 +381,11 @@ class Migration(migrations.Migration):
                 ('text', models.TextField()),
                 ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='search_entries', to='conversations.conversation')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'seq'), name='search_entry_seq_unique'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='SeatWait',
@@ -366,6 +410,11 @@ class Migration(migrations.Migration):
                 ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='conversations.conversation')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'conversation'), name='seen_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='SentMessage',
@@ -390,6 +439,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['conversation', 'place'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'vault'), name='session_vault_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -440,6 +492,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'file of a conversation',
                 'verbose_name_plural': 'files of conversations',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'path'), name='file_resource_path'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -454,6 +509,11 @@ class Migration(migrations.Migration):
                 ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='wait_notices', to='conversations.conversation')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='wait_notices', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'subject'), name='wait_notice_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Wake',
@@ -474,103 +534,13 @@ class Migration(migrations.Migration):
                 'verbose_name': 'delayed wake',
                 'verbose_name_plural': 'delayed wakes',
                 'ordering': ['due_at'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='wake_due'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state', 'waiting'), models.Q(('dedupe_key', ''), _negated=True)), fields=('conversation', 'dedupe_key'), name='wake_dedupe'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('owes_run', True)), fields=['active_at'], name='conversation_owing'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('status__in', ['running', 'rescheduling'])), fields=['status'], name='conversation_busy'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('status', 'idle'), ('stop_reason', 'requires_action')), fields=['active_at', 'id'], name='conversation_waiting'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('files_due_seq__isnull', False)), fields=['files_due_seq'], name='conversation_files_due'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(models.F('owner'), models.OrderBy(models.F('active_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='conversation_list'),
-        ),
-        migrations.AddIndex(
-            model_name='backgroundcommand',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['seen_at'], name='background_running'),
-        ),
-        migrations.AddConstraint(
-            model_name='defaults',
-            constraint=models.UniqueConstraint(models.Value(1), condition=models.Q(('organisation', None)), name='one_row_of_server_defaults'),
-        ),
-        migrations.AddIndex(
-            model_name='requestkey',
-            index=models.Index(fields=['created_at'], name='request_key_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='requestkey',
-            constraint=models.UniqueConstraint(fields=('organisation', 'user', 'key'), name='request_key_unique'),
-        ),
-        migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='run_leases'),
-        ),
-        migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'running')), fields=('conversation',), name='one_running_run_per_conversation'),
-        ),
-        migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['conversation', 'subject'], name='event_subject'),
-        ),
-        migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['conversation', 'type', 'seq'], name='event_type'),
-        ),
-        migrations.AddConstraint(
-            model_name='event',
-            constraint=models.UniqueConstraint(fields=('conversation', 'seq'), name='event_seq_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='event',
-            constraint=models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('conversation', 'key'), name='event_key_unique'),
-        ),
-        migrations.AddIndex(
-            model_name='activation',
-            index=models.Index(fields=['created_at'], name='activation_age'),
-        ),
-        migrations.AddConstraint(
-            model_name='searchentry',
-            constraint=models.UniqueConstraint(fields=('conversation', 'seq'), name='search_entry_seq_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='checkpoint',
-            constraint=models.UniqueConstraint(fields=('conversation', 'seq'), name='checkpoint_seq_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='seen',
-            constraint=models.UniqueConstraint(fields=('user', 'conversation'), name='seen_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='sessionvault',
-            constraint=models.UniqueConstraint(fields=('conversation', 'vault'), name='session_vault_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='fileresource',
-            constraint=models.UniqueConstraint(fields=('conversation', 'path'), name='file_resource_path'),
-        ),
-        migrations.AddConstraint(
-            model_name='waitnotice',
-            constraint=models.UniqueConstraint(fields=('user', 'subject'), name='wait_notice_once'),
-        ),
-        migrations.AddIndex(
-            model_name='wake',
-            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='wake_due'),
-        ),
-        migrations.AddConstraint(
-            model_name='wake',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'waiting'), models.Q(('dedupe_key', ''), _negated=True)), fields=('conversation', 'dedupe_key'), name='wake_dedupe'),
         ),
         migrations.AddField(
             model_name='conversation',

@@ -70,6 +70,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'document',
                 'verbose_name_plural': 'documents',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state__in', ['waiting', 'reading'])), fields=['claimed_at'], name='document_to_read'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('collection', 'name'), name='document_name_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -102,19 +108,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'passage',
                 'verbose_name_plural': 'passages',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('document', 'edition', 'number'), name='passage_number_once'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='document',
-            index=models.Index(condition=models.Q(('state__in', ['waiting', 'reading'])), fields=['claimed_at'], name='document_to_read'),
-        ),
-        migrations.AddConstraint(
-            model_name='document',
-            constraint=models.UniqueConstraint(fields=('collection', 'name'), name='document_name_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='passage',
-            constraint=models.UniqueConstraint(fields=('document', 'edition', 'number'), name='passage_number_once'),
         ),
         migrations.RunPython(make_index, drop_index),
     ]

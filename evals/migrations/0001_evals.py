@@ -73,6 +73,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'suite of cases',
                 'verbose_name_plural': 'suites of cases',
                 'ordering': ['name', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('organisation', 'name'), name='suite_name_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -89,6 +92,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'suite that a release needs',
                 'verbose_name_plural': 'suites that releases need',
                 'ordering': ['agent', 'suite'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('agent', 'suite'), name='requirement_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -119,6 +125,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'evaluation',
                 'verbose_name_plural': 'evaluations',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'running')), fields=['id'], name='evaluation_running'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -139,6 +148,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'case',
                 'verbose_name_plural': 'cases',
                 'ordering': ['suite', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('suite', 'name'), name='case_name_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -171,6 +183,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'trial',
                 'verbose_name_plural': 'trials',
                 'ordering': ['evaluation', 'id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state__in', ['waiting', 'running', 'judging'])), fields=['evaluation', 'state'], name='trial_open'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('evaluation', 'name', 'repetition'), name='trial_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -186,34 +204,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'judgement',
                 'verbose_name_plural': 'judgements',
                 'ordering': ['trial', 'place', 'number'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('trial', 'place', 'number'), name='judgement_unique'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='suite',
-            constraint=models.UniqueConstraint(fields=('organisation', 'name'), name='suite_name_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='requirement',
-            constraint=models.UniqueConstraint(fields=('agent', 'suite'), name='requirement_unique'),
-        ),
-        migrations.AddIndex(
-            model_name='evaluation',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['id'], name='evaluation_running'),
-        ),
-        migrations.AddConstraint(
-            model_name='case',
-            constraint=models.UniqueConstraint(fields=('suite', 'name'), name='case_name_unique'),
-        ),
-        migrations.AddIndex(
-            model_name='trial',
-            index=models.Index(condition=models.Q(('state__in', ['waiting', 'running', 'judging'])), fields=['evaluation', 'state'], name='trial_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='trial',
-            constraint=models.UniqueConstraint(fields=('evaluation', 'name', 'repetition'), name='trial_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='judgement',
-            constraint=models.UniqueConstraint(fields=('trial', 'place', 'number'), name='judgement_unique'),
         ),
     ]

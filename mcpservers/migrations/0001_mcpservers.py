@@ -43,6 +43,11 @@ class Migration(migrations.Migration):
                 'verbose_name': 'MCP server',
                 'verbose_name_plural': 'MCP servers',
                 'ordering': ['name', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='mcp_server_name_everybody'),
+                    models.UniqueConstraint(condition=models.Q(('owner', None)), fields=('organisation', 'name'), name='mcp_server_name_organisation'),
+                    models.UniqueConstraint(fields=('organisation', 'owner', 'name'), name='mcp_server_name_person'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -63,6 +68,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'call_uid', 'round'), name='mcp_question_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -97,6 +105,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'connection to an MCP server',
                 'verbose_name_plural': 'connections to MCP servers',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('server', 'user', 'organisation'), name='mcp_connection_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -115,6 +126,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['issuer'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('server', 'issuer'), name='mcp_client_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -136,34 +150,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'tool of an MCP server',
                 'verbose_name_plural': 'tools of MCP servers',
                 'ordering': ['remote_name'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('server', 'remote_name'), name='mcp_tool_once'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='mcpserver',
-            constraint=models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='mcp_server_name_everybody'),
-        ),
-        migrations.AddConstraint(
-            model_name='mcpserver',
-            constraint=models.UniqueConstraint(condition=models.Q(('owner', None)), fields=('organisation', 'name'), name='mcp_server_name_organisation'),
-        ),
-        migrations.AddConstraint(
-            model_name='mcpserver',
-            constraint=models.UniqueConstraint(fields=('organisation', 'owner', 'name'), name='mcp_server_name_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='mcpquestion',
-            constraint=models.UniqueConstraint(fields=('conversation', 'call_uid', 'round'), name='mcp_question_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='mcpconnection',
-            constraint=models.UniqueConstraint(fields=('server', 'user', 'organisation'), name='mcp_connection_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='mcpclient',
-            constraint=models.UniqueConstraint(fields=('server', 'issuer'), name='mcp_client_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='mcptool',
-            constraint=models.UniqueConstraint(fields=('server', 'remote_name'), name='mcp_tool_once'),
         ),
     ]

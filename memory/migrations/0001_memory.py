@@ -53,6 +53,13 @@ class Migration(migrations.Migration):
                 'verbose_name': 'memory store',
                 'verbose_name_plural': 'memory stores',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['owner', 'organisation'], name='memory_store_of_person'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('owner', None), ('agent', None), _connector='OR'), name='memory_store_has_one_scope'),
+                    models.UniqueConstraint(condition=models.Q(('main', True)), fields=('organisation', 'owner'), name='memory_store_main_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -88,6 +95,11 @@ class Migration(migrations.Migration):
                 'verbose_name': 'memory',
                 'verbose_name_plural': 'memories',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('store', 'path'), name='memory_path_once'),
+                    models.CheckConstraint(condition=models.Q(('valid_from', None), ('valid_until', None), ('valid_until__gte', models.F('valid_from')), _connector='OR'), name='memory_true_forwards'),
+                    models.UniqueConstraint(condition=models.Q(('valid_until', None), models.Q(('key', ''), _negated=True)), fields=('store', 'kind', 'key'), name='memory_key_true_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -114,35 +126,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'version of a memory',
                 'verbose_name_plural': 'versions of memories',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['store', 'memory_uid'], name='memory_versions_of_memory'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='memorystore',
-            index=models.Index(fields=['owner', 'organisation'], name='memory_store_of_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='memorystore',
-            constraint=models.CheckConstraint(condition=models.Q(('owner', None), ('agent', None), _connector='OR'), name='memory_store_has_one_scope'),
-        ),
-        migrations.AddConstraint(
-            model_name='memorystore',
-            constraint=models.UniqueConstraint(condition=models.Q(('main', True)), fields=('organisation', 'owner'), name='memory_store_main_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.UniqueConstraint(fields=('store', 'path'), name='memory_path_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('valid_from', None), ('valid_until', None), ('valid_until__gte', models.F('valid_from')), _connector='OR'), name='memory_true_forwards'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.UniqueConstraint(condition=models.Q(('valid_until', None), models.Q(('key', ''), _negated=True)), fields=('store', 'kind', 'key'), name='memory_key_true_once'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryversion',
-            index=models.Index(fields=['store', 'memory_uid'], name='memory_versions_of_memory'),
         ),
         migrations.RunPython(make_index, drop_index),
     ]

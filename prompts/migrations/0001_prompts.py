@@ -34,6 +34,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'named prompt',
                 'verbose_name_plural': 'named prompts',
                 'ordering': ['name', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('organisation', 'name'), name='prompt_name_unique'),
+                    models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='prompt_name_unique_on_server'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -48,6 +52,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'prompts of a conversation',
                 'verbose_name_plural': 'prompts of conversations',
                 'ordering': ['conversation', '-since_seq'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'since_seq'), name='prompt_set_once_an_event'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -67,6 +74,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'version of a named prompt',
                 'verbose_name_plural': 'versions of named prompts',
                 'ordering': ['prompt', '-number'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('prompt', 'number'), name='prompt_version_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -83,6 +93,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'label of a named prompt',
                 'verbose_name_plural': 'labels of named prompts',
                 'ordering': ['prompt', 'name'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('prompt', 'name'), name='prompt_label_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -99,25 +112,5 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'prompts of a conversation',
                 'ordering': ['id'],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='prompt',
-            constraint=models.UniqueConstraint(fields=('organisation', 'name'), name='prompt_name_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='prompt',
-            constraint=models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='prompt_name_unique_on_server'),
-        ),
-        migrations.AddConstraint(
-            model_name='promptset',
-            constraint=models.UniqueConstraint(fields=('conversation', 'since_seq'), name='prompt_set_once_an_event'),
-        ),
-        migrations.AddConstraint(
-            model_name='promptversion',
-            constraint=models.UniqueConstraint(fields=('prompt', 'number'), name='prompt_version_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='promptlabel',
-            constraint=models.UniqueConstraint(fields=('prompt', 'name'), name='prompt_label_unique'),
         ),
     ]

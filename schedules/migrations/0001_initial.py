@@ -50,6 +50,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'run of a schedule',
                 'verbose_name_plural': 'runs of schedules',
                 'ordering': ['-pk'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'queued')), fields=['id'], name='order_run_queued'),
+                    models.Index(condition=models.Q(('is_settled', False)), fields=['id'], name='order_run_unsettled'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -103,6 +107,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'schedule',
                 'verbose_name_plural': 'schedules',
                 'ordering': ['name', 'pk'],
+                'indexes': [
+                    models.Index(condition=models.Q(('next_start_at__isnull', False)), fields=['next_start_at'], name='standing_order_due'),
+                    models.Index(models.F('owner'), models.OrderBy(models.F('id'), descending=True), name='standing_order_list'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -131,40 +139,19 @@ class Migration(migrations.Migration):
                 'verbose_name': 'item of a work queue',
                 'verbose_name_plural': 'items of work queues',
                 'ordering': ['-pk'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'waiting')), fields=['not_before'], name='queue_item_waiting'),
+                    models.Index(models.F('order'), models.OrderBy(models.F('id'), descending=True), name='queue_item_list'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('key', ''), _negated=True), fields=('order', 'key'), name='queue_item_once_a_key'),
+                ],
             },
         ),
         migrations.AddField(
             model_name='orderrun',
             name='order',
             field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='schedules.standingorder'),
-        ),
-        migrations.AddIndex(
-            model_name='standingorder',
-            index=models.Index(condition=models.Q(('next_start_at__isnull', False)), fields=['next_start_at'], name='standing_order_due'),
-        ),
-        migrations.AddIndex(
-            model_name='standingorder',
-            index=models.Index(models.F('owner'), models.OrderBy(models.F('id'), descending=True), name='standing_order_list'),
-        ),
-        migrations.AddIndex(
-            model_name='queueitem',
-            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['not_before'], name='queue_item_waiting'),
-        ),
-        migrations.AddIndex(
-            model_name='queueitem',
-            index=models.Index(models.F('order'), models.OrderBy(models.F('id'), descending=True), name='queue_item_list'),
-        ),
-        migrations.AddConstraint(
-            model_name='queueitem',
-            constraint=models.UniqueConstraint(condition=models.Q(('key', ''), _negated=True), fields=('order', 'key'), name='queue_item_once_a_key'),
-        ),
-        migrations.AddIndex(
-            model_name='orderrun',
-            index=models.Index(condition=models.Q(('state', 'queued')), fields=['id'], name='order_run_queued'),
-        ),
-        migrations.AddIndex(
-            model_name='orderrun',
-            index=models.Index(condition=models.Q(('is_settled', False)), fields=['id'], name='order_run_unsettled'),
         ),
         migrations.AddIndex(
             model_name='orderrun',

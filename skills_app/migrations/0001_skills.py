@@ -47,6 +47,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'skill',
                 'verbose_name_plural': 'skills',
                 'ordering': ['name', 'pk'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='skill_name_of_server'),
+                    models.UniqueConstraint(condition=models.Q(('owner', None)), fields=('organisation', 'name'), name='skill_name_of_organisation'),
+                    models.UniqueConstraint(fields=('organisation', 'owner', 'name'), name='skill_name_of_person'),
+                    models.CheckConstraint(condition=models.Q(('owner', None), ('organisation__isnull', False), _connector='OR'), name='skill_owned_somewhere'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -70,6 +76,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'source of skills',
                 'verbose_name_plural': 'sources of skills',
                 'ordering': ['address'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('organisation', 'address'), name='skill_source_address'),
+                    models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('address',), name='skill_source_address_of_server'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -105,6 +115,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'version of a skill',
                 'verbose_name_plural': 'versions of skills',
                 'ordering': ['skill', '-number'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('skill', 'number'), name='skill_version_number'),
+                    models.UniqueConstraint(fields=('skill', 'label'), name='skill_version_label'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -118,6 +132,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['path'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('version', 'path'), name='skill_file_path'),
+                ],
             },
         ),
         migrations.AddField(
@@ -161,46 +178,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['position', 'pk'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('source', 'name', 'label', 'digest'), name='skill_source_offer'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='skillsource',
-            constraint=models.UniqueConstraint(fields=('organisation', 'address'), name='skill_source_address'),
-        ),
-        migrations.AddConstraint(
-            model_name='skillsource',
-            constraint=models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('address',), name='skill_source_address_of_server'),
-        ),
-        migrations.AddConstraint(
-            model_name='skillversion',
-            constraint=models.UniqueConstraint(fields=('skill', 'number'), name='skill_version_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='skillversion',
-            constraint=models.UniqueConstraint(fields=('skill', 'label'), name='skill_version_label'),
-        ),
-        migrations.AddConstraint(
-            model_name='skillfile',
-            constraint=models.UniqueConstraint(fields=('version', 'path'), name='skill_file_path'),
-        ),
-        migrations.AddConstraint(
-            model_name='skill',
-            constraint=models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='skill_name_of_server'),
-        ),
-        migrations.AddConstraint(
-            model_name='skill',
-            constraint=models.UniqueConstraint(condition=models.Q(('owner', None)), fields=('organisation', 'name'), name='skill_name_of_organisation'),
-        ),
-        migrations.AddConstraint(
-            model_name='skill',
-            constraint=models.UniqueConstraint(fields=('organisation', 'owner', 'name'), name='skill_name_of_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='skill',
-            constraint=models.CheckConstraint(condition=models.Q(('owner', None), ('organisation__isnull', False), _connector='OR'), name='skill_owned_somewhere'),
-        ),
-        migrations.AddConstraint(
-            model_name='sourceoffer',
-            constraint=models.UniqueConstraint(fields=('source', 'name', 'label', 'digest'), name='skill_source_offer'),
         ),
     ]

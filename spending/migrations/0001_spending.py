@@ -40,6 +40,15 @@ class Migration(migrations.Migration):
                 'verbose_name': 'budget',
                 'verbose_name_plural': 'budgets',
                 'ordering': ['scope', 'pk'],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('conversation', None), ('organisation', None), ('scope', 1), ('user', None)), models.Q(('conversation', None), ('organisation__isnull', False), ('scope', 2), ('user', None)), models.Q(('conversation', None), ('organisation__isnull', False), ('scope', 3), ('user__isnull', False)), models.Q(('conversation__isnull', False), ('organisation__isnull', False), ('scope', 4), ('user', None)), models.Q(('conversation', None), ('organisation', None), ('scope', 5)), _connector='OR'), name='budget_scope_names_its_subject'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 1)), fields=('unit', 'period'), name='one_deployment_budget'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 2)), fields=('organisation', 'unit', 'period'), name='one_organisation_budget'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 3)), fields=('organisation', 'user', 'unit', 'period'), name='one_member_budget'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 4)), fields=('conversation', 'unit', 'period'), name='one_conversation_budget'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 5), ('user__isnull', False)), fields=('user', 'unit', 'period'), name='one_person_budget'),
+                    models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 5), ('user', None)), fields=('unit', 'period'), name='one_budget_for_each_person'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -58,6 +67,12 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'budget period',
                 'verbose_name_plural': 'budget periods',
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('conversation', None), ('user', None)), fields=('budget', 'starts_on'), name='one_row_per_period'),
+                    models.UniqueConstraint(condition=models.Q(('conversation', None), ('user__isnull', False)), fields=('budget', 'starts_on', 'user'), name='one_row_per_period_and_person'),
+                    models.UniqueConstraint(condition=models.Q(('conversation__isnull', False), ('user', None)), fields=('budget', 'conversation'), name='one_row_per_run'),
+                    models.UniqueConstraint(condition=models.Q(('conversation__isnull', False), ('user__isnull', False)), fields=('budget', 'conversation', 'user'), name='one_row_per_run_and_person'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -74,6 +89,9 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'stop at a budget',
                 'verbose_name_plural': 'stops at budgets',
+                'indexes': [
+                    models.Index(condition=models.Q(('released_at__isnull', False)), fields=['id'], name='budget_stops_released'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -110,6 +128,9 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'reservation',
                 'verbose_name_plural': 'reservations',
+                'constraints': [
+                    models.UniqueConstraint(fields=('model_request_id', 'period'), name='one_reservation_per_call'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -139,74 +160,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'model call',
                 'verbose_name_plural': 'usage',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['organisation', 'created_at'], name='usage_organisation_time'),
+                    models.Index(fields=['user', 'created_at'], name='usage_user_time'),
+                    models.Index(fields=['charged_to', 'created_at'], name='usage_charged_time'),
+                    models.Index(fields=['created_at'], name='usage_time'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('conversation', None), ('organisation', None), ('scope', 1), ('user', None)), models.Q(('conversation', None), ('organisation__isnull', False), ('scope', 2), ('user', None)), models.Q(('conversation', None), ('organisation__isnull', False), ('scope', 3), ('user__isnull', False)), models.Q(('conversation__isnull', False), ('organisation__isnull', False), ('scope', 4), ('user', None)), models.Q(('conversation', None), ('organisation', None), ('scope', 5)), _connector='OR'), name='budget_scope_names_its_subject'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 1)), fields=('unit', 'period'), name='one_deployment_budget'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 2)), fields=('organisation', 'unit', 'period'), name='one_organisation_budget'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 3)), fields=('organisation', 'user', 'unit', 'period'), name='one_member_budget'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 4)), fields=('conversation', 'unit', 'period'), name='one_conversation_budget'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 5), ('user__isnull', False)), fields=('user', 'unit', 'period'), name='one_person_budget'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at', None), ('scope', 5), ('user', None)), fields=('unit', 'period'), name='one_budget_for_each_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='budgetperiod',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation', None), ('user', None)), fields=('budget', 'starts_on'), name='one_row_per_period'),
-        ),
-        migrations.AddConstraint(
-            model_name='budgetperiod',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation', None), ('user__isnull', False)), fields=('budget', 'starts_on', 'user'), name='one_row_per_period_and_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='budgetperiod',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation__isnull', False), ('user', None)), fields=('budget', 'conversation'), name='one_row_per_run'),
-        ),
-        migrations.AddConstraint(
-            model_name='budgetperiod',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation__isnull', False), ('user__isnull', False)), fields=('budget', 'conversation', 'user'), name='one_row_per_run_and_person'),
-        ),
-        migrations.AddIndex(
-            model_name='budgetstop',
-            index=models.Index(condition=models.Q(('released_at__isnull', False)), fields=['id'], name='budget_stops_released'),
-        ),
-        migrations.AddConstraint(
-            model_name='reservation',
-            constraint=models.UniqueConstraint(fields=('model_request_id', 'period'), name='one_reservation_per_call'),
-        ),
-        migrations.AddIndex(
-            model_name='usage',
-            index=models.Index(fields=['organisation', 'created_at'], name='usage_organisation_time'),
-        ),
-        migrations.AddIndex(
-            model_name='usage',
-            index=models.Index(fields=['user', 'created_at'], name='usage_user_time'),
-        ),
-        migrations.AddIndex(
-            model_name='usage',
-            index=models.Index(fields=['charged_to', 'created_at'], name='usage_charged_time'),
-        ),
-        migrations.AddIndex(
-            model_name='usage',
-            index=models.Index(fields=['created_at'], name='usage_time'),
         ),
     ]

@@ -31,6 +31,9 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'task board',
                 'verbose_name_plural': 'task boards',
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('conversation', None)), fields=('organisation',), name='board_of_organisation_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -59,6 +62,11 @@ class Migration(migrations.Migration):
                 'verbose_name': 'task',
                 'verbose_name_plural': 'tasks',
                 'ordering': ['board', 'number'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('board', 'number'), name='task_number_unique'),
+                    models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('board', 'key'), name='task_key_unique'),
+                    models.CheckConstraint(condition=models.Q(('owner_user', None), ('owner_conversation', None), _connector='OR'), name='task_one_owner'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -71,6 +79,10 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'dependency',
                 'verbose_name_plural': 'dependencies',
+                'constraints': [
+                    models.UniqueConstraint(fields=('task', 'blocker'), name='dependency_once'),
+                    models.CheckConstraint(condition=models.Q(('task', models.F('blocker')), _negated=True), name='dependency_not_on_itself'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -86,6 +98,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'link of a task',
                 'verbose_name_plural': 'links of tasks',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('task', 'kind', 'conversation', 'target'), name='task_link_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -121,6 +136,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'team message',
                 'verbose_name_plural': 'team messages',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('event_uid', '')), fields=['receiver'], name='mail_held_back'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'receiver', 'key'), name='mail_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -143,6 +164,13 @@ class Migration(migrations.Migration):
                 'verbose_name': 'teammate',
                 'verbose_name_plural': 'teammates',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('dismissed_at', None), ('idle_since__isnull', False)), fields=['idle_since'], name='teammate_idle'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'name'), name='teammate_name_unique'),
+                    models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('team', 'key'), name='teammate_key_unique'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -168,66 +196,13 @@ class Migration(migrations.Migration):
                 'verbose_name': 'request in a team',
                 'verbose_name_plural': 'requests in teams',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'pending')), fields=['expires_at'], name='team_request_expiry'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'key'), name='team_request_once'),
+                    models.CheckConstraint(condition=models.Q(('addressee', None), ('person', None), _connector='XOR'), name='team_request_names_one'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='board',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation', None)), fields=('organisation',), name='board_of_organisation_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(fields=('board', 'number'), name='task_number_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('board', 'key'), name='task_key_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('owner_user', None), ('owner_conversation', None), _connector='OR'), name='task_one_owner'),
-        ),
-        migrations.AddConstraint(
-            model_name='dependency',
-            constraint=models.UniqueConstraint(fields=('task', 'blocker'), name='dependency_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='dependency',
-            constraint=models.CheckConstraint(condition=models.Q(('task', models.F('blocker')), _negated=True), name='dependency_not_on_itself'),
-        ),
-        migrations.AddConstraint(
-            model_name='tasklink',
-            constraint=models.UniqueConstraint(fields=('task', 'kind', 'conversation', 'target'), name='task_link_once'),
-        ),
-        migrations.AddIndex(
-            model_name='mail',
-            index=models.Index(condition=models.Q(('event_uid', '')), fields=['receiver'], name='mail_held_back'),
-        ),
-        migrations.AddConstraint(
-            model_name='mail',
-            constraint=models.UniqueConstraint(fields=('team', 'receiver', 'key'), name='mail_once'),
-        ),
-        migrations.AddIndex(
-            model_name='teammate',
-            index=models.Index(condition=models.Q(('dismissed_at', None), ('idle_since__isnull', False)), fields=['idle_since'], name='teammate_idle'),
-        ),
-        migrations.AddConstraint(
-            model_name='teammate',
-            constraint=models.UniqueConstraint(fields=('team', 'name'), name='teammate_name_unique'),
-        ),
-        migrations.AddConstraint(
-            model_name='teammate',
-            constraint=models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('team', 'key'), name='teammate_key_unique'),
-        ),
-        migrations.AddIndex(
-            model_name='teamrequest',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['expires_at'], name='team_request_expiry'),
-        ),
-        migrations.AddConstraint(
-            model_name='teamrequest',
-            constraint=models.UniqueConstraint(fields=('team', 'key'), name='team_request_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='teamrequest',
-            constraint=models.CheckConstraint(condition=models.Q(('addressee', None), ('person', None), _connector='XOR'), name='team_request_names_one'),
         ),
     ]

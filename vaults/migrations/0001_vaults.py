@@ -33,6 +33,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'vault',
                 'verbose_name_plural': 'vaults',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['owner', 'organisation'], name='vault_of_person'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -58,14 +61,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'vault credential',
                 'verbose_name_plural': 'vault credentials',
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('archived_at__isnull', True)), fields=('vault', 'key'), name='vault_credential_once'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='vault',
-            index=models.Index(fields=['owner', 'organisation'], name='vault_of_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='vaultcredential',
-            constraint=models.UniqueConstraint(condition=models.Q(('archived_at__isnull', True)), fields=('vault', 'key'), name='vault_credential_once'),
         ),
     ]

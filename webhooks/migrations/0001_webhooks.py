@@ -35,6 +35,10 @@ class Migration(migrations.Migration):
                 'verbose_name': 'webhook delivery',
                 'verbose_name_plural': 'webhook deliveries',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state__in', ['pending', 'failed'])), fields=['next_attempt_at'], name='webhook_due'),
+                    models.Index(fields=['created_at'], name='webhook_age'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -72,6 +76,9 @@ class Migration(migrations.Migration):
                 'verbose_name': 'webhook endpoint',
                 'verbose_name_plural': 'webhook endpoints',
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('disabled_at__isnull', True)), fields=['organisation'], name='webhook_listening'),
+                ],
             },
         ),
         migrations.AddField(
@@ -90,20 +97,8 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.AddIndex(
-            model_name='webhookendpoint',
-            index=models.Index(condition=models.Q(('disabled_at__isnull', True)), fields=['organisation'], name='webhook_listening'),
-        ),
-        migrations.AddIndex(
-            model_name='webhookdelivery',
-            index=models.Index(condition=models.Q(('state__in', ['pending', 'failed'])), fields=['next_attempt_at'], name='webhook_due'),
-        ),
-        migrations.AddIndex(
             model_name='webhookdelivery',
             index=models.Index(fields=['endpoint', 'state', '-id'], name='webhook_by_state'),
-        ),
-        migrations.AddIndex(
-            model_name='webhookdelivery',
-            index=models.Index(fields=['created_at'], name='webhook_age'),
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',

@@ -64,6 +64,12 @@ class Migration(migrations.Migration):
                 'verbose_name': 'work item',
                 'verbose_name_plural': 'work items',
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(condition=models.Q(('state', 'stopped'), _negated=True), fields=['environment', 'id'], name='work_items_alive'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state', 'stopped'), _negated=True), fields=('conversation',), name='one_live_work_item_per_conversation'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -77,13 +83,5 @@ class Migration(migrations.Migration):
                 ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='handed_calls', to='conversations.conversation')),
                 ('sent_to', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='sent_calls', to='workers.workitem')),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='workitem',
-            index=models.Index(condition=models.Q(('state', 'stopped'), _negated=True), fields=['environment', 'id'], name='work_items_alive'),
-        ),
-        migrations.AddConstraint(
-            model_name='workitem',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'stopped'), _negated=True), fields=('conversation',), name='one_live_work_item_per_conversation'),
         ),
     ]
