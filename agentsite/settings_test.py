@@ -1,7 +1,8 @@
 """What tests change: nothing of this machine counts, all lands in a throw-away directory.
 
 The database is a file, because threads and sockets of a test must share it. TEST_DATABASE_URL and
-TEST_REDIS_URL run the same tests on PostgreSQL and with Redis between processes.
+TEST_REDIS_URL run the same tests on PostgreSQL and with Redis between processes; TEST_DATABASE_TEMPLATE
+names a migrated database on that PostgreSQL, which each process of tests copies.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from agentsite.settings import DATABASES  # noqa: E402
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": _directory / "test.sqlite3"}
+elif _template := os.environ.get("TEST_DATABASE_TEMPLATE"):
+    DATABASES["default"]["TEST"] = {"TEMPLATE": _template}
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

@@ -35,10 +35,28 @@ MONEY_AND_ANSWERS = [
 """In a process of their own: they turn the site's time zone, and with it connections, round."""
 
 
+TEMPLATE = "migrated"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _template(postgresql):
+    """Migrate once; each process of tests copies this."""
+    environment = {**os.environ, "TEST_DATABASE_URL": postgresql.make(TEMPLATE)}
+    environment["DJANGO_SETTINGS_MODULE"] = "agentsite.settings_test"
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
+        env=environment,
+        cwd=BASE_DIR,
+        check=True,
+        timeout=300,
+    )
+
+
 def run_tests(postgresql, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "TEST_DATABASE_URL": postgresql.url,
+        "TEST_DATABASE_TEMPLATE": TEMPLATE,
         "TEST_REDIS_URL": f"{redis.url}/3",
     }
     return subprocess.run(
