@@ -58,9 +58,10 @@ class LocalPostgreSQL:
     def url(self) -> str:
         return self._url_of("agentsite")
 
-    def make(self, database: str) -> str:
-        """One more database, empty; its URL. Raises `Unavailable` while the server is down."""
-        if not self._make(database):
+    def make(self, database: str, *, template: str | None = None) -> str:
+        """One more database, empty or as `template` is, which nobody may use meanwhile; its URL. Raises
+        `Unavailable` while the server is down."""
+        if not self._make(database, template):
             raise Unavailable("PostgreSQL does not answer.")
         return self._url_of(database)
 
@@ -92,7 +93,7 @@ class LocalPostgreSQL:
         _stop(self._process, signal.SIGINT)
         shutil.rmtree(self._sockets, ignore_errors=True)
 
-    def _make(self, database: str) -> bool:
+    def _make(self, database: str, template: str | None = None) -> bool:
         import psycopg  # noqa: PLC0415 - only where PostgreSQL is used
 
         try:
@@ -101,8 +102,8 @@ class LocalPostgreSQL:
             ) as line:
                 known = line.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database])
                 if known.fetchone() is None:
-                    name = psycopg.sql.Identifier(database)
-                    line.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(name))
+                    names = map(psycopg.sql.Identifier, [database, template or "template1"])
+                    line.execute(psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
         except psycopg.OperationalError:
             return False
         return True

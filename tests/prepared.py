@@ -35,9 +35,13 @@ def keep() -> None:
 
 def place(directory: Path) -> None:
     """Put a copy where a site with this data directory looks for its database, if it has none yet."""
-    place = directory / "db.sqlite3"
+    copy(directory / "db.sqlite3")
+
+
+def copy(place: Path) -> None:
+    """Make this file a migrated, empty database, unless it is there or nobody kept one."""
     kept = os.environ.get(_VARIABLE)
     if kept is None or place.exists():
         return
-    directory.mkdir(parents=True, exist_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(kept, place)

@@ -9,6 +9,8 @@ from typing import Any
 from django.core.management import call_command
 from django.db import connection, connections
 
+from tests import prepared
+
 TEMPLATE = "killing_template"
 
 
@@ -25,6 +27,7 @@ class SQLite:
         self._template = folder / "template.sqlite3"
 
     def make(self) -> None:
+        prepared.copy(self._template)
         self.use_template()
         call_command("migrate", interactive=False, verbosity=0)
 

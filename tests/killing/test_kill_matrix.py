@@ -21,6 +21,7 @@ LEAST_POINTS = 4
     ],
     ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents"],
 )
+@pytest.mark.usefixtures("django_db_setup")  # to be copied from
 def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
     """Nothing lost, nothing repeated."""
     done = subprocess.run(

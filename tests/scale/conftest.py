@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agentsite.environment import BASE_DIR
 from agentsite.local_services import LocalPostgreSQL, LocalRedis
 
 
@@ -20,6 +25,28 @@ def postgresql() -> Iterator[LocalPostgreSQL]:
         server.start()
         yield server
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def migrated(postgresql: LocalPostgreSQL) -> str:
+    """The name of a migrated, empty database for others to begin as; nobody works on it."""
+    name = "migrated"
+    environment = {**os.environ, "TEST_DATABASE_URL": postgresql.make(name)}
+    environment["DJANGO_SETTINGS_MODULE"] = "agentsite.settings_test"
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
+        env=environment,
+        cwd=BASE_DIR,
+        check=True,
+        timeout=300,
+    )
+    return name
+
+
+@pytest.fixture(scope="session")
+def new_database(postgresql: LocalPostgreSQL, migrated: str) -> Callable[[str], str]:
+    """The URL of a database of this name, migrated and empty."""
+    return partial(postgresql.make, template=migrated)
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,12 @@ import os
 import random
 import re
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-from agentsite.local_services import LocalPostgreSQL, LocalRedis
+from agentsite.local_services import LocalRedis
 from harness.content import Text
 from harness.messages import ModelRequest
 from harness.providers.scripted import call, reply, say
@@ -106,12 +107,12 @@ async def ended(site: Deployment, uid: str) -> dict[str, Any]:
 
 
 async def test_no_conversation_is_lost_and_no_effect_repeated(
-    tmp_path, postgresql: LocalPostgreSQL, redis: LocalRedis
+    tmp_path, new_database: Callable[[str], str], redis: LocalRedis
 ):
     """Two web processes and two workers."""
     with Deployment(
         tmp_path,
-        postgresql.make("chaos"),
+        new_database("chaos"),
         redis.url,
         answer,
         AGENTSITE_MESSAGES_PER_MINUTE=0,  # one person plays fifty

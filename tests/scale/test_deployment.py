@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentsite.local_services import LocalPostgreSQL, LocalRedis
+from agentsite.local_services import LocalRedis
 from harness.content import Text
 from harness.errors import ProviderTimedOut
 from harness.messages import ModelRequest
@@ -59,10 +59,12 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, postgresql: LocalPostgreSQL, _redis: LocalRedis) -> Iterator[Site]:
+def site(
+    tmp_path_factory, new_database: Callable[[str], str], _redis: LocalRedis
+) -> Iterator[Site]:
     script = Script()
     directory = tmp_path_factory.mktemp("site")
-    database = postgresql.make("site")
+    database = new_database("site")
     with Deployment(directory, database, _redis.url, script) as deployment:
         members = deployment.web(), deployment.web(), deployment.worker()
         deployment.beat()
@@ -306,14 +308,14 @@ def test_a_step_that_takes_too_long_is_cut_off_with_its_text_kept(site: Site):
 
 
 def test_a_web_process_that_runs_conversations_itself_drains_as_well(
-    tmp_path, postgresql: LocalPostgreSQL, redis: LocalRedis
+    tmp_path, new_database: Callable[[str], str], redis: LocalRedis
 ):
     """No broker: runs live in the server. Its successor goes on at its start."""
     hold = Hold()
     answers: list[Any] = [reply(say("One, ", hold, "two."), call("count")), "Three."]
     with Deployment(
         tmp_path,
-        postgresql.make("web_alone"),
+        new_database("web_alone"),
         redis.url,
         lambda _request: answers.pop(0),
         AGENTSITE_BROKER_URL="",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 
-from agentsite.local_services import LocalPostgreSQL, LocalRedis
+from agentsite.local_services import LocalRedis
 from harness.messages import ModelRequest
 from harness.providers.scripted import Hold, reply, say
 from tests.patience import PATIENCE
@@ -43,7 +44,7 @@ class Connections(threading.Thread):
 
 
 def test_one_worker_carries_two_hundred_runs_with_a_dozen_connections(
-    tmp_path, postgresql: LocalPostgreSQL, redis: LocalRedis
+    tmp_path, new_database: Callable[[str], str], redis: LocalRedis
 ):
     """All of them are in mid-answer at the same moment, and every answer arrives whole."""
     holds: list[Hold] = []
@@ -52,7 +53,7 @@ def test_one_worker_carries_two_hundred_runs_with_a_dozen_connections(
         holds.append(Hold())
         return reply(say("So far ", holds[-1], "and to the end."))
 
-    url = postgresql.make("many_runs")
+    url = new_database("many_runs")
     with Deployment(
         tmp_path,
         url,

@@ -35,28 +35,11 @@ MONEY_AND_ANSWERS = [
 """In a process of their own: they turn the site's time zone, and with it connections, round."""
 
 
-TEMPLATE = "migrated"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _template(postgresql):
-    """Migrate once; each process of tests copies this."""
-    environment = {**os.environ, "TEST_DATABASE_URL": postgresql.make(TEMPLATE)}
-    environment["DJANGO_SETTINGS_MODULE"] = "agentsite.settings_test"
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
-        env=environment,
-        cwd=BASE_DIR,
-        check=True,
-        timeout=300,
-    )
-
-
-def run_tests(postgresql, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_tests(postgresql, template, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "TEST_DATABASE_URL": postgresql.url,
-        "TEST_DATABASE_TEMPLATE": TEMPLATE,
+        "TEST_DATABASE_TEMPLATE": template,
         "TEST_REDIS_URL": f"{redis.url}/3",
     }
     return subprocess.run(
@@ -71,14 +54,14 @@ def run_tests(postgresql, redis, *arguments: str) -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize("modules", [SIDE_BY_SIDE, MONEY_AND_ANSWERS], ids=["runs", "money"])
-def test_runs_sockets_and_search_keep_their_promises(postgresql, redis, modules):
+def test_runs_sockets_and_search_keep_their_promises(postgresql, migrated, redis, modules):
     modules = [name for name in modules if (BASE_DIR / name.partition("::")[0]).exists()]
-    done = run_tests(postgresql, redis, *modules)
+    done = run_tests(postgresql, migrated, redis, *modules)
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     assert "skipped" not in done.stdout
 
 
 @pytest.mark.parametrize("name", ["database", "claims", "locks"])
-def test_under_load_it_stays_within_bounds(postgresql, redis, name):
-    done = run_tests(postgresql, redis, f"tests/scale/inside/{name}.py")
+def test_under_load_it_stays_within_bounds(postgresql, migrated, redis, name):
+    done = run_tests(postgresql, migrated, redis, f"tests/scale/inside/{name}.py")
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
