@@ -25,6 +25,7 @@ from harness.agentconfig import (
     SkillUse,
 )
 from harness.roster import Callee
+from reading.digits import is_digits
 
 ROLES: tuple[Role, ...] = get_args(Role)
 PLAIN = (
@@ -182,7 +183,7 @@ def _callees(text: str) -> list[dict[str, Any]]:
     for line in text.splitlines():
         name, colon, rest = line.rpartition(":")
         who, sign, number = rest.rpartition(VERSION)
-        if not sign or not number.strip().isdecimal():
+        if not sign or not is_digits(number.strip()):
             who, number = rest, ""
         if line.strip():
             given: dict[str, Any] = {"agent": who.strip()}

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from agents.faultwords import words_of
 from harness.agentconfig import ToolRule
+from reading.digits import number_of
 from reading.foreignjson import Unreadable, read_json
 
 Rule = Mapping[str, Any]
@@ -145,7 +146,7 @@ def _faults_of_texts(row: Row) -> dict[str, list[str]]:
     elif way and way not in {"equals", LITERAL} and not row["value"].strip():
         found["value"] = [_("Type what the argument is compared with.")]
     seconds = row["expires_seconds"].strip()
-    if seconds and not (seconds.isascii() and seconds.isdigit() and len(seconds) < 12):
+    if seconds and number_of(seconds, most=99_999_999_999) is None:
         found["expires_seconds"] = [_("Type a whole number, or leave it empty to wait for ever.")]
     return found
 

@@ -29,6 +29,7 @@ from agentsite.requestlimits import (
 )
 from agentsite.routelimits import limit_of
 from jobs.engine import engine
+from reading.digits import number_of
 
 UNKNOWN = -1
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -42,7 +43,8 @@ def body_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
     length = 0
     for name, value in headers:
         if name == b"content-length":
-            length = int(value) if value.isdigit() else UNKNOWN
+            given = number_of(value.decode("latin-1"))
+            length = UNKNOWN if given is None else given
         elif name == b"transfer-encoding":
             return UNKNOWN
     return length

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from rest_framework.response import Response
 
 from harness.errors import Invalid
+from reading.digits import number_of
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
@@ -26,15 +27,14 @@ def limit_of(request: Any, default: int = DEFAULT_LIMIT) -> int:
     given = request.query_params.get("limit")
     if given is None:
         return default
-    if not (
-        given.isascii() and given.isdigit() and len(given) < 5 and 1 <= int(given) <= MAX_LIMIT
-    ):
+    limit = number_of(given, most=MAX_LIMIT)
+    if not limit:
         raise Invalid(
             _("limit: A number from 1 to %(most)d is needed.") % {"most": MAX_LIMIT},
             field="limit",
             hint=_("Send one of these, or leave it out."),
         )
-    return int(given)
+    return limit
 
 
 def encode_cursor(*place: str | int) -> str:

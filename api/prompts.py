@@ -27,6 +27,7 @@ from prompts.filling import Variable
 from prompts.models import Prompt, PromptVersion
 from prompts.previewing import preview
 from prompts.using import told
+from reading.digits import number_of
 
 from .base import ApiView
 from .bodies import read_body
@@ -370,13 +371,14 @@ class ConversationPromptsView(ApiView):
     def get(self, request: Any, uid: str) -> Response:
         conversation = self.find_conversation(uid)
         given = request.query_params.get("seq")
-        if given is not None and not (given.isascii() and given.isdigit() and len(given) < 16):
+        seq = number_of(given)
+        if given is not None and seq is None:
             raise Invalid(
                 _("seq: A number is needed."),
                 field="seq",
                 hint=_("Give the place of an event, or leave it out."),
             )
-        rows = told(conversation, None if given is None else int(given))
+        rows = told(conversation, seq)
         return Response(
             [
                 {

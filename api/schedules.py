@@ -20,7 +20,7 @@ from conversations.actions.conversations import find_agent, find_environment
 from harness.content import Text, text_of
 from harness.errors import Invalid, NotFound
 from harness.events import UserMessage
-from harness.moments import moment_of
+from reading.moments import moment_of
 from schedules.actions.orders import (
     archive_order,
     change_order,

@@ -22,6 +22,7 @@ from conversations.models import Conversation
 from conversations.models.share import DECIDING
 from harness.errors import Invalid, NotFound
 from jobs.prepared import Prepared
+from reading.digits import number_of
 from rendering.diff import diff_table
 
 from .consents import agreement
@@ -106,13 +107,14 @@ def queue(
     forward = view != DECIDED
     found = found.order_by("pk" if forward else "-pk")
     if after:
-        if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        pk = number_of(after)
+        if pk is None:
             raise Invalid(
                 _("This is not a place in the list."),
                 field="after",
                 hint=_("Begin again with the first page."),
             )
-        found = found.filter(**{"pk__gt" if forward else "pk__lt": int(after)})
+        found = found.filter(**{"pk__gt" if forward else "pk__lt": pk})
     rows = list(with_facts(found)[: PAGE_SIZE + 1])
     page = rows[:PAGE_SIZE]
     shown = items(user, page)
@@ -213,8 +215,7 @@ class Seen:
     @classmethod
     def of(cls, input_hash: str, number: str) -> Seen:
         """`number` as a form has it; what is none says nothing of the question."""
-        known = number.isascii() and number.isdigit() and len(number) < 9
-        return cls(input_hash, int(number) if known else None)
+        return cls(input_hash, number_of(number))
 
 
 def seen_by_uid(shown: Iterable[str]) -> dict[str, Seen]:

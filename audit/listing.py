@@ -18,7 +18,8 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from harness.errors import Invalid
-from harness.moments import day_of
+from reading.digits import number_of
+from reading.moments import day_of
 from wire.spreadsheets import cell
 
 from .models import AuditEntry, AuditQuerySet
@@ -100,13 +101,14 @@ def found(user: User, chosen: Mapping[str, str]) -> AuditQuerySet:
 def audit_page(user: User, chosen: Mapping[str, str], after: str = "") -> AuditPage:
     entries = found(user, chosen)
     if after:
-        if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        pk = number_of(after)
+        if pk is None:
             raise Invalid(
                 _("This is not a place in the list."),
                 field="after",
                 hint=_("Begin again with the first page."),
             )
-        entries = entries.filter(pk__lt=int(after))
+        entries = entries.filter(pk__lt=pk)
     rows = list(entries[: PAGE_SIZE + 1])
     page = rows[:PAGE_SIZE]
     return AuditPage(

@@ -31,6 +31,7 @@ from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN
 from jobs.shares import Shares
 from live.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
+from reading.digits import number_of
 from wire.parameters import check_parameters
 
 logger = logging.getLogger(__name__)
@@ -293,13 +294,14 @@ def after_in(scope: dict[str, Any], *others: str) -> int | None:
     if "after" not in given:
         return None
     text = given["after"][0]
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    seq = number_of(text)
+    if seq is None:
         raise Invalid(
             _("after: The number of an event is needed."),
             field="after",
             hint=_("Give the largest `seq` you were sent, or leave it out."),
         )
-    return int(text)
+    return seq
 
 
 def _language_of(scope: dict[str, Any]) -> str:

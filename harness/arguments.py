@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-LONGEST = 12
-"""Digits; nobody means a longer number."""
+from reading.digits import number_of
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     """For `add_argument(type=…)`."""
 
     def read(text: str) -> int:
-        if text.isascii() and text.isdigit() and len(text) <= LONGEST:
-            number = int(text)
-            if least <= number <= most:
-                return number
+        number = number_of(text, most=most)
+        if number is not None and number >= least:
+            return number
         raise argparse.ArgumentTypeError(f"give a whole number from {least} to {most}")
 
     return read

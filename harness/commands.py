@@ -36,6 +36,7 @@ from harness.programs import (
     STARTING,
     WRAPPERS,
 )
+from reading.digits import is_digits
 from reading.hostnames import MeantBy, as_written
 
 FAR = 64
@@ -377,7 +378,7 @@ def _plain_is_meant(
         return Match.NO
     if not options:
         return Match.MAYBE
-    if any(word.startswith(("--", *_SIGNS)) or word[1:2].isdigit() for word in (*options, *used)):
+    if any(word.startswith(("--", *_SIGNS)) or is_digits(word[1:2]) for word in (*options, *used)):
         return Match.MAYBE if used else Match.NO
     letters = {letter for word in used for letter in word[1:].casefold()}
 

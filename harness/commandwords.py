@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from reading.digits import is_digits
+
 LONGEST = 5_000
 """Characters of a command that are read; a longer one is unreadable. Rules are weighed where everybody
 waits."""
@@ -71,7 +73,7 @@ def read(text: str) -> tuple[Simple, ...] | None:
             return None
         place = found.end()
         if kind in {"blank", "redirect", "end"}:
-            if kind == "redirect" and word and (found[0][0].isdigit() or word[-1] is None):
+            if kind == "redirect" and word and (is_digits(found[0][0]) or word[-1] is None):
                 return None  # part of the word, or a variable that takes the number
             if word:
                 if not _ends(word, commands[-1], target=target):

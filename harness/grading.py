@@ -31,6 +31,7 @@ from harness.events import (
 from harness.history import Entry, Pursued
 from harness.messages import Message, ModelRequest, Usage
 from harness.texts import Texts
+from reading.digits import is_digits
 
 MOST_CRITERIA = 50
 MOST_RUBRIC = 262_144
@@ -68,7 +69,7 @@ def _item_of(line: str) -> str | None:
     if line[:1].isspace():
         return None
     mark, _space, rest = line.partition(" ")
-    listed = mark in {"-", "*", "+"} or (mark[:-1].isdecimal() and mark[-1:] in {".", ")"})
+    listed = mark in {"-", "*", "+"} or (is_digits(mark[:-1]) and mark[-1:] in {".", ")"})
     return rest.strip() if listed and rest.strip() else None
 
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import jsonschema
 import jsonschema_rs
 
+from reading.digits import number_of
 from reading.foreignjson import NESTING, Unreadable, require_shallow
 from reading.linear import NotLinear, linear
 
@@ -188,8 +189,8 @@ def _referred(root: Mapping[str, Any], reference: Any, place: str) -> Any:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and name in found:
             found = found[name]
-        elif isinstance(found, list) and name.isascii() and name.isdigit() and len(name) < 6:
-            found = found[int(name)] if int(name) < len(found) else None
+        elif isinstance(found, list) and (at := number_of(name, most=len(found))) is not None:
+            found = found[at] if at < len(found) else None
         else:
             found = None
     if not isinstance(found, dict | bool):

@@ -18,7 +18,7 @@ from conversations.models import Conversation, FileResource, ForeignMark, Output
 from conversations.models.conversation import ConversationQuerySet
 from conversations.search import Hit, Written, hits, matching
 from harness.errors import Invalid
-from harness.moments import day_of
+from reading.moments import day_of
 from tools_app.provenance import UPLOADED
 
 from .models import Pin, Tag

@@ -23,7 +23,8 @@ from conversations.models import Activation, BackgroundCommand, Conversation, Ev
 from deadletters.models import DeadLetter, DeadLetterQuerySet
 from harness.errors import Invalid
 from harness.events import RequiresAction, SessionError, SessionStatusIdle, load
-from harness.moments import moment_of
+from reading.digits import number_of
+from reading.moments import moment_of
 from teams_app.members import Member
 from teams_app.models import Team, Teammate
 
@@ -260,9 +261,10 @@ def _asking(last_rest: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 def _by_id(queryset: QuerySet[Any], after: str, *, newest: bool = False) -> Slice:
     if after:
-        if not (after.isascii() and after.isdigit()) or len(after) > 18:
+        pk = number_of(after)
+        if pk is None:
             raise _no_such_place()
-        queryset = queryset.filter(**{"pk__lt" if newest else "pk__gt": int(after)})
+        queryset = queryset.filter(**{"pk__lt" if newest else "pk__gt": pk})
     found = list(queryset.order_by("-pk" if newest else "pk")[: PAGE_SIZE + 1])
     rows = found[:PAGE_SIZE]
     return Slice(rows, str(rows[-1].pk) if len(found) > PAGE_SIZE else "")
@@ -271,16 +273,11 @@ def _by_id(queryset: QuerySet[Any], after: str, *, newest: bool = False) -> Slic
 def _by_time(queryset: QuerySet[Any], name: str, after: str) -> Slice:
     """In the order of a moment, `pk` making it total."""
     if after:
-        text, _separator, pk = after.partition("~")
-        moment = moment_of(text)
-        if (
-            moment is None
-            or moment.tzinfo is None
-            or not (pk.isascii() and pk.isdigit())
-            or len(pk) > 18
-        ):
+        text, _separator, key = after.partition("~")
+        moment, pk = moment_of(text), number_of(key)
+        if moment is None or moment.tzinfo is None or pk is None:
             raise _no_such_place()
-        behind = Q(**{f"{name}__gt": moment}) | Q(**{name: moment, "pk__gt": int(pk)})
+        behind = Q(**{f"{name}__gt": moment}) | Q(**{name: moment, "pk__gt": pk})
         queryset = queryset.filter(behind)
     found = list(queryset.order_by(name, "pk")[: PAGE_SIZE + 1])
     rows = found[:PAGE_SIZE]

@@ -30,6 +30,7 @@ from deadletters import projection as deadletters
 from deadletters.actions import letters as actions
 from deadletters.models import CHANGE, DeadLetter
 from harness.errors import Invalid, NotFound
+from reading.digits import number_of
 
 from . import listing as operations
 
@@ -134,8 +135,8 @@ def discard(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @for_staff
 def cancel(request: SignedInRequest) -> HttpResponse:
-    pk = request.POST.get("wake", "")
-    wake = Wake.objects.filter(pk=int(pk)).first() if _is_key(pk) else None
+    pk = number_of(request.POST.get("wake"))
+    wake = None if pk is None else Wake.objects.filter(pk=pk).first()
     if wake is None:
         raise NotFound(_("There is no such wake."))
     cancel_wake(actor=request.user, wake=wake)
@@ -154,10 +155,9 @@ def _letters(user: User, pks: list[str]) -> list[DeadLetter]:
     """The letters of a form, oldest first; NotFound if one of them is not the person's to manage."""
     if not pks:
         raise Invalid(_("No letter is chosen."), field="letter", hint=_("Choose at least one."))
-    if not all(_is_key(pk) for pk in pks):
-        raise NotFound(_("There is no such dead letter."))
+    wanted = {number for pk in pks if (number := number_of(pk)) is not None}
     found = DeadLetter.objects.manageable_by(user).select_related("conversation")
-    letters = list(found.filter(pk__in={int(pk) for pk in pks}).order_by("pk"))
+    letters = list(found.filter(pk__in=wanted).order_by("pk"))
     if len(letters) < len(set(pks)):
         raise NotFound(_("There is no such dead letter."))
     return letters
@@ -167,17 +167,14 @@ def _number(text: str) -> int | None:
     text = text.strip()
     if not text:
         return None
-    if not _is_key(text):
+    number = number_of(text)
+    if number is None:
         raise Invalid(
             _("“%(text)s” is not a number of tokens.") % {"text": text[:50]},
             field="token_budget",
             hint=_("Leave it empty for the agent's own."),
         )
-    return int(text)
-
-
-def _is_key(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 18
+    return number
 
 
 def _address(section: str) -> str:

@@ -12,6 +12,7 @@ from accounts.models import Organisation
 from conversations.models import Conversation
 from harness.agentconfig import PromptUse
 from harness.errors import Conflict, NotFound
+from reading.digits import is_digits, number_of
 
 from .access import names_there
 from .filling import filled, missing_values
@@ -72,8 +73,8 @@ def version_named(prompt: Prompt, wanted: str) -> PromptVersion:
     found: PromptVersion | None
     if wanted == LATEST:
         found = versions.order_by("-number").first()
-    elif wanted.isascii() and wanted.isdigit():
-        found = versions.filter(number=int(wanted[:9])).first()
+    elif is_digits(wanted):
+        found = versions.filter(number=number_of(wanted) or 0).first()
     else:
         found = versions.filter(labels__name=wanted).first()
     if found is None:

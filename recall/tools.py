@@ -25,6 +25,7 @@ from memory.actions.remembering import (
 )
 from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
 from memory.searching import search_memories
+from reading.digits import number_of
 
 from .past import around, search_past
 from .reach import reach_of, stores_for
@@ -210,9 +211,10 @@ def _around(conversation: Conversation, place: str) -> str:
         organisation=conversation.organisation, uid=group
     )
     past = rows.first()
-    if past is None or not seq.isdigit() or len(seq) > 9 or not reach_of(conversation).personal:
+    number = number_of(seq)
+    if past is None or number is None or not reach_of(conversation).personal:
         raise ToolError(f"There is no such place: {place[:80]}.", hint="search_memory finds them.")
-    return around(past, int(seq))
+    return around(past, number)
 
 
 def _about(memory: Memory) -> str:

@@ -17,7 +17,7 @@ from agents.models import Agent, Environment
 from chat.forms import NamedChoice
 from harness.content import Text, text_of
 from harness.events import UserMessage
-from harness.moments import moment_of
+from reading.moments import moment_of
 from spending.amounts import dollars_of, units_of
 
 from .drafts import Draft, messages_of

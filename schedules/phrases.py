@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
-from harness.moments import day_of
+from reading.digits import is_digits, number_of
+from reading.moments import day_of
 
 LONGEST = 200
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
@@ -99,7 +100,7 @@ def _joined(words: list[str]) -> list[str]:
     """`9 am` as `9am`."""
     joined: list[str] = []
     for word in words:
-        if word in {"am", "pm"} and joined and joined[-1][-1:].isdigit():
+        if word in {"am", "pm"} and joined and is_digits(joined[-1][-1:]):
             joined[-1] += word
         else:
             joined.append(word)
@@ -114,13 +115,13 @@ def _interval(words: list[str]) -> Reading | None:
         return None
     unit = words[-1].removesuffix("s")
     count = 1
-    if len(words) == 3 and words[1].isascii() and words[1].isdigit():
-        count = int(words[1][:4])
+    if len(words) == 3 and is_digits(words[1]):
+        count = number_of(words[1], most=60) or 0
     elif len(words) != 2:
         return None
     if count < 1 or _EVERY[unit] % count:
         raise Invalid(
-            _("“%(count)d” does not divide evenly.") % {"count": count},
+            _("“%(phrase)s” does not divide evenly.") % {"phrase": " ".join(words)[:60]},
             field="when",
             hint=_("Choose 5, 10, 15, 20 or 30 minutes, or 2, 3, 4, 6, 8 or 12 hours."),
         )
@@ -129,10 +130,10 @@ def _interval(words: list[str]) -> Reading | None:
 
 
 def _distance(words: list[str], text: str) -> timedelta:
-    if len(words) == 2 and words[0].isascii() and words[0].isdigit() and len(words[0]) < 4:
+    if len(words) == 2 and (number := number_of(words[0], most=999)) is not None:
         unit = _UNITS.get(words[1].removesuffix("s"))
         if unit is not None:
-            return int(words[0]) * unit
+            return number * unit
     raise _unread(text)
 
 

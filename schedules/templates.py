@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from harness.content import Block, Text
 from harness.errors import Invalid
 from harness.events import UserMessage
+from reading.digits import number_of
 
 PAYLOAD = "payload"
 UNTRUSTED = "the payload of a webhook"
@@ -65,8 +66,8 @@ def _found(path: str, payload: Any) -> str:
     for name in path.split(".")[1:]:
         if isinstance(value, Mapping):
             value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
+        elif isinstance(value, list) and (place := number_of(name, most=len(value))) is not None:
+            value = value[place] if place < len(value) else None
         else:
             value = None
     if value is None:

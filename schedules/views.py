@@ -31,6 +31,7 @@ from harness.errors import (
     NotFound,
     TooLarge,
 )
+from reading.digits import number_of
 
 from .actions.items import add_item, drop_item, retry_item
 from .actions.orders import (
@@ -283,8 +284,7 @@ def _refused(form: ScheduleForm, problem: AgentError) -> int:
 def hook(request: HttpRequest, uid: str) -> JsonResponse:
     """Begins the schedule that the request is signed for; the same id again is answered as before."""
     try:
-        length = request.META.get("CONTENT_LENGTH") or ""
-        if not length.isdigit() or int(length) > BODY_BYTES:
+        if number_of(request.META.get("CONTENT_LENGTH"), most=BODY_BYTES) is None:
             raise TooLarge(
                 _("A request says its length and has at most %(limit)d bytes.")
                 % {"limit": BODY_BYTES},

@@ -18,6 +18,7 @@ from pathlib import Path
 from django.utils.translation import gettext as _
 
 from harness.errors import Declined, Invalid, TooLarge
+from reading.digits import number_of
 
 from .fetching import LONGEST_ADDRESS, post
 
@@ -164,7 +165,7 @@ def _entries(listed: bytes) -> dict[str, tuple[str, str, int]]:
         facts, _tab, path = record.partition(b"\t")
         mode, _kind, name, size = facts.split()
         if (written := path.decode(errors="surrogateescape")).isprintable():
-            found[written] = (mode.decode(), name.decode(), int(size) if size.isdigit() else 0)
+            found[written] = (mode.decode(), name.decode(), number_of(size.decode()) or 0)
     return found
 
 

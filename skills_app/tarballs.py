@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
+from reading.digits import is_digits
 
 GZIP = b"\x1f\x8b"
 BLOCK = 512
@@ -112,7 +113,7 @@ def _path_in(notes: bytes) -> str:
     while place < len(notes):
         length_end = notes.find(b" ", place, place + 10)
         digits = notes[place:length_end] if length_end > 0 else b""
-        end = place + int(digits) if digits.isdigit() else 0
+        end = place + int(digits) if is_digits(digits) else 0
         if end <= length_end or end > len(notes) or notes[end - 1 : end] != b"\n":
             raise _broken()
         key, _equals, value = notes[length_end + 1 : end - 1].partition(b"=")

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
 from harness.errors import Invalid
+from reading.digits import number_of
 
 from .boards import Standing
 from .listing import people_at
@@ -62,14 +63,14 @@ class TaskForm(OurForm):
         words = self.cleaned_data["blocked_by"].replace(",", " ").split()
         found = []
         for word in words[:100]:
-            number = word.removeprefix("#")
-            if not (number.isascii() and number.isdigit() and len(number) < 10):
+            number = number_of(word.removeprefix("#"), most=999_999_999)
+            if number is None:
                 raise Invalid(
                     _now("“%(word)s” is no number of a task.") % {"word": word[:20]},
                     field="blocked_by",
                     hint=_now("Write numbers, with commas between them."),
                 )
-            found.append(int(number))
+            found.append(number)
         return found
 
     def _choices(self) -> list[tuple[str, Any]]:

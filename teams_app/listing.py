@@ -13,6 +13,7 @@ from accounts.models import User
 from conversations.models import Share
 from harness.errors import Invalid
 from jobs.prepared import Prepared
+from reading.digits import number_of
 
 from .boards import Standing, standings
 from .models import Board, Task, TeamRequest
@@ -103,10 +104,9 @@ def _filtered(board: Board, user: User, filters: Mapping[str, str]) -> TaskQuery
     found = Task.objects.filter(board=board)
     words = filters.get("q", "").replace("\0", "").split()[:10]
     for word in words:
-        number = word.removeprefix("#")
-        is_number = number.isascii() and number.isdigit() and len(number) < 9
+        number = number_of(word.removeprefix("#"))
         found = found.filter(
-            Q(subject__icontains=word) | (Q(number=int(number)) if is_number else Q(pk=None))
+            Q(subject__icontains=word) | (Q(pk=None) if number is None else Q(number=number))
         )
     match filters.get("whose", ""):
         case "":

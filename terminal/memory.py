@@ -20,11 +20,11 @@ from accounts.models import Organisation, User
 from conversations.models import Conversation
 from harness.arguments import whole_number
 from harness.errors import Invalid, NotFound
-from harness.moments import moment_of
 from memory.actions.remembering import forget_memory
 from memory.models import Memory
 from memory.retrieval.turns import Turn, TurnIndex
 from memory.searching import search_memories, stores_of
+from reading.moments import moment_of
 from recall.listing import as_row, exported, memories_in, recalls_in
 from terminal.screen import Screen
 

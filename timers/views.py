@@ -19,6 +19,7 @@ from conversations.actions.background import cancel_background
 from conversations.actions.wakes import drop_wake, hasten_wake, put_off_wake
 from conversations.models import BackgroundCommand, Wake
 from harness.errors import Conflict, Invalid, NotFound
+from reading.digits import number_of
 from schedules.actions.orders import pause_order, put_off_order
 from schedules.actions.runs import run_now
 from schedules.models import StandingOrder
@@ -60,7 +61,8 @@ def change(request: SignedInRequest, kind: str, key: str) -> HttpResponse:
 
 def _change_wake(request: SignedInRequest, key: str, act: str) -> HttpResponse:
     wakes = Wake.objects.visible_to(request.user).select_related("conversation")
-    wake = wakes.filter(pk=int(key)).first() if key.isdigit() and len(key) < 19 else None
+    pk = number_of(key)
+    wake = None if pk is None else wakes.filter(pk=pk).first()
     if wake is None:
         raise NotFound(_("There is no such timer."))
     refusal: Conflict | None = None

@@ -23,6 +23,7 @@ from accounts.api.request_ids import current_request_id
 from accounts.models import TokenScope
 from harness.errors import Invalid, NotFound, TooLarge
 from harness.modelfaults import read_as
+from reading.digits import is_digits, number_of
 from reading.foreignjson import NESTING
 from wire.jsonbodies import BODY_BYTES, GivenJsonParser
 from wire.parameters import check_query
@@ -82,8 +83,12 @@ class Door(APIView):
         super().initial(request, *args, **kwargs)
         refuse_nul(request)
         check_query(type(self), str(request.method), request.query_params, ALWAYS)
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if self.body_limit and int(length if length.isdigit() else 0) > self.body_limit:
+        length = request.META.get("CONTENT_LENGTH") or ""
+        if (
+            self.body_limit
+            and is_digits(length)
+            and number_of(length, most=self.body_limit) is None
+        ):
             raise TooLarge(
                 _("The request has more than %(limit)d bytes.") % {"limit": self.body_limit},
                 hint=_("Send less, or upload it as a file."),

@@ -27,6 +27,7 @@ from conversations.actions.stored_files import delete_file, open_file, store_fil
 from conversations.models import OutputFile, StoredFile
 from conversations.sandboxing import session_root
 from harness.errors import Invalid, NotFound
+from reading.digits import number_of
 
 from .door import READ, WRITE, Door, Shape, operation
 from .paging import describe, page_of, paging, parameter, values
@@ -158,16 +159,15 @@ def expiry_of(request: Request) -> timedelta | None:
     given = request.POST.get("expires_in_seconds")
     if given is None:
         return None
-    if not (given.isascii() and given.isdigit() and len(given) < 9):
-        given = "0"
-    if not SHORTEST <= int(given) <= LONGEST:
+    seconds = number_of(given, most=LONGEST)
+    if seconds is None or seconds < SHORTEST:
         raise Invalid(
             _("It is not a whole number from %(least)d to %(most)d.")
             % {"least": SHORTEST, "most": LONGEST},
             field="expires_in_seconds",
             hint=_("Leave it out for a file that stays."),
         )
-    return timedelta(seconds=int(given))
+    return timedelta(seconds=seconds)
 
 
 class Files(Door):

@@ -20,7 +20,8 @@ from drf_spectacular.utils import OpenApiParameter
 from pydantic import BaseModel
 
 from harness.errors import Invalid
-from harness.moments import moment_of
+from reading.digits import number_of
+from reading.moments import moment_of
 from wire.parameters import plain
 
 from .door import ALWAYS
@@ -151,8 +152,9 @@ def whole_number(query: QueryDict, name: str, default: int, *, least: int, most:
     given = query.get(name)
     if given is None:
         return default
-    if given.isascii() and given.isdigit() and len(given) < 19 and least <= int(given) <= most:
-        return int(given)
+    number = number_of(given, most=most)
+    if number is not None and number >= least:
+        return number
     raise Invalid(
         _("It is not a whole number from %(least)d to %(most)d.") % {"least": least, "most": most},
         field=name,

@@ -22,6 +22,7 @@ from accounts.persons import whose_place
 from conversations.models import Conversation, Event
 from harness.errors import Invalid, NotFound
 from jobs.connections import give_back
+from reading.digits import number_of
 from wire.ids import conversation_uid
 from wire.parameters import check_query
 
@@ -93,13 +94,14 @@ def _after(request: HttpRequest, conversation: Conversation) -> int:
         return whole_number(request.GET, "after_seq", 0, least=0, most=most)
     last = request.headers.get("Last-Event-ID")
     if last:
-        if not (last.isascii() and last.isdigit() and len(last) < 20 and int(last) <= most):
+        seq = number_of(last, most=most)
+        if seq is None:
             raise Invalid(
                 _("It is not the number of an event."),
                 field="Last-Event-ID",
                 hint=_("Give the id of the last frame that had one, or leave it out."),
             )
-        return int(last)
+        return seq
     return conversation.last_seq
 
 

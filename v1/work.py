@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from agents.models import Environment
 from harness.errors import Forbidden, Invalid, NotFound
-from harness.moments import moment_of
+from reading.moments import moment_of
 from wire.metadata import check_metadata
 from workers.actions import items as actions
 from workers.items import LONGEST_TTL, SHORTEST_TTL, workers_polling

@@ -19,8 +19,9 @@ from django.conf import settings
 from django.utils import timezone
 from yarl import URL
 
-from harness.moments import moment_in_mail
 from net.addresses import Sort, sort_of
+from reading.digits import number_of
+from reading.moments import moment_in_mail
 
 from .addresses import AddressRefused, AddressUnknown, judged_addresses
 
@@ -192,8 +193,8 @@ async def _body(answer: aiohttp.ClientResponse, most: int) -> str:
 
 def _retry_after(value: str) -> float:
     value = value.strip()
-    if value.isascii() and value.isdigit() and len(value) < 10:
-        return float(value)
+    if (seconds := number_of(value, most=999_999_999)) is not None:
+        return float(seconds)
     moment = moment_in_mail(value)
     if moment is None:
         return 0.0

@@ -24,6 +24,7 @@ from accounts.forms import add_error
 from accounts.permissions import require_manager
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound
+from reading.digits import number_of
 
 from .actions import endpoints as actions
 from .forms import EndpointForm, RotationForm
@@ -226,9 +227,8 @@ def _show(
     deliveries = endpoint.deliveries.all()
     if state in WebhookDelivery.State.values:
         deliveries = deliveries.filter(state=state)
-    before = request.GET.get("before", "")
-    if before.isascii() and before.isdigit() and len(before) <= 18:
-        deliveries = deliveries.filter(pk__lt=int(before))
+    if (before := number_of(request.GET.get("before"))) is not None:
+        deliveries = deliveries.filter(pk__lt=before)
     found = list(deliveries.order_by("-pk")[: PAGE_SIZE + 1])
     context: dict[str, Any] = {
         "endpoint": endpoint,

@@ -28,6 +28,7 @@ from agents.models import Agent, AgentVersion
 from agents.versiondiff import ROLE_LABELS, changes_between, description_of
 from harness.agentconfig import Features, Limits
 from harness.errors import Conflict
+from reading.digits import number_of
 
 from .agent_form import MODEL_LIST, AgentForm
 from .tools_page import ToolsPage
@@ -304,7 +305,8 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
                 actor=actor_of(request),
                 agent=agent,
                 number=version.number,
-                expected_version=int(expected) if expected.isdecimal() else None,
+                # What is no number is no version that anybody saw: it meets the check, and fails it.
+                expected_version=(number_of(expected) or 0) if expected else None,
             )
         except Conflict as refusal:
             messages.error(request, f"{refusal.message} {refusal.hint}")
@@ -315,10 +317,11 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
         return HttpResponseRedirect(reverse("admin:agents_agent_versions", args=[agent.pk]))
 
     def _version(self, agent: Agent, number: str | None) -> AgentVersion:
-        if number is None or not number.isdecimal() or len(number) > 9:
+        wanted = number_of(number)
+        if wanted is None:
             raise Http404(gettext("Name a version by its number."))
         rows = AgentVersion.objects.filter(agent=agent).select_related("created_by")
-        version = rows.filter(number=int(number)).first()
+        version = rows.filter(number=wanted).first()
         if version is None:
             raise Http404(gettext("There is no such version."))
         return version

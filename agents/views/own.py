@@ -30,6 +30,7 @@ from agents.namesakes import told_apart
 from agents.toolwords import words_for
 from agents.versiondiff import PERMISSION_LABELS, changes_between, description_of
 from harness.errors import AgentError, Conflict, LimitReached, NotFound
+from reading.digits import number_of
 
 AGENTS_A_PAGE = 50
 VERSIONS_A_PAGE = 50
@@ -167,10 +168,10 @@ def show_versions(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def restore(request: SignedInRequest, uid: str) -> HttpResponse:
     agent = find_agent(request, uid)
-    number = request.POST.get("version", "")
-    if not (number.isascii() and number.isdecimal() and len(number) < 9):
+    number = number_of(request.POST.get("version"))
+    if number is None:
         raise NotFound(_("There is no such version."))
-    restore_own_version(actor=request.user, agent=agent, number=int(number))
+    restore_own_version(actor=request.user, agent=agent, number=number)
     messages.success(request, _("Version %(number)s is restored.") % {"number": number})
     return redirect("agents:agent", uid=uid)
 
@@ -336,9 +337,10 @@ def _waiting(request: SignedInRequest) -> int:
 def _version(rows: Any, number: str | None) -> AgentVersion | None:
     if number is None:
         return None
-    if not (number.isascii() and number.isdecimal() and len(number) < 9):
+    wanted = number_of(number)
+    if wanted is None:
         raise NotFound(_("There is no such version."))
-    found: AgentVersion | None = rows.filter(number=int(number)).first()
+    found: AgentVersion | None = rows.filter(number=wanted).first()
     if found is None:
         raise NotFound(_("There is no such version."))
     return found

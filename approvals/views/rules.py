@@ -24,6 +24,7 @@ from approvals.models.policyrule import CHANGE_RULES
 from approvals.suggestions import in_words
 from chat.views.answers import done
 from harness.errors import Declined, Invalid, NotFound
+from reading.digits import number_of
 from reading.foreignjson import Unreadable, read_json
 
 PAGE_SIZE = 100
@@ -69,8 +70,8 @@ def revoke_rule(request: SignedInRequest, uid: str) -> HttpResponse:
 def _page(request: SignedInRequest, refusal: Declined | None = None) -> HttpResponse:
     after = request.GET.get("after", "")
     found = PolicyRule.objects.visible_to(request.user).active().order_by("-pk")
-    if after.isascii() and after.isdigit() and len(after) <= 18:
-        found = found.filter(pk__lt=int(after))
+    if (pk := number_of(after)) is not None:
+        found = found.filter(pk__lt=pk)
     listed = list(
         found.select_related("organisation", "agent", "conversation", "for_user", "made_by")
         .prefetch_related("made_from")
@@ -149,15 +150,15 @@ def _rule(request: SignedInRequest) -> dict[str, Any]:
     options: dict[str, Any] = {
         name: True for name in request.POST.getlist("option") if name in OPTIONS
     }
-    minutes = request.POST.get("expires_minutes", "").strip()
-    if minutes:
-        if not (minutes.isascii() and minutes.isdigit() and len(minutes) < 7):
+    if written := request.POST.get("expires_minutes", "").strip():
+        minutes = number_of(written, most=999_999)
+        if minutes is None:
             raise Invalid(
                 _("This is no number of minutes."),
                 field="expires_minutes",
                 hint=_("Leave it empty to wait for ever."),
             )
-        options["expires_seconds"] = 60 * int(minutes)
+        options["expires_seconds"] = 60 * minutes
     if accounts := request.POST.getlist("service_account"):
         options["service_accounts"] = accounts
     if asked := request.POST.get("ask_first", ""):

@@ -29,6 +29,7 @@ from conversations.notices import mark_seen
 from harness.errors import AgentError, Invalid, TooMany
 from harness.modelcards import card_for
 from harness.providers.table import KINDS
+from reading.digits import number_of
 
 from .lookup import find_conversation
 
@@ -179,10 +180,11 @@ def _before(request: SignedInRequest) -> int | None:
     text = request.GET.get("before", "")
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 18):
+    seq = number_of(text)
+    if seq is None:
         raise Invalid(
             _("“before” is not the number of an event."),
             field="before",
             hint=_("Give a whole number above 0."),
         )
-    return int(text)
+    return seq

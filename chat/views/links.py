@@ -25,6 +25,7 @@ from conversations.actions.own import require_own
 from conversations.models import Link
 from harness.errors import Forbidden, Invalid, LimitReached, NotFound
 from harness.redaction import redacted_text
+from reading.digits import number_of
 from reading.unseen import visible
 
 from .lookup import find_conversation
@@ -49,12 +50,11 @@ def link(request: SignedInRequest, uid: str) -> HttpResponse:
     refusal: Invalid | Forbidden | LimitReached | None = None
     address = ""
     if request.method == "POST":
-        days = request.POST.get("days", "")
         try:
             made = make_link(
                 actor=request.user,
                 conversation=conversation,
-                days=int(days) if days.isascii() and days.isdigit() and len(days) < 5 else 0,
+                days=number_of(request.POST.get("days"), most=9_999) or 0,
                 details=request.POST.get("details") == "1",
                 members_only=request.POST.get("readers") != "everybody",
             )

@@ -26,8 +26,8 @@ from harness.errors import (
     RateLimited,
     UnknownModel,
 )
-from harness.moments import moment_in_mail
 from harness.providers.wiretext import mended
+from reading.moments import moment_in_mail
 
 MOST_WORDS = 2_000
 """Characters of what a service says about a failure; the rest is looked at by nothing."""

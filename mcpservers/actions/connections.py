@@ -29,7 +29,6 @@ from accounts.models import Organisation, User
 from accounts.permissions import require_member
 from audit.record import Action
 from harness.errors import Conflict, Invalid, NotFound
-from harness.moments import moment_at
 from jobs.garbage import keeping_what_is_imported
 from jobs.turnstile import Turnstile
 from mcpservers.addresses import check_url
@@ -37,6 +36,7 @@ from mcpservers.auditing import about_server
 from mcpservers.connecting import connection_of
 from mcpservers.models import McpClient, McpConnection, McpFlow, McpServer
 from reading.hostnames import split_address
+from reading.moments import moment_at
 from vaults.actions.credentials import archive_credential, create_credential
 from vaults.actions.vaults import create_vault
 from vaults.auth import ClientAuth, Details, NewAuth, Refresh, Secrets, details_of, secrets_of

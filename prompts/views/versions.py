@@ -13,6 +13,7 @@ from chat.views.lookup import find_conversation
 from conversations.models import Conversation
 from prompts.previewing import preview
 from prompts.using import told
+from reading.digits import number_of
 
 from .lookup import version_at
 
@@ -26,9 +27,9 @@ def show_version(request: SignedInRequest, uid: str, number: int) -> HttpRespons
     version = version_at(request.user, uid, number)
     prompt = version.prompt
     given = request.GET.get("against", "")
-    chosen = given if given.isascii() and given.isdigit() and len(given) < 9 else ""
+    chosen = number_of(given)
     others = prompt.versions.order_by("-number")
-    before = others.filter(number=int(chosen)).first() if chosen else None
+    before = None if chosen is None else others.filter(number=chosen).first()
     if before is None and not given:
         before = others.filter(number__lt=number).first()
     wanted = request.GET.get("conversation", "")
@@ -53,7 +54,6 @@ def show_version(request: SignedInRequest, uid: str, number: int) -> HttpRespons
 def show_told(request: SignedInRequest, uid: str) -> HttpResponse:
     """The texts that stand in its requests; `seq`: in one at that place of its log."""
     conversation = find_conversation(request.user, uid)
-    given = request.GET.get("seq", "")
-    seq = int(given) if given.isascii() and given.isdigit() and len(given) < 16 else None
+    seq = number_of(request.GET.get("seq"))
     context = {"conversation": conversation, "used": told(conversation, seq), "seq": seq}
     return render(request, "prompts/told.html", context)

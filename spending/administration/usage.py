@@ -21,8 +21,8 @@ from unfold.contrib.filters.admin import (
 
 from accounts.administration.readonly import ReadOnlyAdmin
 from conversations.administration.log import OF_CONVERSATION, conversation_link
-from harness.moments import day_of
 from harness.providers.table import KINDS
+from reading.moments import day_of
 from spending.models import Usage
 
 DEFAULT_DAYS = 30

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
 from harness.errors import Invalid
-from harness.moments import day_of
+from reading.moments import day_of
 from spending import reports
 from spending.models import Usage
 from wire.streaming import in_thread

@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from conversations.models import Conversation, Run
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
+from reading.digits import number_of
 from teams_app.boards import holding, stored
 from teams_app.events import TaskCreated, TaskDeleted, TaskUpdated
 from teams_app.models import Board, Dependency, Task, TaskLink
@@ -584,8 +585,8 @@ def _target(kind: str, conversation: Conversation, target: str) -> str:
             return ""
         case TaskLink.Kind.FILE if 0 < len(target) <= 1_024:
             return target
-        case TaskLink.Kind.RUN if target.isascii() and target.isdigit() and len(target) <= 18:
-            if Run.objects.filter(pk=int(target), conversation=conversation).exists():
+        case TaskLink.Kind.RUN if (pk := number_of(target)) is not None:
+            if Run.objects.filter(pk=pk, conversation=conversation).exists():
                 return target
             raise NotFound(_("The conversation has no such run."))
     raise Invalid(

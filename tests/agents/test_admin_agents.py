@@ -430,7 +430,14 @@ def test_what_a_version_holds_is_escaped_in_the_difference(agent, browser, staff
 
 
 @pytest.mark.parametrize(
-    "query", [{}, {"from": "1"}, {"from": "1", "to": "99"}, {"from": "x", "to": "1" * 30}]
+    "query",
+    [
+        {},
+        {"from": "1"},
+        {"from": "1", "to": "99"},
+        {"from": "x", "to": "1" * 30},
+        {"from": "1", "to": "²"},
+    ],
 )
 def test_a_version_that_is_not_there_is_not_found(agent, browser, query):
     assert browser.get(at("compare", agent), query).status_code == 404
@@ -452,6 +459,16 @@ def test_a_restore_confirmed_too_late_changes_nothing(changed, browser):
     )
 
     assert "Somebody saved version 2" in answer.content.decode()
+    assert current(changed).number == 2
+
+
+@pytest.mark.parametrize("expected", ["x", "²", "٢", "-2", "2.0", "9" * 5_000])
+def test_a_restore_that_names_no_version_it_saw_changes_nothing(changed, browser, expected):
+    answer = browser.post(
+        at("restore", changed), {"number": "1", "expected_version": expected}, follow=True
+    )
+
+    assert answer.status_code == 200
     assert current(changed).number == 2
 
 

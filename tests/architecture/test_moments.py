@@ -18,7 +18,7 @@ READERS = frozenset(
         "parsedate_to_datetime",
     }
 )
-PLACE = "harness/moments.py"
+PLACE = "reading/moments.py"
 INSIDE = ("sandbox/inside/", "skills_app/shipped/")
 
 OF_OURS = {
@@ -42,4 +42,4 @@ def test_times_of_others_are_read_in_one_place():
         and ast.unparse(node.func).rpartition(".")[2] in READERS
         and not path.as_posix().startswith(INSIDE)
     }
-    assert reading == {PLACE, *OF_OURS}, "use harness.moments"
+    assert reading == {PLACE, *OF_OURS}, "use reading.moments"

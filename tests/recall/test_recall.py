@@ -247,6 +247,17 @@ def test_earlier_conversations_are_found_with_what_stands_beside(converse, alice
     assert "person: What is the code of the door?" in result(third)
 
 
+@pytest.mark.parametrize("seq", ["", "x", "²", "-1", "9" * 19])
+def test_a_place_that_is_none_is_said_to_the_model(converse, alice, seq):
+    first, _script = converse([reply("Blue.")])
+    say(first, "What is the code of the door?")
+    second, _script = converse(
+        [reply(call("read_memory", id=f"{first.uid}#{seq}")), reply("Nothing.")]
+    )
+    say(second, "Read it.")
+    assert "There is no such place" in result(second)
+
+
 # --- everybody else -------------------------------------------------------------------------------
 
 

@@ -29,6 +29,19 @@ async def test_a_word_document_is_read_with_its_headings_and_tables_in_order(roo
     assert lines == ["## The quay", "Seven metres.", "Berth\tDepth", "A\t7"]
 
 
+@pytest.mark.parametrize("style", ["Heading 0", "Heading ²", "Heading " + "9" * 11])
+async def test_a_style_that_is_named_like_a_heading_is_none_of_its_levels(root, call, style):
+    papers = zipfile.ZipFile(BytesIO(letter("Seven metres.", heading="The quay")))
+    with papers, zipfile.ZipFile(root / "odd.docx", "w") as odd:
+        for name in papers.namelist():
+            named = papers.read(name).replace(b'"heading 2"', f'"{style}"'.encode())
+            odd.writestr(name, named.replace(b'"Heading 2"', f'"{style}"'.encode()))
+    outcome = await call("read_file", path="odd.docx")
+    assert not outcome.is_error
+    lines = [line.partition("\t")[2] for line in said(outcome).splitlines()[1:]]
+    assert lines == ["The quay", "Seven metres."]
+
+
 async def test_a_workbook_is_read_sheet_by_sheet_and_dates_are_dates(root, call):
     (root / "a.xlsx").write_bytes(workbook("Berths", ("A", 7.5), ("B", date(2026, 3, 1))))
     text = said(await call("read_file", path="a.xlsx"))

@@ -25,6 +25,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
+from reading.digits import number_of
 
 MOST, USUAL = 50, 20
 """Events of one answer."""
@@ -117,8 +118,8 @@ def _is_asked_for(entry: Entry, arguments: Mapping[str, Any]) -> bool:
 
 def _place(entries: Sequence[Entry], named: str) -> int:
     """The number of an event that is named by its id or its number."""
-    if named.isdecimal() and len(named) < 12:
-        return int(named)
+    if (seq := number_of(named)) is not None:
+        return seq
     for entry in entries:
         if entry.uid == named:
             return entry.seq

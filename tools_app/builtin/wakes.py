@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.errors import ToolError
 from harness.events import WakeRequested
-from harness.moments import moment_of
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
+from reading.moments import moment_of
 
 MAX_IN_ROW = 3
 """Turns an agent may begin by itself before a person has to speak again."""

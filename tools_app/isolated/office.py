@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import sys
 import time
 import zlib
@@ -25,6 +26,8 @@ from pptx import Presentation
 
 FAULTS = (BadZipFile, LargeZipFile, zlib.error, OSError, SyntaxError, EOFError, NotImplementedError)
 """What a file that breaks its own format makes a reader raise, beside what any wrong value does."""
+HEADING = re.compile("Heading ([1-9])")
+"""The style of one; there are nine levels (ECMA-376, 17.3.1.20)."""
 MORE_FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError)
 
 
@@ -41,8 +44,8 @@ def letter(body: bytes) -> Iterator[str]:
             yield ""
             continue
         style = (part.style and part.style.name) or ""
-        level = style.removeprefix("Heading ")
-        marks = f"{'#' * int(level)} " if level.isdigit() and level != style else ""
+        heading = HEADING.fullmatch(style)
+        marks = f"{'#' * int(heading[1])} " if heading else ""
         yield f"{marks}{part.text}"
 
 

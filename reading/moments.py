@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 
+from reading.digits import is_digits
+
 YEARS = range(2, 9999)
 LONGEST = 100
 """Characters; no way to write a time takes more."""
@@ -30,7 +32,7 @@ def day_of(text: object) -> date | None:
     if not isinstance(text, str) or len(text) > LONGEST:
         return None
     parts = text.split("-")
-    if len(parts) == 3 and all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) == 3 and all(is_digits(part) for part in parts):
         text = "-".join(part.zfill(2) for part in parts)
     try:
         day = date.fromisoformat(text)

@@ -1,0 +1,50 @@
+"""Whole numbers of strangers: digits and nothing else, up to what the reader can use."""
+
+from __future__ import annotations
+
+import pytest
+
+from reading.digits import LARGEST, is_digits, number_of
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("7", 7), ("007", 7), (str(LARGEST), LARGEST)]
+)
+def test_digits_are_a_number(text, number):
+    assert number_of(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " 1",
+        "1\n",
+        "-1",
+        "+1",
+        "1.0",
+        "1_0",
+        "0x1",
+        "²",
+        "٢",
+        "۷",
+        "１",
+        None,
+        7,
+        b"7",
+        str(LARGEST + 1),
+    ],
+)
+def test_nothing_else_is_one(text):
+    assert number_of(text) is None
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "0" * 5_000])
+def test_more_digits_than_a_number_has_are_none_and_no_error(text):
+    assert number_of(text) is None
+    assert is_digits(text)
+
+
+def test_the_largest_that_may_be_is_and_the_next_is_not():
+    assert (number_of("12", most=12), number_of("13", most=12)) == (12, None)
+    assert number_of("0012", most=99) is None
