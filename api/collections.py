@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from accounts.models import TokenScope
 from documents.actions.collections import create_collection, delete_collection
-from documents.actions.documents import add_address, add_document, delete_document
+from documents.actions.documents import add_address, add_document, delete_document, read_again
 from documents.models import (
     ADDRESS_LIMIT,
     DESCRIPTION_LIMIT,
@@ -69,6 +69,7 @@ class DocumentRow(serializers.Serializer[Any]):
     address = serializers.CharField(allow_null=True)
     state = serializers.ChoiceField(choices=Document.State.choices)
     problem = serializers.CharField(allow_null=True)
+    problem_code = serializers.CharField(allow_null=True, help_text="Stable; why it failed.")
     passages = serializers.IntegerField(help_text="Made so far.")
     size = serializers.IntegerField()
     truncated = serializers.BooleanField(help_text="Only its beginning was read.")
@@ -108,6 +109,7 @@ def _document_row(document: Document) -> dict[str, Any]:
         "address": document.address or None,
         "state": document.state,
         "problem": document.problem or None,
+        "problem_code": document.problem_code or None,
         "passages": document.progress,
         "size": document.size,
         "truncated": document.cut,
@@ -247,6 +249,21 @@ class OneDocumentView(CollectionView):
     def delete(self, request: Any, uid: str, document: str) -> Response:
         delete_document(actor=self.actor, document=self.find_document(uid, document))
         return Response({"status": "deleted"})
+
+
+class AgainView(CollectionView):
+    scopes = {"POST": WRITE}
+
+    @extend_schema(
+        operation_id="collections_documents_read_again",
+        summary="Fetch a document anew, or read once more what was uploaded and could not be read",
+        tags=[TAG],
+        request=None,
+        responses=answers(DocumentRow, 401, 403, 404, 409),
+    )
+    def post(self, request: Any, uid: str, document: str) -> Response:
+        found = self.find_document(uid, document)
+        return Response(_document_row(read_again(actor=self.actor, document=found)))
 
 
 class SearchView(CollectionView):

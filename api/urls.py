@@ -79,6 +79,11 @@ urlpatterns = [
         collections.OneDocumentView.as_view(),
         name="collection-document",
     ),
+    path(
+        f"{ONE_COLLECTION}/documents/<id:document>/again",
+        collections.AgainView.as_view(),
+        name="collection-document-again",
+    ),
     path("api/mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
     path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),
     path(f"{ONE_MCP_SERVER}/look", mcpservers.LookView.as_view(), name="mcp-server-look"),

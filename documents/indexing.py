@@ -1,8 +1,8 @@
 """Reads a document and makes its passages, in the background and in small transactions.
 
 What was found before is found until the new edition is whole; then the old one goes. A process that dies
-in the midst leaves a row that the sweep takes up again. At no time more than one document's text, whose
-length is bounded, and one batch of passages are held.
+in the midst leaves a row that the sweep takes up again, a few times: the document may be what it died of.
+At no time more than one document's text, whose length is bounded, and one batch of passages are held.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from harness.errors import AgentError
+from harness.errors import AgentError, ToolError
 from jobs.dispatch import dispatch
 from memory.retrieval.words import indexed
 from tools_app.documents import clean, opened_for
@@ -33,12 +34,17 @@ LEASE = timedelta(minutes=10)
 """After so long without a batch somebody else may read it."""
 AT_ONCE = 20
 """Documents that one sweep takes up."""
+TRIES = 3
+"""Times that a document is begun with before it is taken for what ended its readers."""
+NO_TEXT = "no_text"
+UNREADABLE = "unreadable"
+READERS_DIED = "readers_died"
 State = Document.State
 
 
 def index_document(document_id: int) -> None:
     """Make it findable as it is now; nothing where somebody else is at it, or nothing is to be done."""
-    claimed = _claim(document_id)
+    claimed = None if _give_up(document_id) else _claim(document_id)
     if claimed is None:
         return
     try:
@@ -48,15 +54,18 @@ def index_document(document_id: int) -> None:
     except Superseded:
         return
     except AgentError as failure:
-        _end(claimed, state=State.FAILED, problem=failure.message[:500])
+        # What a tool would tell its model has no code of its own.
+        code = UNREADABLE if isinstance(failure, ToolError) else failure.code
+        _fail(claimed, code, failure.message)
         return
     if not made:
-        _end(claimed, state=State.FAILED, problem="there is no text in it")
+        _fail(claimed, NO_TEXT, "there is no text in it")
         return
     _end(
         claimed,
         state=State.READY,
         problem="",
+        problem_code="",
         sha256=digest,
         size=size,
         cut=read.cut,
@@ -66,25 +75,49 @@ def index_document(document_id: int) -> None:
 
 
 def sweep() -> None:
-    """Have read what waits and nobody reads."""
+    """Have read what waits and nobody reads: of everybody one, then of everybody the next."""
     stale = Q(claimed_at=None) | Q(claimed_at__lt=timezone.now() - LEASE)
     rows = Document.objects.filter(stale, state__in=[State.WAITING, State.READING])
-    for key in rows.order_by("pk").values_list("pk", flat=True)[:AT_ONCE]:
+    whose = [F("collection__organisation"), F("collection__owner")]
+    turn = Window(RowNumber(), partition_by=whose, order_by="pk")
+    keys = rows.annotate(turn=turn).order_by("turn", "pk").values_list("pk", flat=True)
+    for key in keys[:AT_ONCE]:
         dispatch(INDEX, document_id=key)
+
+
+def _give_up(document_id: int) -> bool:
+    """Whether it has been begun with too often; then it cannot be read."""
+    left = Q(state=State.READING, claimed_at__lt=timezone.now() - LEASE, tries__gte=TRIES)
+    given_up = Document.objects.filter(left, pk=document_id).update(
+        state=State.FAILED,
+        problem="its reader ended each time before it was read",
+        problem_code=READERS_DIED,
+        claimed_at=None,
+        updated_at=timezone.now(),
+    )
+    if given_up:
+        _forget_unfinished(document_id)
+    return bool(given_up)
+
+
+def _forget_unfinished(document_id: int) -> None:
+    """What was made by one who died in the midst."""
+    found = Passage.objects.filter(document=document_id, edition__gt=F("document__edition"))
+    while keys := list(found.values_list("pk", flat=True)[:BATCH]):
+        Passage.objects.filter(pk__in=keys).delete()
 
 
 def _claim(document_id: int) -> Document | None:
     now = timezone.now()
     free = Q(state=State.WAITING) | Q(state=State.READING, claimed_at__lt=now - LEASE)
     taken = Document.objects.filter(free, pk=document_id).update(
-        state=State.READING, claimed_at=now, progress=0
+        state=State.READING, claimed_at=now, progress=0, tries=F("tries") + 1
     )
     if not taken:
         return None
     found = Document.objects.select_related("collection").filter(pk=document_id).first()
     if found is not None:
-        # Of one who died in the midst.
-        Passage.objects.filter(document=found, edition__gt=found.edition).delete()
+        _forget_unfinished(found.pk)
     return found
 
 
@@ -142,13 +175,17 @@ def _require_claim(document: Document) -> None:
         raise Superseded("It was changed meanwhile.")
 
 
+def _fail(document: Document, code: str, problem: str) -> None:
+    _end(document, state=State.FAILED, problem=problem[:500], problem_code=code)
+
+
 def _end(document: Document, **fields: object) -> None:
     """As long as it is still ours: who changed it meanwhile has it read anew."""
     with transaction.atomic():
         ended = Document.objects.filter(_mine(document)).update(
             **fields, claimed_at=None, updated_at=timezone.now()
         )
-        if ended and not document.address:
+        if ended and fields["state"] == State.READY:
             DocumentBody.objects.filter(document=document).delete()
 
 

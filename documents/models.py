@@ -83,6 +83,11 @@ class DocumentQuerySet(models.QuerySet["Document"]):
     def visible_to(self, user: User) -> Self:
         return self.filter(collection__in=Collection.objects.visible_to(user))
 
+    def with_kept(self) -> Self:
+        """With `kept`: whether what was uploaded is still there."""
+        kept = DocumentBody.objects.filter(document=models.OuterRef("pk"))
+        return self.annotate(kept=models.Exists(kept))
+
 
 class Document(models.Model):
     class State(models.TextChoices):
@@ -103,6 +108,10 @@ class Document(models.Model):
     size = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     problem = models.CharField(max_length=500, blank=True)
+    problem_code = models.CharField(max_length=40, blank=True)
+    """Stable, for programs: of the error that the reading ended with, or one of `indexing`."""
+    tries = models.PositiveSmallIntegerField(default=0)
+    """How often somebody began to read it since it began to wait."""
     progress = models.PositiveIntegerField(default=0)
     """Passages that were made of it so far."""
     cut = models.BooleanField(default=False)
@@ -135,7 +144,8 @@ class Document(models.Model):
 
 
 class DocumentBody(models.Model):
-    """What was uploaded, until it is read. Then only its text is kept, as passages."""
+    """What was uploaded, until it is read. Then only its text is kept, as passages; what cannot be read is
+    kept to be read again."""
 
     document = models.OneToOneField(Document, on_delete=models.CASCADE, related_name="body")
     data = models.BinaryField()

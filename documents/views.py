@@ -117,7 +117,10 @@ def delete_collection(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def read_again(request: SignedInRequest, uid: str) -> HttpResponse:
     document = documents.read_again(actor=request.user, document=_document(request, uid))
-    messages.success(request, _("It is being fetched and read."))
+    fetched = bool(document.address)
+    messages.success(
+        request, _("It is being fetched and read.") if fetched else _("It is being read.")
+    )
     return redirect("documents:collection", uid=document.collection.uid)
 
 
@@ -177,7 +180,7 @@ def _show(
     found = search_passages(request.user, words, one, limit=FOUND) if words.strip() else None
     context = {
         "collection": collection,
-        "documents": collection.documents.order_by("name")[:LISTED],
+        "documents": collection.documents.with_kept().order_by("name")[:LISTED],
         "may_write": may_write(request.user, collection),
         "files": files or FilesForm(),
         "address": address or AddressForm(),

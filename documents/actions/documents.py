@@ -59,19 +59,20 @@ def add_address(*, actor: User, collection: Collection, address: str) -> Documen
     with transaction.atomic():
         held = held_collection(actor, collection)
         document = _waiting(held, name, address, _under(held, name))
+        DocumentBody.objects.filter(document=document).delete()
         _tell(AuditEntry.Action.DOCUMENT_ADDED, actor, held, document)
     return document
 
 
 def read_again(*, actor: User, document: Document) -> Document:
-    """Fetch and read one from an address anew. Raises NotFound, Forbidden, Conflict for an uploaded one,
-    of which only the text was kept."""
+    """Fetch and read one from an address anew, or once more what was uploaded and could not be read. Raises
+    NotFound, Forbidden, Conflict for an uploaded one of which only the text was kept."""
     with transaction.atomic():
         held = held_collection(actor, document.collection)
         there = _under(held, document.name)
         if there is None:
             raise NotFound(_("There is no such document."))
-        if not there.address:
+        if not there.address and not DocumentBody.objects.filter(document=there).exists():
             raise Conflict(
                 _("Of what was uploaded only the text is kept."), hint=_("Upload it again.")
             )
@@ -106,7 +107,8 @@ def _waiting(collection: Collection, name: str, address: str, there: Document | 
             )
         there = Document(collection=collection, name=name)
     there.address = address
-    there.state, there.claimed_at, there.problem = State.WAITING, None, ""
+    there.state, there.claimed_at, there.tries = State.WAITING, None, 0
+    there.problem, there.problem_code = "", ""
     there.updated_at = timezone.now()
     there.save()
     dispatch(INDEX, document_id=there.pk)

@@ -58,6 +58,8 @@ class Migration(migrations.Migration):
                 ('size', models.PositiveIntegerField(default=0)),
                 ('state', models.CharField(choices=[('waiting', 'waits to be read'), ('reading', 'is being read'), ('ready', 'ready'), ('failed', 'cannot be read')], default='waiting', max_length=10)),
                 ('problem', models.CharField(blank=True, max_length=500)),
+                ('problem_code', models.CharField(blank=True, max_length=40)),
+                ('tries', models.PositiveSmallIntegerField(default=0)),
                 ('progress', models.PositiveIntegerField(default=0)),
                 ('cut', models.BooleanField(default=False)),
                 ('edition', models.PositiveIntegerField(default=0)),

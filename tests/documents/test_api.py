@@ -34,6 +34,16 @@ def test_a_program_makes_a_collection_fills_it_searches_and_deletes(
     found = client.get(f"{one}/search?q=lunch").json()
     assert [each["heading"] for each in found["passages"]] == ["Meals"]
     assert not found["low_confidence"]
+    assert client.post(f"{address}/again").status_code == 409  # only its text is kept
+    odd = base64.b64encode(b"\0\1").decode()
+    failed = (
+        f"{one}/documents/{post(f'{one}/documents', name='odd', content_base64=odd).json()['id']}"
+    )
+    indexing.index_document(Document.objects.get(name="odd").pk)
+    assert client.get(failed).json()["problem_code"] == "unreadable"
+    assert client_of(mallory).post(f"{failed}/again").status_code == 404
+    assert client.post(f"{failed}/again").json()["state"] == "waiting"
+    assert client.delete(failed).status_code == 200
     assert client_of(mallory).get(f"{one}/search?q=lunch").status_code == 404
     assert client.delete(address).json() == {"status": "deleted"}
     assert client.get(f"{one}/documents").json() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 
 from accounts.models import Membership
 from conversations.actions.messages import post_message
@@ -154,6 +155,70 @@ def test_one_who_died_in_the_midst_is_followed_and_one_who_was_overtaken_writes_
     assert swept == [{"document_id": document.pk}]
     indexing.index_document(document.pk)
     assert found(alice, "lunch") == ["Lunch is free."]
+
+
+def test_what_its_readers_die_of_is_read_no_more_until_somebody_asks(alice, shared):
+    document = added(alice, shared)
+    add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
+    for _time in range(indexing.TRIES):
+        # Somebody claims it, writes a part and dies.
+        claimed = indexing._claim(document.pk)
+        assert claimed is not None
+        Passage.objects.create(document=claimed, edition=2, number=1, text="x", audience="")
+        Document.objects.update(claimed_at=timezone.now() - 2 * indexing.LEASE)
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert (document.state, document.problem_code) == ("failed", "readers_died")
+    assert Passage.objects.filter(text="x").count() == 0
+    assert found(alice, "lunch") == ["A lunch costs 14 euros at most."]
+    indexing.index_document(document.pk)
+    assert found(alice, "lunch") == ["A lunch costs 14 euros at most."]
+
+    again = read_again(actor=alice, document=document)
+    assert (again.state, again.tries, again.problem_code) == ("waiting", 0, "")
+    indexing.index_document(document.pk)
+    assert found(alice, "lunch") == ["Lunch is free."]
+    assert not DocumentBody.objects.exists()
+
+
+def test_a_lease_that_a_slow_reader_still_holds_is_no_death(alice, shared):
+    document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
+    Document.objects.update(state="reading", tries=indexing.TRIES, claimed_at=timezone.now())
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert document.state == "reading"
+
+
+def test_an_upload_that_cannot_be_read_is_kept_to_be_read_again(alice, shared, client_of):
+    document = added(alice, shared, b"\0\1\2\3", "odd.bin")
+    assert (document.state, document.problem_code) == ("failed", "unreadable")
+    assert added(alice, shared, b" \n", "empty.md").problem_code == "unreadable"
+    client, page = client_of(alice), f"/settings/documents/{shared.uid}/"
+    assert client.get(page).content.decode().count("Read again") == 2
+    assert client.post(f"/documents/{document.uid}/again/").status_code == 302
+    document.refresh_from_db()
+    assert document.state == "waiting"
+    assert client.get(page).content.decode().count("Read again") == 1
+
+
+def test_of_what_an_address_takes_the_place_of_no_bytes_are_kept(alice, shared):
+    added(alice, shared, b"\0\1\2\3", "example.org")
+    assert DocumentBody.objects.exists()
+    add_address(actor=alice, collection=shared, address="https://example.org")
+    assert not DocumentBody.objects.exists()
+
+
+def test_nobodys_pile_keeps_another_persons_document_waiting(alice, bob, acme, shared, monkeypatch):
+    monkeypatch.setattr(indexing, "AT_ONCE", 3)
+    for number in range(5):
+        add_document(actor=alice, collection=shared, name=f"{number}.md", data=HANDBOOK)
+    his = create_collection(actor=bob, organisation=acme, name="Mine")
+    last = add_document(actor=bob, collection=his, name="one.md", data=HANDBOOK)
+    swept = []
+    monkeypatch.setattr(indexing, "dispatch", lambda name, **given: swept.append(given))
+    indexing.sweep()
+    assert len(swept) == 3
+    assert {"document_id": last.pk} in swept
 
 
 def test_an_address_is_fetched_only_from_the_public_internet(alice, shared):
