@@ -839,6 +839,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         },
         {"name": "Collections", "description": "/api: documents that agents search and cite"},
         {
+            "name": "Memory",
+            "description": "/api: what agents remember of a person, and her word on it",
+        },
+        {
             "name": "Schedules",
             "description": "/api: work that begins by itself, work queues, timers, briefs",
         },

@@ -19,6 +19,7 @@ from . import (
     files,
     folders,
     mcpservers,
+    memories,
     missing,
     prompts,
     schedules,
@@ -40,6 +41,7 @@ ONE_PROMPT = "api/prompts/<id:uid>"
 ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_COLLECTION = "api/collections/<id:uid>"
+ONE_MEMORY = "api/memories/<id:uid>"
 ONE_TASK = "api/tasks/<id:task_uid>"
 ONE_SCHEDULE = "api/schedules/<id:uid>"
 ONE_ITEM = f"{ONE_SCHEDULE}/items/<id:item_uid>"
@@ -84,6 +86,15 @@ urlpatterns = [
         collections.AgainView.as_view(),
         name="collection-document-again",
     ),
+    path("api/memories", memories.MemoriesView.as_view(), name="memories"),
+    path("api/memories/export", memories.MemoryExportView.as_view(), name="memories-export"),
+    path("api/memories/forget", memories.ForgetMemoriesView.as_view(), name="memories-forget"),
+    path("api/memories/search", memories.MemorySearchView.as_view(), name="memories-search"),
+    path("api/memories/stores", memories.MemoryStoresView.as_view(), name="memories-stores"),
+    path("api/memories/switch", memories.MemorySwitchView.as_view(), name="memories-switch"),
+    path(ONE_MEMORY, memories.OneMemoryView.as_view(), name="memory"),
+    path(f"{ONE_MEMORY}/confirm", memories.ConfirmMemoryView.as_view(), name="memory-confirm"),
+    path("api/conversations/<id:uid>/recalled", memories.RecalledView.as_view(), name="recalled"),
     path("api/mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
     path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),
     path(f"{ONE_MCP_SERVER}/look", mcpservers.LookView.as_view(), name="mcp-server-look"),

@@ -136,17 +136,21 @@ def remember(
     return Remembered(memory, new=True, superseded=before)
 
 
-def correct_memory(*, actor: User, memory: Memory, text: str) -> Memory:
-    """A person puts it right; what it said before is in its versions. Raises as `remember`."""
+def correct_memory(
+    *, actor: User, memory: Memory, text: str, author: Author | None = None
+) -> Memory:
+    """Put it right; what it said before is in its versions. A person who does so says yes to it; a program
+    and a service account do not. Raises as `remember`."""
     text = text.strip()
     if not text:
         raise Invalid(_("It is empty."), field="text", hint=_("Say how it is, or forget it."))
     with transaction.atomic():
         held = held_memory(actor, memory)
         require_in_force(held.store)
-        write_change(held, author=author_of(actor), account=actor, content=text)
-        held.confirmed_at = timezone.now()
-        held.save(update_fields=["confirmed_at"])
+        write_change(held, author=author or author_of(actor), account=actor, content=text)
+        if author is None and not actor.is_service:
+            held.confirmed_at = timezone.now()
+            held.save(update_fields=["confirmed_at"])
     return held
 
 
@@ -180,11 +184,13 @@ def forget_memory(*, actor: User, memory: Memory, author: Author | None = None) 
         about_store(AuditEntry.Action.MEMORY_FORGOTTEN, actor, store, memory=uid)
 
 
-def forget_memories(*, actor: User, memories: Sequence[Memory]) -> int:
+def forget_memories(
+    *, actor: User, memories: Sequence[Memory], author: Author | None = None
+) -> int:
     """All of them, or none; how many. Raises as `forget_memory`."""
     with transaction.atomic():
         for memory in memories:
-            forget_memory(actor=actor, memory=memory)
+            forget_memory(actor=actor, memory=memory, author=author)
     return len(memories)
 
 
