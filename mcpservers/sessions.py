@@ -41,6 +41,8 @@ from .transport import Challenge, GiveUp, Refused, client_for
 MOST_PAGES = 20
 LEAST_SECRET = 8
 """Characters of a header's value that is looked for; shorter ones stand in any text."""
+CLOSING_SECONDS = 5.0
+"""In which a session ends: a server may never answer that it has heard of its end."""
 BACKOFF = (2.0, 5.0, 15.0, 60.0)
 """Seconds in which one that could not be reached is not tried again, each time more."""
 
@@ -277,12 +279,18 @@ class Sessions:
             session.stale = True
 
         try:
-            async with connected(where, changed, session.give_up, session.refused) as client:
-                session.listing = await listing_of(client)
-                session.listed = time.monotonic()
-                if not session.ready.done():
-                    session.ready.set_result(client)
-                await self._until_idle(session)
+            async with (
+                asyncio.timeout(None) as end,
+                connected(where, changed, session.give_up, session.refused) as client,
+            ):
+                try:
+                    session.listing = await listing_of(client)
+                    session.listed = time.monotonic()
+                    if not session.ready.done():
+                        session.ready.set_result(client)
+                    await self._until_idle(session)
+                finally:
+                    end.reschedule(asyncio.get_running_loop().time() + CLOSING_SECONDS)
         except Exception as problem:
             if not session.ready.done():
                 words = session.fault or words_of(problem, where)

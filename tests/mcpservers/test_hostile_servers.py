@@ -98,6 +98,28 @@ def test_a_long_text_is_one_part_whatever_stands_in_it(raw: RawServer):
     assert len(called(raw).content[0].text) == 1_100_000
 
 
+def test_a_session_whose_end_is_never_answered_ends_all_the_same(raw: RawServer, monkeypatch: Any):
+    monkeypatch.setattr("mcpservers.sessions.CLOSING_SECONDS", 0.5)
+    never = threading.Event()
+    raw.on["DELETE"] = lambda _message: (never.wait(60), (204, {}, b""))[1]
+
+    async def ended() -> None:
+        sessions = Sessions()
+        where = Where(1, "sesn_1", raw.url)
+        await sessions.call(where, "echo", {}, seconds=20.0, on_listing=_keep)
+        (session,) = sessions._open.values()
+        session.give_up("It is not worth going on.")
+        assert session.task is not None
+        await asyncio.wait_for(session.task, 10)
+        assert not sessions._open
+
+    try:
+        asyncio.run(ended())
+    finally:
+        never.set()
+    assert raw.count("DELETE") == 1
+
+
 def test_questions_without_end_are_not_all_answered(raw: RawServer):
     def asking(message: dict[str, Any]) -> Any:
         last = result(message, {"content": []})[2]
