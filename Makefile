@@ -6,8 +6,9 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 VENV := .venv
 BIN := $(VENV)/bin
-# Of the tests; 0 runs them in one, as a debugger wants it.
-PROCESSES ?= 2
+# Of the tests: one more than processors on a small machine, since many of them wait for a browser or a lease.
+# 0 runs them in one, as a debugger wants it.
+PROCESSES ?= 3
 
 # The first interpreter that fits; say PYTHON=… to choose another.
 PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
@@ -19,7 +20,7 @@ RUN_STAMP := $(VENV)/.run-$(firstword $(shell cksum requirements.txt))
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
 SOURCES := agentsite operations agui api mcpdoor terminal v1 timers brief evals receipts teams_app schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall sharedfiles skillsets spending steering timelines tryouts workers \
-	chat keeping conversations agents vaults documents memory skills_app rendering tools_app audit webhooks sandbox accounts live wire jobs net harness reading \
+	chat keeping conversations agents vaults documents memory skills_app rendering tools_app owndata audit webhooks sandbox accounts live wire jobs net harness reading \
 	bench tests manage.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --generate-hashes \
 	--python-version 3.11
@@ -62,7 +63,7 @@ fuzz: $(DEV_STAMP) ## Send 5,000 malformed frames to a live socket: make fuzz [A
 contract-api: $(DEV_STAMP) ## Hold every door to the OpenAPI document, as alice and as mallory.
 	CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-150} $(BIN)/python -m pytest tests/seed_protocol/test_schema.py tests/contract/test_schema.py
 
-test: $(DEV_STAMP) ## Run every test, in two processes: make test [ARGS="tests/accounts -k keys"] [PROCESSES=0]
+test: $(DEV_STAMP) ## Run every test, in three processes: make test [ARGS="tests/accounts -k keys"] [PROCESSES=0]
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 journeys: $(DEV_STAMP) ## Every journey in every form, desk and phone, light and dark: make journeys [ARGS="-k queue"]
