@@ -37,6 +37,7 @@ from recall.actions.switching import leave_out, switch_memory
 from recall.listing import as_row, exported, recalls_in, stores_in
 from recall.models import MemoryOff
 from v1.memorystores import author
+from wire.streaming import streamed
 
 from .base import ApiView
 from .bodies import read_body
@@ -479,7 +480,7 @@ class MemoryExportView(MemoryView):
     def get(self, request: Any) -> StreamingHttpResponse:
         rows = exported(self.actor, self.organisation)
         lines = (f"{json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)}\n" for row in rows)
-        return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+        return StreamingHttpResponse(streamed(request, lines), content_type="application/x-ndjson")
 
 
 class RecalledView(MemoryView):

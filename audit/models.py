@@ -97,6 +97,7 @@ class AuditEntry(models.Model):
         ADDRESS_CHANGED = "address_changed", _("mail address changed")
         ACCOUNT_CHANGED = "account_changed", _("account changed")
         ACCOUNT_DELETED = "account_deleted", _("account deleted")
+        DATA_EXPORTED = "data_exported", _("own data taken along")
         AGENT_MADE = "agent_made", _("agent made")
         AGENT_CHANGED = "agent_changed", _("agent changed")
         AGENT_ARCHIVED = "agent_archived", _("agent archived")

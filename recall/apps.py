@@ -18,8 +18,9 @@ class RecallConfig(AppConfig):
             UserMessage,
             know,
         )
+        from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import documenttools, kitpart, mounted, reminding, shown  # noqa: PLC0415
+        from . import documenttools, kitpart, mounted, owndata, reminding, shown  # noqa: PLC0415
         from .events import MemoryRecalled  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
 
@@ -32,3 +33,4 @@ class RecallConfig(AppConfig):
         add_rules(mounted.follow_calls)
         offer(shown.commands)
         forget_with("recall", forget)
+        give_with("recall", _("What agents remember about you"), owndata.files)

@@ -24,6 +24,7 @@ from harness.errors import AgentError, Conflict, NotFound
 from memory.access import may_write
 from memory.actions import remembering
 from memory.models import Memory, MemoryVersion
+from wire.streaming import streamed
 
 from .actions import switching
 from .forms import CorrectionForm, MemoryForm
@@ -140,7 +141,7 @@ def export(request: SignedInRequest) -> HttpResponseBase:
     """All of her own as a file, one JSON object a line."""
     rows = exported(request.user, request.organisation)
     lines = (f"{json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)}\n" for row in rows)
-    answer = StreamingHttpResponse(lines, content_type="application/x-ndjson")
+    answer = StreamingHttpResponse(streamed(request, lines), content_type="application/x-ndjson")
     answer["Content-Disposition"] = 'attachment; filename="memory.jsonl"'
     return answer
 

@@ -14,8 +14,9 @@ class SchedulesConfig(AppConfig):
         from conversations.kitparts import add_part  # noqa: PLC0415
         from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
+        from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import kitpart, projection, uses  # noqa: PLC0415
+        from . import kitpart, owndata, projection, uses  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
         from .hooks import reseal_hooks  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
@@ -26,3 +27,4 @@ class SchedulesConfig(AppConfig):
         holds_sealed(reseal_hooks)
         notify_of(waiting)
         forget_with("schedules", forget)
+        give_with("schedules", _("Your schedules"), owndata.files)

@@ -12,8 +12,9 @@ class SpendingConfig(AppConfig):
         from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from keeping.export import append_to_exports  # noqa: PLC0415
+        from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import projection  # noqa: PLC0415
+        from . import owndata, projection  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415
         from .meter import draw_meter  # noqa: PLC0415
         from .prices import priced_models, tariffs  # noqa: PLC0415
@@ -21,5 +22,6 @@ class SpendingConfig(AppConfig):
         follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
         make_with("meter", draw_meter)
         append_to_exports(SPENT)
+        give_with("spending", _("What your model calls used and cost"), owndata.files)
         know(priced_models)
         price_with(tariffs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from django.contrib.auth.decorators import login_required
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from django.utils.text import slugify
@@ -15,7 +14,7 @@ from django.views.decorators.http import require_safe
 from accounts.requests import SignedInRequest
 from conversations.models import Conversation
 from keeping.export import as_json, as_markdown
-from wire.streaming import in_thread
+from wire.streaming import streamed
 
 from .lookup import find_conversation
 
@@ -44,8 +43,7 @@ def export_of(
         pieces, media_type, suffix = as_json(conversation), "application/json", "json"
     name = f"{slugify(conversation.title)[:60].strip('-') or conversation.uid}.{suffix}"
     return StreamingHttpResponse(
-        # Under ASGI Django would first gather a plain iterator in memory.
-        in_thread(pieces) if isinstance(request, ASGIRequest) else pieces,
+        streamed(request, pieces),
         content_type=f"{media_type}; charset=utf-8",
         headers={
             "Content-Disposition": content_disposition_header(True, name) or "attachment",

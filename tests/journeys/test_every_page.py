@@ -42,6 +42,7 @@ PAGES = (
     "/brief/",
     "/timers/",
     "/settings/brief/",
+    "/settings/data/",
     "/prompts/",
     "/schedules/",
     "/schedules/new/",
