@@ -9,7 +9,10 @@ class BriefConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from conversations.forgetting import forget_with  # noqa: PLC0415
+        from owndata.parts import give_with  # noqa: PLC0415
 
+        from . import owndata  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
 
         forget_with("brief", forget)
+        give_with("brief", _("Your briefs"), owndata.files)

@@ -14,8 +14,8 @@ from .parts import File, parts
 
 PIECE = 64 * 1024
 """Bytes of the archive that are gathered before they are given on."""
-MOST_UNSENT = 256 * 1024
-"""Characters of a file that are written at once."""
+AT_ONCE = 256 * 1024
+"""Characters or bytes of a file that are written at once."""
 
 
 class _Held:
@@ -53,8 +53,11 @@ def archive_of(user: User) -> Iterator[bytes]:
             # How long it becomes is not known when it begins.
             with archive.open(about, "w", force_zip64=True) as entry:
                 for piece in file.pieces:
-                    for begin in range(0, len(piece), MOST_UNSENT):
-                        entry.write(piece[begin : begin + MOST_UNSENT].encode(errors="replace"))
+                    for begin in range(0, len(piece), AT_ONCE):
+                        part = piece[begin : begin + AT_ONCE]
+                        entry.write(
+                            part if isinstance(part, bytes) else part.encode(errors="replace")
+                        )
                     if held.size >= PIECE:
                         yield held.take()
     yield held.take()

@@ -23,9 +23,10 @@ Row = TypeVar("Row", bound=Model)
 @dataclass(frozen=True, slots=True)
 class File:
     path: str
-    """In the archive: made of public ids and words of ours, so that no unpacker minds it."""
-    pieces: Iterator[str]
-    """Its text, made as it is asked for, never all of it at once."""
+    """In the archive: made of public ids, words of ours, and paths that were checked when they were
+    stored, so that no unpacker minds it."""
+    pieces: Iterator[str | bytes]
+    """What it holds, made as it is asked for, never all of it at once."""
 
 
 Files = Callable[[User], Iterator[File]]
@@ -63,6 +64,6 @@ def as_json(value: Any) -> str:
     return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
 
 
-def as_lines(rows: Iterable[Any]) -> Iterator[str]:
+def as_lines(rows: Iterable[Any]) -> Iterator[str | bytes]:
     """One JSON value a line."""
     return (f"{as_json(row)}\n" for row in rows)

@@ -22,8 +22,9 @@ class TeamsAppConfig(AppConfig):
             SessionStatusTerminated,
             know,
         )
+        from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import kitpart, waking  # noqa: PLC0415
+        from . import kitpart, owndata, waking  # noqa: PLC0415
         from .events import EVENTS  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
         from .listing import number_waiting  # noqa: PLC0415
@@ -42,6 +43,7 @@ class TeamsAppConfig(AppConfig):
         )
         notify_of(waiting)
         forget_with("teams_app", forget)
+        give_with("teams_app", _("Tasks that are yours, or that you made"), owndata.files)
         stand_behind("teams", lambda: settings.AGENTSITE_TEAMMATES)
         make_with("team", draw, on=[kind.model_fields["type"].default for kind in EVENTS])
         wait_beside(Beside("tasks", _("Tasks for me"), "tasks:mine", number_waiting))

@@ -31,8 +31,13 @@ from owndata import archive
 from owndata.actions.exporting import A_DAY, export_own_data
 from owndata.archive import archive_of
 from owndata.parts import File, Part, parts
+from skills_app.actions.skills import create_skill
+from teams_app.actions.tasks import create_task
+from teams_app.boards import board_of, stored
 from tests.cast import PASSWORD
 from tests.conversations.conftest import rested
+from tests.skills_app.conftest import files_of
+from vaults.actions.vaults import create_vault
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +64,10 @@ def test_the_archive_holds_all_that_is_hers(converse, alice, acme, monkeypatch):
     document = add_document(actor=alice, collection=papers, name="a.md", data=b"A lunch costs 14.")
     indexing.index_document(document.pk)
 
+    create_task(actor=alice, board=stored(board_of(acme)), subject="Tell of the quay")
+    create_vault(actor=alice, organisation=acme, display_name="Services")
+    skill = create_skill(actor=alice, organisation=acme, files=files_of(), own=True)
+
     held = opened(export_own_data(actor=alice))
 
     told = json.loads(held[f"conversations/{conversation.uid}.json"])
@@ -75,6 +84,11 @@ def test_the_archive_holds_all_that_is_hers(converse, alice, acme, monkeypatch):
     assert call["conversation"] == conversation.uid
     actions = [entry["action"] for entry in lines(held["audit.jsonl"])]
     assert actions[-1] == "data_exported"
+    assert [each["subject"] for each in lines(held["tasks.jsonl"])] == ["Tell of the quay"]
+    assert [each["name"] for each in lines(held["vaults.jsonl"])] == ["Services"]
+    script = held[f"skills/{skill.skill.uid}/{skill.uid}/scripts/look.py"]
+    assert script == files_of()["scripts/look.py"].decode()
+    assert {"briefs.jsonl", "schedules.jsonl"} <= set(held)
     for part in parts():
         assert str(part.words) in held["README.txt"]
 
