@@ -41,6 +41,7 @@ PUBLIC: Mapping[str, str] = {
     "api:health": "says to everybody whether the server is well, and nothing else",
     "api:auth-config": "says how one signs in, which one asks before one can",
     "mcpservers:client-document": "tells authorisation servers who this site is; the same for every id",
+    "conversations:manifest": "what a browser needs to put the site among other programs; it names nobody",
     "conversations:theme": "light or dark, kept in a cookie; the sign-in page has the switch too",
 }
 """Routes that answer anybody, by name (those without: by pattern), each with its reason."""
