@@ -25,6 +25,9 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("agents.prompt", "notes"),
             ("skills_app.skill", "school"),
             ("skills_app.skillversion", "inventory_2"),
+            ("memory.memorystore", "psychology"),
+            ("documents.collection", "library_books"),
+            ("documents.document", "description"),
         ],
     ),
     (
