@@ -426,6 +426,7 @@ INSTALLED_APPS = [
     "skills_app",
     "conversations",
     "keeping",
+    "notices",
     "chat",
     "approvals",
     "spending",

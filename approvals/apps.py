@@ -12,8 +12,8 @@ class ApprovalsConfig(AppConfig):
         from conversations.actions.deciding import decide_with  # noqa: PLC0415
         from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_rules  # noqa: PLC0415
-        from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
+        from notices.waiting import notify_of  # noqa: PLC0415
 
         from . import projection  # noqa: PLC0415
         from .actions.calls import decide_call  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Approvals that wait, for the mails about what waits (`conversations.notices`): for whom, and where."""
+"""Approvals that wait, for the mails about what waits (`notices.waiting`): for whom, and where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from accounts.models import Membership, User
 from accounts.reviewing import REVIEWING
-from conversations.notices import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
 
 from .models import Approval
 

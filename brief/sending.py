@@ -23,9 +23,9 @@ from django.utils.translation import gettext as _
 from accounts.models import Membership
 from brief.compiling import compile_brief
 from brief.models import Brief, BriefWish
-from conversations.notices import is_reachable
 from jobs.dispatch import dispatch
 from jobs.metrics import MAILS
+from notices.waiting import is_reachable
 from schedules.times import Cron
 from webhooks.outbox import announce
 from webhooks.types import BRIEF_READY

@@ -15,7 +15,6 @@ class ConversationsConfig(AppConfig):
         from . import fileevents, webhookevents  # noqa: PLC0415
         from .forgetting import forget_with  # noqa: PLC0415
         from .leftbehind import end_with_its_account  # noqa: PLC0415
-        from .notices import notify_of, questions  # noqa: PLC0415
         from .occupation import works_with  # noqa: PLC0415
         from .owncopies import forget_own  # noqa: PLC0415
         from .projections import Turn, follow  # noqa: PLC0415
@@ -27,5 +26,4 @@ class ConversationsConfig(AppConfig):
         listen(end_with_its_account)
         listen(end_with_membership)
         follow(webhookevents.project, *webhookevents.FOLLOWED, turn=Turn.BEFORE)
-        notify_of(questions)
         forget_with("conversations", forget_own)

@@ -7,7 +7,7 @@ import asyncio
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import activations, claims, notices, ratelimits, removals, request_keys
+from . import activations, claims, ratelimits, removals, request_keys
 from .actions.stored_files import remove_expired
 from .background import end_lost_commands
 from .checkpoints import RESTORE, bring_back_due, bring_back_left
@@ -23,7 +23,6 @@ PRELOAD = "conversations.preload_services"
 PRELOAD_AFTER = 3.0
 """Seconds from a start: its first pages come before."""
 SANDBOXES = "conversations.sandboxes"
-MAIL_WAITING = "conversations.mail_waiting"
 
 
 @job(WAKE, in_turn=True)
@@ -59,12 +58,6 @@ async def look_after_sandboxes() -> None:
     await probe_sandboxes()
     await try_a_command()
     await close_ended_shells()
-
-
-@job(MAIL_WAITING, every="AGENTSITE_MAIL_SECONDS")
-async def mail_people_who_are_waited_for() -> None:
-    # A mail server may take its time.
-    await engine.in_tool_thread(notices.mail_waiting)
 
 
 @job(STOP)

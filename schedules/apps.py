@@ -12,8 +12,8 @@ class SchedulesConfig(AppConfig):
         from agents.uses import count_uses  # noqa: PLC0415
         from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
-        from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
+        from notices.waiting import notify_of  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
         from . import kitpart, owndata, projection, uses  # noqa: PLC0415

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from accounts.models import User
 from approvals.models import Approval
-from conversations.notices import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
 
 from .models import OrderRun
 

@@ -14,7 +14,6 @@ class TeamsAppConfig(AppConfig):
         from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
-        from conversations.notices import notify_of  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from harness.events import (  # noqa: PLC0415
             SessionStatusIdle,
@@ -22,6 +21,7 @@ class TeamsAppConfig(AppConfig):
             SessionStatusTerminated,
             know,
         )
+        from notices.waiting import notify_of  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
         from . import kitpart, owndata, waking  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Tasks and questions that wait for a person, for the mails about what waits (`conversations.notices`).
+"""Tasks and questions that wait for a person, for the mails about what waits (`notices.waiting`).
 
 A task of an organisation's board that no agent made belongs to no conversation: nobody is mailed about it.
 """
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.notices import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
 
 from .models import Dependency, Task, TeamRequest
 

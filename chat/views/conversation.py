@@ -25,10 +25,10 @@ from conversations.branches import counts
 from conversations.checkpoints import files_follow
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation, Event, ShareRole
-from conversations.notices import mark_seen
 from harness.errors import AgentError, Invalid, TooMany
 from harness.modelcards import card_for
 from harness.providers.table import KINDS
+from notices.waiting import mark_seen
 from reading.digits import number_of
 
 from .lookup import find_conversation

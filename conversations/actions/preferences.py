@@ -13,7 +13,7 @@ from accounts.staff import require_staff
 from agents.models import Agent, Environment
 from audit import record as audit
 from conversations.models import Defaults, Preference
-from conversations.notices import LONGEST_MINUTES
+from conversations.models.preference import LONGEST_MAIL_MINUTES
 from harness.errors import Invalid
 
 CHANGE_DEFAULTS = "conversations.change_defaults"
@@ -25,11 +25,11 @@ def set_mails(*, actor: User, enabled: bool, after_minutes: int) -> Preference:
 
     Raises Invalid for minutes out of range.
     """
-    if not 1 <= after_minutes <= LONGEST_MINUTES:
+    if not 1 <= after_minutes <= LONGEST_MAIL_MINUTES:
         raise Invalid(
             _("The minutes are out of range."),
             field="mail_after_minutes",
-            hint=_("Give a number from 1 to %(most)d.") % {"most": LONGEST_MINUTES},
+            hint=_("Give a number from 1 to %(most)d.") % {"most": LONGEST_MAIL_MINUTES},
         )
     preference, _created = Preference.objects.update_or_create(
         user=actor,

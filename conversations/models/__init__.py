@@ -7,7 +7,6 @@ from .conversation import Conversation
 from .event import Event
 from .foreign import ForeignMark
 from .link import Link
-from .notice import Seen, WaitNotice
 from .partial import PartialBlock
 from .preference import Defaults, Preference
 from .removal import Removal
@@ -42,13 +41,11 @@ __all__ = [
     "Run",
     "SearchEntry",
     "SeatWait",
-    "Seen",
     "SentMessage",
     "SessionVault",
     "Share",
     "ShareRole",
     "SocketTicket",
     "StoredFile",
-    "WaitNotice",
     "Wake",
 ]

@@ -11,6 +11,8 @@ from agents.models.agent import Agent
 from agents.models.environment import Environment
 
 DEFAULT_MAIL_MINUTES = 5
+LONGEST_MAIL_MINUTES = 24 * 60
+"""What a person may choose to wait."""
 
 
 class Preference(models.Model):

@@ -13,8 +13,8 @@ from api.facts import TableFacts
 from api.projection import LoggedEvent, frames_of
 from chat.presentation.frames import page as page_of
 from conversations.models import Conversation, Share
-from conversations.notices import due
 from harness.errors import NotFound
+from notices.waiting import due
 from teams_app.actions.requests import make_request
 from teams_app.actions.tasks import Changes, change_task, create_task
 from teams_app.actions.teams import spawn_teammate, stop_team

@@ -16,8 +16,7 @@ from approvals.actions.approvals import decide_approval, note_seen
 from approvals.models import Approval
 from conversations.actions.preferences import set_mails
 from conversations.log import append
-from conversations.models import Conversation, Event, Preference, Seen, WaitNotice
-from conversations.notices import due, mail_waiting
+from conversations.models import Conversation, Event, Preference
 from harness.errors import Invalid
 from harness.events import (
     AgentCustomToolUse,
@@ -27,6 +26,9 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.rules import AskTerms
+from notices.mailing import mail_waiting
+from notices.models import Seen, WaitNotice
+from notices.waiting import due
 from tests.cast import join, make_user
 
 pytestmark = pytest.mark.django_db

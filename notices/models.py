@@ -1,6 +1,6 @@
 """Mails about what waits for a person: what each was told of, and what she had seen by then.
 
-Written by `conversations.notices`. A row stands for one thing that waits and one person, so that nobody
+`waiting` and `mailing` write them. A row stands for one thing that waits and one person, so that nobody
 is mailed about the same thing twice.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from .conversation import Conversation
+from conversations.models import Conversation
 
 
 class WaitNotice(models.Model):
