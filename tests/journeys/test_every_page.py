@@ -42,7 +42,6 @@ PAGES = (
     "/brief/",
     "/timers/",
     "/settings/brief/",
-    "/settings/data/",
     "/prompts/",
     "/schedules/",
     "/schedules/new/",
