@@ -25,6 +25,8 @@ from wire.spreadsheets import cell
 from .models import AuditEntry, AuditQuerySet
 
 PAGE_SIZE = 50
+EXPORT_PAGE = 500
+"""Rows of one query of the file: between two of them no cursor stays open."""
 FILTERS = ("action", "tool", "who", "approval", "conversation", "from", "to")
 COLUMNS = (
     "at",
@@ -119,7 +121,7 @@ def audit_page(user: User, chosen: Mapping[str, str], after: str = "") -> AuditP
 def as_csv(user: User, chosen: Mapping[str, str]) -> Iterator[str]:
     """One line an entry, newest first, under a line of names. Times are UTC."""
     yield _line(COLUMNS)
-    for entry in found(user, chosen).iterator(chunk_size=500):
+    for entry in _in_pages(found(user, chosen)):
         yield _line(
             (
                 entry.at.isoformat(),
@@ -136,6 +138,13 @@ def as_csv(user: User, chosen: Mapping[str, str]) -> Iterator[str]:
                 json.dumps(entry.details, ensure_ascii=False, sort_keys=True),
             )
         )
+
+
+def _in_pages(entries: AuditQuerySet) -> Iterator[AuditEntry]:
+    page = list(entries[:EXPORT_PAGE])
+    while page:
+        yield from page
+        page = list(entries.filter(pk__lt=page[-1].pk)[:EXPORT_PAGE])
 
 
 def _words(value: Any) -> str:

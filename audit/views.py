@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
-from wire.streaming import in_thread
+from wire.streaming import streamed
 
 from . import listing as auditlog
 from .models import AuditEntry
@@ -43,9 +42,7 @@ def export_audit(request: SignedInRequest) -> HttpResponseBase:
     auditlog.found(request.user, chosen)
     lines = auditlog.as_csv(request.user, chosen)
     response = StreamingHttpResponse(
-        # Under ASGI Django would first gather a plain iterator in memory.
-        in_thread(lines) if isinstance(request, ASGIRequest) else lines,
-        content_type="text/csv; charset=utf-8",
+        streamed(request, lines), content_type="text/csv; charset=utf-8"
     )
     response["Content-Disposition"] = 'attachment; filename="audit.csv"'
     return response

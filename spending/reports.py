@@ -203,10 +203,15 @@ COLUMNS = (
 )
 
 
+EXPORT_PAGE = 2000
+"""Rows of one query of the file: between two of them no cursor stays open."""
+
+
 def export_lines(rows: QuerySet[Usage]) -> Iterable[list[str]]:
     """One line for each model call, oldest first; an unknown cost is empty."""
     yield list(COLUMNS)
     calls = rows.order_by("created_at", "pk").values_list(
+        "pk",
         "created_at",
         "user__username",
         "conversation__uid",
@@ -217,6 +222,11 @@ def export_lines(rows: QuerySet[Usage]) -> Iterable[list[str]]:
         "cost",
         "milliseconds",
     )
-    for moment, person, conversation, *rest in calls.iterator(chunk_size=2000):
-        texts = [person, conversation, *rest]
-        yield [moment.isoformat(timespec="seconds"), *(cell(value) for value in texts)]
+    page = list(calls[:EXPORT_PAGE])
+    while page:
+        for _pk, moment, *rest in page:
+            yield [moment.isoformat(timespec="seconds"), *(cell(value) for value in rest)]
+        last, at = page[-1][:2]
+        later = Q(created_at=at, pk__gt=last) | Q(created_at__gt=at)
+        # The first condition follows from the second; it is the one that an index can begin with.
+        page = list(calls.filter(created_at__gte=at).filter(later)[:EXPORT_PAGE])

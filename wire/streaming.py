@@ -1,23 +1,73 @@
-"""Answers that are made while they are sent."""
+"""Answers that are made while they are sent, in threads of their own.
+
+One that reads much neither holds up what else the server does in threads nor, where one person asks for
+many, the exports of others. What the pieces are is the subjects' part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import AnyStr
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, AnyStr, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.utils.translation import get_language, override
+
+from jobs.connections import with_healthy_connections
+from jobs.shares import Shares
+
+T = TypeVar("T")
+
+THREADS = 4
+EACH = 2
+"""Of these threads, how many make what one person asked for."""
+GATHERED = 64 * 1024
+"""Characters or bytes that are made for one hand-over."""
+
+_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agentsite-stream")
+_making = Shares(EACH)
 
 
-def streamed(request: object, pieces: Iterator[AnyStr]) -> Iterator[AnyStr] | AsyncIterator[AnyStr]:
+def streamed(request: Any, pieces: Iterator[AnyStr]) -> Iterator[AnyStr] | AsyncIterator[AnyStr]:
     """Them as the server of this request sends them one by one: under ASGI Django would first gather a plain
-    iterator in memory."""
+    iterator in memory.
+
+    Between two of them no cursor may stay open: the next may be made in another thread, on another
+    connection. They are made in the language of the request.
+    """
     given = getattr(request, "_request", request)  # REST framework's own has it inside
-    return in_thread(pieces) if isinstance(given, ASGIRequest) else pieces
+    return in_threads(pieces, given.user.pk) if isinstance(given, ASGIRequest) else pieces
 
 
-async def in_thread(pieces: Iterator[AnyStr]) -> AsyncIterator[AnyStr]:
-    """The pieces of a plain iterator, each made in a thread where tables may be read."""
-    advance = sync_to_async(lambda: next(pieces, None))
-    while (piece := await advance()) is not None:
-        yield piece
+def in_threads(pieces: Iterator[AnyStr], who: Hashable) -> AsyncIterator[AnyStr]:
+    """The same, gathered to some size, in one of the places of `who`."""
+    language = get_language()
+
+    def made() -> AnyStr | None:
+        with override(language):
+            return _next_of(pieces)
+
+    return _in_turn(partial(with_healthy_connections, made), who)
+
+
+async def _in_turn(made: Callable[[], AnyStr | None], who: Hashable) -> AsyncIterator[AnyStr]:
+    while gathered := await _making.run(who, _in_thread, made):
+        yield gathered
+
+
+def _next_of(pieces: Iterator[AnyStr]) -> AnyStr | None:
+    """As many as are `GATHERED`; None when there are no more."""
+    gathered: list[AnyStr] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size >= GATHERED:
+            break
+    return gathered[0][:0].join(gathered) if gathered else None
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    return await sync_to_async(function, thread_sensitive=False, executor=_threads)()

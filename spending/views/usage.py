@@ -8,7 +8,6 @@ from datetime import date
 from io import StringIO
 
 from django.contrib.auth.decorators import login_required
-from django.core.handlers.asgi import ASGIRequest
 from django.db.models import QuerySet
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
@@ -22,7 +21,7 @@ from harness.errors import Invalid
 from reading.moments import day_of
 from spending import reports
 from spending.models import Usage
-from wire.streaming import in_thread
+from wire.streaming import streamed
 
 ORGANISATION = "organisation"
 """The value of `whose` for all members together."""
@@ -55,7 +54,7 @@ def export_usage(request: SignedInRequest) -> StreamingHttpResponse:
     lines = _as_csv(_rows(request, span))
     name = f"usage-{span.first}-{span.last}.csv"
     return StreamingHttpResponse(
-        in_thread(lines) if isinstance(request, ASGIRequest) else lines,
+        streamed(request, lines),
         content_type="text/csv; charset=utf-8",
         headers={
             "Content-Disposition": f'attachment; filename="{name}"',
