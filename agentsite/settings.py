@@ -230,6 +230,13 @@ AGENTSITE_PROVIDER_TIMEOUT = env.int("AGENTSITE_PROVIDER_TIMEOUT", default=600)
 AGENTSITE_PROVIDER_REPLY_SECONDS = env.int("AGENTSITE_PROVIDER_REPLY_SECONDS", default=3600)
 """Seconds in which a reply must have ended, however steadily it trickles in."""
 
+AGENTSITE_TITLE_MODELS: dict[str, str] = env.dict(
+    "AGENTSITE_TITLE_MODELS", default={"anthropic": "claude-haiku-5-5"}
+)
+"""The model of each service that names conversations. Empty, or without the service: their first words do."""
+AGENTSITE_TITLE_TOKENS_PER_DAY = env.int("AGENTSITE_TITLE_TOKENS_PER_DAY", default=50_000)
+"""Of one person, for all titles together."""
+
 AGENTSITE_SANDBOXES: list[str] = env.list("AGENTSITE_SANDBOXES", default=["bubblewrap", "process"])
 """The sandboxes this server uses, in the order in which they are tried: bubblewrap, process, docker,
 openshell. A command runs in the first that can hold its policy, or not at all."""
@@ -449,6 +456,7 @@ INSTALLED_APPS = [
     "receipts",
     "teams_app",
     "timers",
+    "titles",
     "terminal",
     "agentsite",
 ]

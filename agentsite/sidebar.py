@@ -59,6 +59,7 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
         _("Spending"),
         [
             ("spending.usage", "monitoring"),
+            ("titles.titlerequest", "title"),
             ("spending.budget", "savings"),
             ("spending.modelprice", "payments"),
         ],

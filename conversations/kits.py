@@ -135,6 +135,15 @@ def looked_up(choice: Choice) -> Choice:
     return replace(choice, config=config, server_keys=way.server_pays)
 
 
+def ready(choice: Choice) -> Choice:
+    """`looked_up`, and what its client needs imported: neither may hold up a loop."""
+    choice = looked_up(choice)
+    if choice.config is not None:
+        with keeping_what_is_imported():
+            preload(choice.config)
+    return choice
+
+
 @dataclass(slots=True)
 class _Client:
     config: ProviderConfig
@@ -272,10 +281,7 @@ def preload_services() -> None:
 
 def plan_kit(conversation: Conversation) -> Plan:
     config = conversation.config
-    choice = looked_up(choose_provider(config, conversation.owner, conversation.organisation))
-    if choice.config is not None:
-        with keeping_what_is_imported():
-            preload(choice.config)
+    choice = ready(choose_provider(config, conversation.owner, conversation.organisation))
     workspace = workspace_for(conversation.uid)
     part = part_of(conversation, config, workspace)
     return Plan(

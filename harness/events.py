@@ -471,6 +471,8 @@ class SessionUpdated(BaseEvent):
 
     type: Literal["session.updated"] = "session.updated"
     title: str | None = None
+    made_of: str = ""
+    """The message that `title` is the first words or a model's summary of; empty: somebody gave it."""
     features: dict[str, bool] = {}
     overrides: dict[str, Any] = {}
 

@@ -40,6 +40,7 @@ from harness.events import (
     SessionMemoryWritten,
     SessionStatusIdle,
     SessionStatusRunning,
+    SessionUpdated,
     SpanModelRequestEnd,
     SpanModelRequestStart,
     SpanToolEnd,
@@ -89,6 +90,7 @@ _NAMES = (
     "custom_tool_use_id",
     "event_id",
     "event_ids",
+    "made_of",
     "mcp_tool_use_id",
     "model_request_id",
     "model_request_start_id",
@@ -162,10 +164,13 @@ def _begun(
         uid=uid,
         preset=held.preset,
     )
+    named = None if title else _automatic_title(log.path)
     path = [
         entry
         for entry in log.path
-        if entry.seq <= place or isinstance(entry.event, ContentSetAside | ContentRedacted)
+        if entry is named
+        or (entry.seq <= place and not isinstance(entry.event, SessionUpdated))
+        or isinstance(entry.event, ContentSetAside | ContentRedacted)
     ]
     rows = Event.objects.filter(conversation=held, seq__in=[entry.seq for entry in path])
     actors = dict(rows.exclude(actor=None).values_list("uid", "actor_id"))
@@ -179,6 +184,14 @@ def _begun(
     carried.note(fork)
     fork.refresh_from_db()
     return fork
+
+
+def _automatic_title(path: Sequence[Entry]) -> Entry | None:
+    """What gave the title that the conversation has now, if that was made of a message and goes with it."""
+    for entry in reversed(path):
+        if isinstance(entry.event, SessionUpdated) and entry.event.title is not None:
+            return entry if entry.event.made_of else None
+    return None
 
 
 def copied_entries(path: Sequence[Entry]) -> list[tuple[str, Entry]]:
@@ -212,6 +225,8 @@ def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:
         return event.event_id in taken
     if isinstance(event, ContentSetAside | ContentRedacted):
         return event.event_id in known
+    if isinstance(event, SessionUpdated):
+        return event.made_of in known
     return isinstance(event, _COPIED)
 
 

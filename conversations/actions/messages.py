@@ -125,7 +125,8 @@ def post_message(
             append(held.pk, [Entry.of(UserInterrupt())], actor=actor)
         entries = [message]
         if not held.title:
-            entries.append(Entry.of(SessionUpdated(title=title_from(text or given.title))))
+            title = title_from(text or given.title)
+            entries.append(Entry.of(SessionUpdated(title=title, made_of=message.uid)))
         row = append(held.pk, entries, actor=actor, key=key)[0]
         if not interrupt and set_questions_aside(held, actor):
             append(held.pk, [Entry.of(MessageSteered(event_id=row.uid))], actor=actor)

@@ -63,9 +63,11 @@ def define_outcome(
             rubric=rubric,
             max_iterations=max_iterations,
         )
-        entries = [Entry.of(defined)]
+        outcome = Entry.of(defined)
+        entries = [outcome]
         if not held.title:
-            entries.append(Entry.of(SessionUpdated(title=title_from(description))))
+            title = title_from(description)
+            entries.append(Entry.of(SessionUpdated(title=title, made_of=outcome.uid)))
         row = append(held.pk, entries, actor=actor)[0]
         wake(held.pk)
     return row

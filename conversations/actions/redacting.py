@@ -59,7 +59,8 @@ def redact_content(*, actor: User, conversation: Conversation, event_uid: str) -
             raise Conflict(
                 _("The agent is at work with it right now."), hint=_("Wait, or stop it first.")
             )
-        row = redact(held, named.subject, actor=actor, titles=_titles_made_of(about))
+        titles = _titles_made_of(about) | _titles_said_of(held, named.subject)
+        row = redact(held, named.subject, actor=actor, titles=titles)
         about_setting(
             AuditEntry.Action.CONTENT_REDACTED,
             actor=actor,
@@ -105,3 +106,10 @@ def _titles_made_of(about: EventQuerySet) -> set[str]:
             case _:
                 pass
     return set(map(title_from, texts)) - {""}
+
+
+def _titles_said_of(conversation: Conversation, subject: str) -> set[str]:
+    """What a model called it after these."""
+    updates = Event.objects.filter(conversation=conversation, type="session.updated")
+    given = updates.filter(payload__made_of=subject).values_list("payload__title", flat=True)
+    return set(given) - {"", None}

@@ -1,0 +1,329 @@
+"""Conversations are named by a model: once, within a budget, and never over a title that a person gave."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.conf import LazySettings
+from django.utils import timezone
+
+from accounts.actions.service_accounts import create_service_account
+from accounts.models import Organisation, User
+from conversations.actions.conversations import (
+    create_conversation,
+    delete_conversation,
+    rename_conversation,
+)
+from conversations.actions.forking import fork_conversation
+from conversations.actions.messages import post_message, title_from
+from conversations.actions.redacting import redact_content
+from conversations.models import Conversation, Event
+from harness.errors import Overloaded
+from harness.providers.scripted import Fail, Hold, reply, say
+from jobs.engine import engine
+from spending.actions.budgets import set_budget
+from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
+from tests.conversations.conftest import Converse, rested, still, until
+from titles.actions import naming as titles
+from titles.asking import write_title
+from titles.models import TitleRequest
+from titles.wording import LONGEST, title_in
+
+from .conftest import Naming
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("one_day")]
+
+WORDS = (
+    "Please look through the harbour's papers and say which quay is to be mended first, and why."
+)
+Outcome = TitleRequest.Outcome
+
+
+def asked(alice: User, conversation: Conversation, text: str = WORDS) -> Conversation:
+    """After the first answer, and whatever comes of a title."""
+    post_message(actor=alice, conversation=conversation, text=text)
+    rested(conversation)
+    still()
+    conversation.refresh_from_db()
+    return conversation
+
+
+def outcome_of(conversation: Conversation) -> str | None:
+    return (
+        TitleRequest.objects.filter(conversation=conversation)
+        .values_list("outcome", flat=True)
+        .first()
+    )
+
+
+def test_a_conversation_is_named_by_the_model_once_it_rests(
+    alice: User, converse: Converse, naming: Naming
+):
+    model = naming(reply(say("**Quays to mend first**\n\nAnything else?")))
+    conversation, _script = converse([reply(say("The north quay.")), reply(say("Yes."))])
+    asked(alice, conversation)
+    assert conversation.title == "Quays to mend first"
+    (request,) = model.requests
+    assert request.purpose == "title"
+    assert WORDS in str(request.messages)
+    assert "north quay" not in str(request)
+    assert request.tools == ()
+    assert request.max_output_tokens <= 100
+
+    post_message(actor=alice, conversation=conversation, text="And then?")
+    rested(conversation, times=2)
+    still()
+    assert len(model.requests) == 1
+    conversation.refresh_from_db()
+    assert conversation.title == "Quays to mend first"
+
+
+def test_what_a_title_used_is_a_model_call_like_any_other(
+    alice: User, acme: Organisation, staff: User, converse: Converse, naming: Naming
+):
+    budget = set_budget(
+        actor=staff,
+        scope=Budget.Scope.ORGANISATION,
+        organisation=acme,
+        period="total",
+        unit="tokens",
+        limit=1_000_000,
+    )
+    naming(reply(say("Quays")))
+    conversation = asked(alice, converse([reply(say("The north quay."))])[0])
+    usage = Usage.objects.get(purpose="title")
+    assert (usage.conversation, usage.user, usage.total_tokens) == (conversation, alice, 15)
+    assert usage.model_request_id == conversation.title_request.model_request_id
+    assert not Reservation.objects.exists()
+    assert BudgetPeriod.objects.get(budget=budget).spent == 30
+
+
+def test_a_title_for_which_no_budget_has_room_is_not_asked_for_and_stops_nobody(
+    alice: User, staff: User, acme: Organisation, converse: Converse, naming: Naming
+):
+    model = naming(reply(say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    set_budget(
+        actor=staff,
+        scope=Budget.Scope.ORGANISATION,
+        organisation=acme,
+        period="total",
+        unit="tokens",
+        limit=1_000_000,
+    )
+    post = partial(post_message, actor=alice, conversation=conversation)
+    hold = BudgetPeriod.objects
+    post(text=WORDS)
+    rested(conversation)
+    still()
+    TitleRequest.objects.all().delete()
+    hold.update(spent=999_999)
+    engine.submit(partial(write_title, conversation.pk)).result()
+    conversation.refresh_from_db()
+    assert (len(model.requests), outcome_of(conversation)) == (1, Outcome.NO_ROOM)
+    assert not BudgetStop.objects.exists()
+    assert not Reservation.objects.exists()
+    assert conversation.status == "idle"
+
+
+def test_a_title_that_a_person_gives_meanwhile_stays(
+    alice: User, converse: Converse, naming: Naming
+):
+    hold = Hold()
+    naming(reply(hold, say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    post_message(actor=alice, conversation=conversation, text=WORDS)
+    until(hold.reached.is_set)
+    rename_conversation(actor=alice, conversation=conversation, title="Mine")
+    hold.release.set()
+    still()
+    conversation.refresh_from_db()
+    assert (conversation.title, outcome_of(conversation)) == ("Mine", Outcome.KEPT)
+    assert Usage.objects.filter(purpose="title").count() == 1
+
+
+def test_a_conversation_that_has_a_title_is_not_named(
+    alice: User, converse: Converse, naming: Naming
+):
+    model = naming(reply(say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    rename_conversation(actor=alice, conversation=conversation, title="Mine")
+    asked(alice, conversation)
+    assert (conversation.title, outcome_of(conversation)) == ("Mine", Outcome.KEPT)
+    assert not model.requests
+
+
+def test_a_short_message_is_its_own_title(alice: User, converse: Converse, naming: Naming):
+    model = naming(reply(say("A greeting")))
+    conversation = asked(alice, converse([reply(say("Hello."))])[0], "Good morning!")
+    assert (conversation.title, outcome_of(conversation)) == ("Good morning!", Outcome.KEPT)
+    assert not model.requests
+
+
+def test_without_a_model_for_titles_nobody_is_asked_and_a_later_one_may_be(
+    alice: User, converse: Converse, naming: Naming, settings: LazySettings
+):
+    settings.AGENTSITE_TITLE_MODELS = {"anthropic": "some-model"}
+    conversation, _script = converse([reply(say("The north quay.")), reply(say("Yes."))])
+    asked(alice, conversation)
+    assert (conversation.title, outcome_of(conversation)) == (title_from(WORDS), None)
+    naming(reply(say("Quays")))
+    post_message(actor=alice, conversation=conversation, text="And then?")
+    rested(conversation, times=2)
+    still()
+    conversation.refresh_from_db()
+    assert conversation.title == "Quays"
+
+
+def test_a_person_has_so_many_tokens_for_titles_a_day(
+    alice: User, converse: Converse, naming: Naming, settings: LazySettings
+):
+    model = naming(reply(say("Quays")), reply(say("Piers")))
+    settings.AGENTSITE_TITLE_TOKENS_PER_DAY = 1_000
+    first = asked(alice, converse([reply(say("The north quay."))])[0])
+    Usage.objects.filter(purpose="title").update(input_tokens=990)
+    second, _script = converse([reply(say("The south quay.")), reply(say("Yes."))])
+    asked(alice, second)
+    assert (first.title, second.title) == ("Quays", title_from(WORDS))
+    assert len(model.requests) == 1
+    Usage.objects.filter(purpose="title").update(created_at=timezone.now() - timedelta(days=1))
+    post_message(actor=alice, conversation=second, text="And then?")
+    rested(second, times=2)
+    still()
+    second.refresh_from_db()
+    assert second.title == "Piers"
+
+
+def test_a_model_that_fails_is_left_alone_for_an_hour(
+    alice: User, converse: Converse, naming: Naming
+):
+    model = naming(reply(Fail(Overloaded("Too much to do."))), reply(say("Piers")))
+    first = asked(alice, converse([reply(say("The north quay."))])[0])
+    assert (first.title, outcome_of(first)) == (title_from(WORDS), Outcome.FAILED)
+    second, _script = converse([reply(say("The south quay.")), reply(say("Yes."))])
+    asked(alice, second)
+    assert (len(model.requests), outcome_of(second)) == (1, None)
+    TitleRequest.objects.update(at=timezone.now() - titles.REST)
+    post_message(actor=alice, conversation=second, text="And then?")
+    rested(second, times=2)
+    still()
+    second.refresh_from_db()
+    assert second.title == "Piers"
+
+
+def test_what_subjects_show_themselves_and_subagents_and_services_do_is_not_named(
+    alice: User, acme: Organisation, converse: Converse, naming: Naming
+):
+    model = naming()
+    parent, _script = converse([reply(say("The north quay."))] * 3)
+    agent, environment = parent.agent_version.agent, parent.environment
+    service = create_service_account(actor=alice, organisation=acme, name="robot")
+    begin = partial(create_conversation, organisation=acme, agent=agent, environment=environment)
+    for conversation in (
+        begin(actor=alice, unlisted=True),
+        begin(actor=alice, parent=parent),
+        begin(actor=service),
+    ):
+        asked(conversation.owner, conversation)
+        assert outcome_of(conversation) is None
+    assert not model.requests
+
+
+def test_a_call_of_a_process_that_died_is_counted_once_and_not_made_again(
+    alice: User, converse: Converse, naming: Naming
+):
+    model = naming(reply(say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    post_message(actor=alice, conversation=conversation, text=WORDS)
+    rested(conversation)
+    still()
+    # As if nothing had been heard of it.
+    Usage.objects.filter(purpose="title").delete()
+    row = conversation.title_request
+    TitleRequest.objects.filter(pk=row.pk).update(outcome=Outcome.ASKED)
+    titles.settle_lost()
+    assert not Usage.objects.filter(purpose="title").exists()  # it may still be answered
+    TitleRequest.objects.update(at=timezone.now() - titles.LOST_AFTER)
+    titles.settle_lost()
+    titles.settle_lost()
+    engine.submit(partial(write_title, conversation.pk)).result()
+    usage = Usage.objects.get(purpose="title")
+    assert usage.total_tokens > 0
+    assert (outcome_of(conversation), len(model.requests)) == (Outcome.LOST, 1)
+
+
+def test_deleting_a_conversation_whose_title_is_asked_for_hides_no_spending(
+    alice: User, converse: Converse, naming: Naming
+):
+    hold = Hold()
+    naming(reply(hold, say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    post_message(actor=alice, conversation=conversation, text=WORDS)
+    until(hold.reached.is_set)
+    rested(conversation)
+    delete_conversation(actor=alice, conversation=conversation)
+    hold.release.set()
+    still()
+    usage = Usage.objects.get(purpose="title")
+    assert (usage.conversation, usage.user) == (None, alice)
+    assert usage.total_tokens > 0
+
+
+def test_a_title_goes_with_the_message_that_it_was_made_of(
+    alice: User, converse: Converse, naming: Naming
+):
+    naming(reply(say("Secret quays of Emden")))
+    conversation = asked(alice, converse([reply(say("The north quay."))])[0])
+    message = Event.objects.get(conversation=conversation, type="user.message")
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    conversation.refresh_from_db()
+    assert conversation.title == ""
+    payloads = Event.objects.filter(conversation=conversation).values_list("payload", flat=True)
+    assert "Emden" not in str(list(payloads))
+    row = TitleRequest.objects.values().get()
+    assert "Emden" not in str(row)
+    assert "harbour" not in str(row)
+
+
+def test_in_a_fork_as_well(alice: User, converse: Converse, naming: Naming):
+    naming(reply(say("Secret quays of Emden")))
+    conversation = asked(alice, converse([reply(say("The north quay."))])[0])
+    last = Event.objects.filter(conversation=conversation, type="agent.message").get()
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=last.uid)
+    assert fork.title == "Secret quays of Emden"
+    message = Event.objects.get(conversation=fork, type="user.message")
+    redact_content(actor=alice, conversation=fork, event_uid=message.uid)
+    fork.refresh_from_db()
+    assert fork.title == ""
+    assert "Emden" not in str(list(Event.objects.filter(conversation=fork).values()))
+    conversation.refresh_from_db()
+    assert conversation.title == "Secret quays of Emden"
+
+
+def test_two_processes_that_hear_of_the_same_rest_ask_once(
+    alice: User, converse: Converse, naming: Naming
+):
+    model = naming(reply(say("Quays")), reply(say("Piers")))
+    conversation = asked(alice, converse([reply(say("The north quay."))])[0])
+    both = [engine.submit(partial(write_title, conversation.pk)) for _ in range(2)]
+    for each in both:
+        each.result()
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Quays to mend", "Quays to mend"),
+        ('\n\n# "Quays to mend."\nand more', "Quays to mend"),
+        ("„Kaimauern in Emden“", "Kaimauern in Emden"),
+        ("q" * (LONGEST + 1), ""),
+        ("  \n***\n", ""),
+        ("", ""),
+        ("a\0b", "ab"),
+    ],
+)
+def test_only_a_line_that_can_be_a_title_becomes_one(answer: str, title: str):
+    assert title_in(answer) == title
