@@ -3,3 +3,5 @@
 from agentsite.settings import *  # noqa: F403
 
 ROOT_URLCONF = "bench.urls"
+AGENTSITE_TITLE_MODELS: dict[str, str] = {}
+"""A first turn is measured as one: its title would be a second call of the service."""

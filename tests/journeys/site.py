@@ -76,6 +76,8 @@ class Site:
             "AGENTSITE_ENV_FILE": str(self.directory / "env"),
             "AGENTSITE_DATA_DIR": str(self._data),
             "PYTHONUNBUFFERED": "1",
+            # The services of tests answer in a fixed order, in which no request for a title is meant.
+            "AGENTSITE_TITLE_TOKENS_PER_DAY": "0",
             **self._settings,
         }
 
