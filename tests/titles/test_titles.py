@@ -271,6 +271,24 @@ def test_deleting_a_conversation_whose_title_is_asked_for_hides_no_spending(
     assert usage.total_tokens > 0
 
 
+@pytest.mark.parametrize("whose", ["organisation", "owner"])
+def test_organisations_and_people_can_go_while_a_title_is_asked_for(
+    alice: User, converse: Converse, naming: Naming, whose: str
+):
+    hold = Hold()
+    naming(reply(hold, say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    post_message(actor=alice, conversation=conversation, text=WORDS)
+    until(hold.reached.is_set)
+    rested(conversation)
+    getattr(conversation, whose).delete()
+    hold.release.set()
+    still()
+    assert not TitleRequest.objects.exists()
+    spent = Usage.objects.filter(purpose="title").values_list("user", "conversation")
+    assert list(spent) == ([(None, None)] if whose == "owner" else [])
+
+
 def test_a_title_goes_with_the_message_that_it_was_made_of(
     alice: User, converse: Converse, naming: Naming
 ):

@@ -22,7 +22,6 @@ from tests.chat.drawing import make_conversation
 from tests.patience import PATIENCE
 from wire.streaming import EACH, GATHERED, in_threads
 
-
 pytestmark = pytest.mark.django_db  # the threads look after their connections
 
 
