@@ -33,7 +33,7 @@ def forget(removed: Removed) -> None:
     asked = {text_of(event.content) for event in removed.of(UserMessage).values()} - {""}
     source = removed.conversation.uid
     made = Case.objects.filter(source_uid=source)
-    tried = Trial.objects.select_for_update(of=("self",)).filter(case__source_uid=source)
+    tried = Trial.objects.select_for_update(of=("self",)).filter(source_uid=source)
     rows: list[Case | Trial] = [*made, *tried]
     for row in rows:
         _forget_case(row, removed.uids, asked, answers)

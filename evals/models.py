@@ -198,6 +198,8 @@ class Trial(models.Model):
     stored_spec = models.JSONField(db_column="spec")
     """The case as it was when the evaluation began."""
     digest = models.CharField(max_length=64)
+    source_uid = models.CharField(max_length=40, blank=True)
+    """The conversation that the case was made of, also once the case is gone."""
     repetition = models.PositiveSmallIntegerField()
     """Counts up from 1."""
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
@@ -239,7 +241,8 @@ class Trial(models.Model):
                 fields=["evaluation", "state"],
                 condition=Q(state__in=["waiting", "running", "judging"]),
                 name="trial_open",
-            )
+            ),
+            models.Index(fields=["source_uid"], condition=~Q(source_uid=""), name="trial_source"),
         ]
 
     def __str__(self) -> str:

@@ -124,10 +124,19 @@ class RequestMade(AppEvent):
     asker: str
     addressee: str
     text: str = ""
+    """Of events from before it stood in the request and its mail alone."""
 
     def remark(self) -> str:
-        words = {"asker": self.asker, "whom": self.addressee, "text": self.text}
-        return _("%(asker)s asks %(whom)s: %(text)s") % words
+        # Not what is asked: that can be taken out of the request and its mail.
+        words = {"asker": self.asker, "whom": self.addressee}
+        match self.kind:
+            case "shutdown":
+                return _("%(asker)s asks %(whom)s to end its work.") % words
+            case "plan":
+                return _("%(asker)s asks %(whom)s to review a plan.") % words
+            case "handover":
+                return _("%(asker)s asks %(whom)s to take over a task.") % words
+        return _("%(asker)s asks %(whom)s a question.") % words
 
 
 class RequestClosed(AppEvent):

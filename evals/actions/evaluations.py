@@ -111,6 +111,7 @@ def start_evaluation(
                     name=case.name,
                     stored_spec=case.stored_spec,
                     digest=case.digest,
+                    source_uid=case.source_uid,
                     repetition=repetition,
                 )
                 for case in cases

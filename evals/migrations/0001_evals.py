@@ -160,6 +160,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=100)),
                 ('stored_spec', models.JSONField(db_column='spec')),
                 ('digest', models.CharField(max_length=64)),
+                ('source_uid', models.CharField(blank=True, max_length=40)),
                 ('repetition', models.PositiveSmallIntegerField()),
                 ('state', models.CharField(choices=[('waiting', 'waits'), ('running', 'running'), ('judging', 'being judged'), ('passed', 'passed'), ('failed', 'failed'), ('broken', 'could not be tried')], default='waiting', max_length=10)),
                 ('first_seq', models.PositiveBigIntegerField(default=0)),
@@ -185,6 +186,7 @@ class Migration(migrations.Migration):
                 'ordering': ['evaluation', 'id'],
                 'indexes': [
                     models.Index(condition=models.Q(('state__in', ['waiting', 'running', 'judging'])), fields=['evaluation', 'state'], name='trial_open'),
+                    models.Index(condition=models.Q(('source_uid', ''), _negated=True), fields=['source_uid'], name='trial_source'),
                 ],
                 'constraints': [
                     models.UniqueConstraint(fields=('evaluation', 'name', 'repetition'), name='trial_unique'),

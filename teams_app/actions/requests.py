@@ -76,9 +76,7 @@ def make_request(
         whom = addressee.name if addressee else person.username if person else ""
         tell_team(
             team,
-            RequestMade(
-                request_id=made.uid, kind=kind, asker=asker.name, addressee=whom, text=text[:300]
-            ),
+            RequestMade(request_id=made.uid, kind=kind, asker=asker.name, addressee=whom),
         )
     return made
 

@@ -355,7 +355,8 @@ def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer
     )
     Trial.objects.create(
         evaluation=evaluation,
-        case=case,
+        case=None,  # deleted since
+        source_uid=conversation.uid,
         name=case.name,
         stored_spec=case.stored_spec,
         digest=case.digest,
