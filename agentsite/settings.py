@@ -230,6 +230,9 @@ AGENTSITE_PROVIDER_TIMEOUT = env.int("AGENTSITE_PROVIDER_TIMEOUT", default=600)
 AGENTSITE_PROVIDER_REPLY_SECONDS = env.int("AGENTSITE_PROVIDER_REPLY_SECONDS", default=3600)
 """Seconds in which a reply must have ended, however steadily it trickles in."""
 
+AGENTSITE_OWN_ACCOUNT_DELETION = env.bool("AGENTSITE_OWN_ACCOUNT_DELETION", default=True)
+"""Whether people may delete their own accounts."""
+
 AGENTSITE_TITLE_MODELS: dict[str, str] = env.dict(
     "AGENTSITE_TITLE_MODELS", default={"anthropic": "claude-haiku-5-5"}
 )

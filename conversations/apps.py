@@ -9,11 +9,13 @@ class ConversationsConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from accounts.happenings import listen  # noqa: PLC0415
+        from accounts.leaving import clear_with  # noqa: PLC0415
         from agents.uses import count_uses  # noqa: PLC0415
         from harness.events import know  # noqa: PLC0415
 
         from . import fileevents, webhookevents  # noqa: PLC0415
         from .forgetting import forget_with  # noqa: PLC0415
+        from .leavers import PART  # noqa: PLC0415
         from .leftbehind import end_with_its_account  # noqa: PLC0415
         from .occupation import works_with  # noqa: PLC0415
         from .owncopies import forget_own  # noqa: PLC0415
@@ -22,6 +24,7 @@ class ConversationsConfig(AppConfig):
 
         for kind in fileevents.KINDS:
             know(kind)
+        clear_with("conversations", PART)
         count_uses(works_with)
         listen(end_with_its_account)
         listen(end_with_membership)

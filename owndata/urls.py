@@ -1,4 +1,4 @@
-"""The address of a person's own data."""
+"""The addresses of a person's own data, and of their end."""
 
 from __future__ import annotations
 
@@ -8,4 +8,7 @@ from . import views
 
 app_name = "owndata"
 
-urlpatterns = [path("settings/data/", views.own_data, name="own-data")]
+urlpatterns = [
+    path("settings/data/", views.own_data, name="own-data"),
+    path("settings/data/delete/", views.delete_account, name="delete-account"),
+]

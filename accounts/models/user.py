@@ -43,6 +43,10 @@ class User(AbstractUser):
     """Of a service account: who made it, or whom it was handed to when she left (`handing_over`). What it
     spends and what it holds counts as hers."""
 
+    deleting_since = models.DateTimeField(null=True, editable=False)
+    """She deleted her account then: it is closed, and what is hers is being deleted. Opened again, it
+    stays."""
+
     objects: ClassVar[UserManager[User]] = UserManager()  # type: ignore[assignment]
 
     class Meta(AbstractUser.Meta):

@@ -242,19 +242,27 @@ def delete_conversation(*, actor: User, conversation: Conversation) -> None:
     with transaction.atomic():
         # The lock keeps a worker from claiming what is being deleted.
         own = own_even_ended(actor, conversation, lock=True)
-        doomed = [own, *_descendants(own)]
-        if Run.objects.filter(conversation__in=doomed, state=Run.State.RUNNING).exists():
+        if not remove_held(own):
             raise Conflict(
                 _("This conversation is at work."), hint=_("Stop it first, then delete it.")
             )
-        uids = [each.uid for each in doomed]
-        ends = [(each.uid, each.last_seq + 1) for each in doomed]
-        running = BackgroundCommand.objects.running().filter(conversation__in=doomed)
-        carried = list(running.values_list("pk", flat=True))
-        outbox.announce(own.organisation_id, "session.deleted", subject=own.uid)
-        own.delete()
-        transaction.on_commit(lambda: _nudge_followers(ends))
-        transaction.on_commit(lambda: _let_go(uids, carried))
+
+
+def remove_held(conversation: Conversation) -> bool:
+    """Delete it as `delete_conversation`, whoever may; False, and nothing happened, while it or one that it
+    started is at work. Needs a transaction that holds its row."""
+    doomed = [conversation, *_descendants(conversation)]
+    if Run.objects.filter(conversation__in=doomed, state=Run.State.RUNNING).exists():
+        return False
+    uids = [each.uid for each in doomed]
+    ends = [(each.uid, each.last_seq + 1) for each in doomed]
+    running = BackgroundCommand.objects.running().filter(conversation__in=doomed)
+    carried = list(running.values_list("pk", flat=True))
+    outbox.announce(conversation.organisation_id, "session.deleted", subject=conversation.uid)
+    conversation.delete()
+    transaction.on_commit(lambda: _nudge_followers(ends))
+    transaction.on_commit(lambda: _let_go(uids, carried))
+    return True
 
 
 def _nudge_followers(ends: list[tuple[str, int]]) -> None:

@@ -1,0 +1,137 @@
+"""A person deletes her own account: closed at once, and deleted bit by bit behind that.
+
+A superuser deletes others' accounts (`people`). What goes along is `accounts.leaving`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.actions.handed_out import take_back_everything
+from accounts.actions.tokens import revoke_all_tokens
+from accounts.departures import stop_work_everywhere
+from accounts.handing_over import hand_over_service_accounts
+from accounts.happenings import Happening, emit
+from accounts.leaving import cleared, is_last_superuser, left_ownerless, only_hers, taken_with
+from accounts.models import Organisation, User
+from harness.errors import Conflict, Forbidden, Invalid
+from jobs.dispatch import dispatch
+
+logger = logging.getLogger(__name__)
+
+DELETE = "accounts.delete_closed"
+AT_A_TIME = 20
+"""Accounts that one sweep goes on with."""
+
+
+def delete_own_account(*, actor: User, typed: str) -> None:
+    """Close the account for good, and have all that is hers deleted. `typed` is her user name, as she was
+    asked to write it.
+
+    From this moment on nobody can sign in with it, no token or session of hers opens anything, and her agents
+    stop. Raises Forbidden for a service account and where the operator keeps accounts, Invalid for another
+    name, Conflict for the last superuser and while she alone owns an organisation of others.
+    """
+    if actor.is_service or not actor.is_active:
+        raise Forbidden(_("A person deletes her own account."))
+    if not settings.AGENTSITE_OWN_ACCOUNT_DELETION:
+        raise Forbidden(
+            _("On this server accounts are deleted by its operator."), hint=_("Ask there.")
+        )
+    if typed.strip() != actor.username:
+        raise Invalid(
+            _("This is not your user name."),
+            field="username",
+            hint=_("Type “%(name)s” to confirm.") % {"name": actor.username},
+        )
+    with transaction.atomic():
+        # Two owners cannot leave each other alone, and nobody is made one meanwhile.
+        _hold_organisations(actor)
+        held = User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        if is_last_superuser(held):
+            raise Conflict(
+                _("You are the last superuser of this server."),
+                hint=_("Make somebody else one first."),
+            )
+        if names := [each.name for each in left_ownerless(held)]:
+            raise Conflict(
+                _("Nobody else owns %(names)s.") % {"names": ", ".join(names)},
+                hint=_("Make somebody else an owner, or remove the other members first."),
+            )
+        emit(Happening.ACCOUNT_DELETED, actor=held, deleted=held.uid, username=held.username)
+        take_back_everything(actor=held, giver=held)
+        revoke_all_tokens(actor=held, user=held)
+        hers = set(only_hers(held).values_list("pk", flat=True))
+        made_in = Organisation.objects.filter(memberships__user__made_by=held).exclude(pk__in=hers)
+        for organisation_id in made_in.values_list("pk", flat=True).distinct():
+            hand_over_service_accounts(maker=held, organisation_id=organisation_id)
+        held.is_active, held.deleting_since = False, timezone.now()
+        held.save(update_fields=["is_active", "deleting_since"])
+        stop_work_everywhere(user=held)
+        dispatch(DELETE)
+        transaction.on_commit(lambda: _say_so(held))
+    actor.is_active = False
+
+
+def delete_closed() -> None:
+    """Go on with accounts that their persons closed; what is still at work waits for the next time. One that
+    a superuser opened again stays."""
+    closed = User.objects.filter(is_active=False, deleting_since__isnull=False)
+    for user in closed.order_by("deleting_since", "pk")[:AT_A_TIME]:
+        if cleared(user, list(only_hers(user))):
+            _delete(user.pk)
+
+
+def _delete(pk: int) -> None:
+    with transaction.atomic():
+        user = User.objects.filter(pk=pk).first()
+        if user is None:
+            return
+        _hold_organisations(user)
+        held = User.objects.select_for_update().filter(
+            pk=pk, is_active=False, deleting_since__isnull=False
+        )
+        user = held.first()
+        if user is None:
+            return
+        for organisation in only_hers(user):
+            emit(
+                Happening.ORGANISATION_DELETED,
+                actor=user,
+                deleted=organisation.uid,
+                name=organisation.name,
+                members=1,
+            )
+            services = User.objects.filter(
+                kind=User.Kind.SERVICE, memberships__organisation=organisation
+            )
+            keys = list(services.values_list("pk", flat=True))
+            organisation.delete()
+            User.objects.filter(pk__in=keys, memberships=None).delete()
+        behind = taken_with(user)
+        user.delete()
+        for take in behind:
+            take()
+
+
+def _hold_organisations(user: User) -> None:
+    mine = Organisation.objects.filter(memberships__user=user).values("pk")
+    list(Organisation.objects.select_for_update().filter(pk__in=mine).order_by("pk"))
+
+
+def _say_so(user: User) -> None:
+    if not (settings.AGENTSITE_EMAIL_CONFIGURED and user.email):
+        return
+    body = render_to_string("accounts/account_deleted_mail.txt", {"user": user})
+    try:
+        send_mail(_("Your account is deleted"), body, None, [user.email])
+    except (OSError, smtplib.SMTPException):
+        logger.warning("The mail that the account %s is deleted could not be sent.", user.uid)

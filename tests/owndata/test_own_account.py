@@ -1,0 +1,259 @@
+"""A person deletes her own account: closed at once, then all that is hers, and nothing of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+
+from accounts.actions.members import add_member
+from accounts.actions.own_account import delete_closed, delete_own_account
+from accounts.actions.service_accounts import create_service_account
+from accounts.actions.tokens import create_token
+from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope, User
+from agents.models import Agent, AgentVersion
+from audit.models import AuditEntry
+from conversations.actions.messages import post_message
+from conversations.models import Conversation, Removal
+from harness.errors import Conflict, Forbidden, Invalid
+from harness.providers.scripted import Hold, reply, say
+from spending.models import Usage
+from tests.cast import PASSWORD, ClientOf
+from tests.conversations.conftest import Converse, rested, still, types, until
+from tools_app.workspace import workspace_for
+
+pytestmark = pytest.mark.django_db
+DELETE = "/settings/data/delete/"
+
+
+@pytest.fixture
+def bobs_too(alice: User, bob: User, acme: Organisation) -> Organisation:
+    """Acme, which bob owns as well."""
+    Membership.objects.filter(user=bob, organisation=acme).update(role=Role.OWNER)
+    return acme
+
+
+def gone(user: User) -> bool:
+    return not User.objects.filter(pk=user.pk).exists()
+
+
+def sure(client: Client) -> Client:
+    """Who has just given her password again."""
+    client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+    return client
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
+    alice: User, bob: User, bobs_too: Organisation, converse: Converse
+):
+    hers, _script = converse([reply(say("Yes."))])
+    post_message(actor=alice, conversation=hers, text="Is it so?")
+    rested(hers)
+    folder = workspace_for(hers.uid)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "notes.txt").write_text("mine")
+    private = Agent.objects.create(name="Mine", organisation=bobs_too, owner=alice, private=True)
+    private.current = AgentVersion.objects.create(agent=private, number=1, stored_config={})
+    private.save()
+    shared = Agent.objects.create(name="Ours", organisation=bobs_too, owner=alice, private=False)
+    his = Conversation.objects.create(
+        organisation=bobs_too,
+        owner=bob,
+        agent_version=hers.agent_version,
+        environment=hers.environment,
+        asked_by=alice,
+    )
+    own = Organisation.objects.create(name="Alone", slug="alone", personal_of=alice)
+    Membership.objects.create(user=alice, organisation=own, role=Role.OWNER)
+    robot = create_service_account(actor=alice, organisation=own, name="robot")
+    spent = Usage.objects.filter(organisation=bobs_too).count()
+
+    delete_own_account(actor=alice, typed=alice.username)
+    still()
+    delete_closed()
+
+    assert gone(alice)
+    assert not Conversation.objects.filter(pk=hers.pk).exists()
+    assert not folder.exists()
+    assert not Removal.objects.exists()
+    assert not Organisation.objects.filter(pk=own.pk).exists()
+    assert gone(robot)
+    assert list(Agent.objects.filter(pk__in=[private.pk, shared.pk])) == [shared]
+    assert Conversation.objects.filter(pk=his.pk).exists()
+    assert Usage.objects.filter(organisation=bobs_too, user=None).count() == spent > 0
+    (entry,) = AuditEntry.objects.filter(action="account_deleted")
+    assert (entry.actor, entry.actor_name, entry.details["username"]) == (None, "alice", "alice")
+
+
+def test_the_account_opens_nothing_from_the_moment_on(
+    alice: User, bobs_too: Organisation, client_of: ClientOf
+):
+    elsewhere = client_of(alice)
+    secret = create_token(
+        actor=alice,
+        organisation=bobs_too,
+        name="script",
+        scopes=[TokenScope.CONVERSATIONS_READ],
+    ).secret
+    bearer: dict[str, Any] = {"headers": {"Authorization": f"Bearer {secret}"}}
+    assert Client().get("/api/conversations", **bearer).status_code == 200
+    delete_own_account(actor=alice, typed="alice")
+    assert not gone(alice)  # what is hers is deleted behind it
+    assert elsewhere.get("/").status_code == 302
+    assert Client().get("/api/conversations", **bearer).status_code == 401
+    assert not ApiToken.objects.filter(user=alice, revoked_at=None).exists()
+    assert not Client().login(username="alice", password=PASSWORD)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_at_work_is_stopped_first_and_its_spending_counted(
+    alice: User, bobs_too: Organisation, converse: Converse
+):
+    hold = Hold()
+    hers, _script = converse([reply(hold, say("Yes."))])
+    post_message(actor=alice, conversation=hers, text="Is it so?")
+    until(hold.reached.is_set)
+    delete_own_account(actor=alice, typed="alice")
+    until(lambda: "user.interrupt" in types(hers) or not Conversation.objects.filter(pk=hers.pk))
+    still()
+    delete_closed()
+    assert gone(alice)
+    assert Usage.objects.get().user is None
+
+
+def test_a_process_that_dies_in_the_midst_leaves_the_rest_to_the_next(
+    alice: User, bobs_too: Organisation, converse: Converse
+):
+    for _ in range(3):
+        converse()
+    delete_own_account(actor=alice, typed="alice")
+    first = Conversation.objects.filter(owner=alice).first()
+    assert first is not None
+    first.delete()  # and then it died
+    delete_closed()
+    assert gone(alice)
+    delete_closed()
+
+
+def test_an_account_that_a_superuser_opens_again_stays(
+    alice: User, bobs_too: Organisation, converse: Converse
+):
+    hers, _script = converse()
+    delete_own_account(actor=alice, typed="alice")
+    User.objects.filter(pk=alice.pk).update(is_active=True)
+    delete_closed()
+    assert not gone(alice)
+    assert Conversation.objects.filter(pk=hers.pk).exists()
+
+
+@pytest.mark.parametrize("typed", ["", "Alice", "bob", "alice2"])
+def test_another_name_deletes_nothing(alice: User, bobs_too: Organisation, typed: str):
+    with pytest.raises(Invalid):
+        delete_own_account(actor=alice, typed=typed)
+    alice.refresh_from_db()
+    assert alice.is_active
+    assert not AuditEntry.objects.filter(action="account_deleted").exists()
+
+
+def test_nobody_leaves_others_an_organisation_without_an_owner(
+    alice: User, bob: User, acme: Organisation, client_of: ClientOf
+):
+    with pytest.raises(Conflict, match="Acme"):
+        delete_own_account(actor=alice, typed="alice")
+    page = sure(client_of(alice)).get(DELETE).content.decode()
+    assert "Acme" in page
+    assert 'name="username"' not in page
+    bob.is_active = False
+    bob.save()
+    Membership.objects.filter(user=bob, organisation=acme).update(role=Role.OWNER)
+    with pytest.raises(Conflict):  # he is closed, and owns nothing by that
+        delete_own_account(actor=alice, typed="alice")
+
+
+def test_a_member_leaves_at_any_time(bob: User, acme: Organisation):
+    delete_own_account(actor=bob, typed="bob")
+    delete_closed()
+    assert gone(bob)
+    assert Organisation.objects.filter(pk=acme.pk).exists()
+
+
+def test_somebody_who_joined_meanwhile_keeps_the_organisation(
+    alice: User, mallory: User, staff: User, bobs_too: Organisation
+):
+    own = Organisation.objects.create(name="Alone", slug="alone")
+    Membership.objects.create(user=alice, organisation=own, role=Role.OWNER)
+    delete_own_account(actor=alice, typed="alice")
+    add_member(actor=staff, organisation=own, user=mallory)
+    delete_closed()
+    assert gone(alice)
+    assert Organisation.objects.filter(pk=own.pk).exists()
+
+
+def test_the_last_superuser_stays(staff: User):
+    User.objects.exclude(pk=staff.pk).update(is_superuser=False)
+    User.objects.filter(pk=staff.pk).update(is_superuser=True)
+    staff.refresh_from_db()
+    with pytest.raises(Conflict, match="last superuser"):
+        delete_own_account(actor=staff, typed=staff.username)
+
+
+def test_a_service_account_and_a_site_that_keeps_accounts_delete_none(
+    alice: User, acme: Organisation, settings: LazySettings, client_of: ClientOf
+):
+    robot = create_service_account(actor=alice, organisation=acme, name="robot")
+    with pytest.raises(Forbidden):
+        delete_own_account(actor=robot, typed=robot.username)
+    settings.AGENTSITE_OWN_ACCOUNT_DELETION = False
+    with pytest.raises(Forbidden):
+        delete_own_account(actor=alice, typed="alice")
+    client = sure(client_of(alice))
+    assert DELETE not in client.get("/settings/data/").content.decode()
+    assert client.post(DELETE, {"username": "alice"}).status_code == 403
+
+
+def test_the_page_asks_for_the_password_says_what_goes_and_signs_out(
+    alice: User, bobs_too: Organisation, client_of: ClientOf, settings: LazySettings
+):
+    settings.AGENTSITE_EMAIL_CONFIGURED = True
+    client = client_of(alice)
+    for answer in (client.get(DELETE), client.post(DELETE, {"username": "alice"})):
+        assert answer.status_code == 302
+        assert answer["Location"].startswith(reverse("account_reauthenticate"))
+    sure(client)
+    assert "What goes" in client.get(DELETE).content.decode()
+    wrong = client.post(DELETE, {"username": "bob"})
+    assert wrong.status_code == 422
+    assert "This is not your user name." in wrong.content.decode()
+    assert User.objects.get(pk=alice.pk).is_active
+    done = client.post(DELETE, {"username": "alice"})
+    assert "Your account is deleted" in done.content.decode()
+    assert client.get("/").status_code == 302
+    assert not User.objects.get(pk=alice.pk).is_active
+
+
+def test_it_is_told_by_mail(
+    alice: User,
+    bobs_too: Organisation,
+    settings: LazySettings,
+    django_capture_on_commit_callbacks: Any,
+):
+    settings.AGENTSITE_EMAIL_CONFIGURED = True
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_own_account(actor=alice, typed="alice")
+    assert [(each.to, each.subject) for each in mail.outbox] == [
+        ([alice.email], "Your account is deleted")
+    ]
+
+
+def test_a_stranger_is_sent_to_sign_in_and_nobody_is_deleted(alice: User, mallory: User):
+    answer = Client().post(DELETE, {"username": "alice"})
+    assert answer.status_code == 302
+    assert "/accounts/login/" in answer["Location"]
+    with pytest.raises(Invalid):
+        delete_own_account(actor=mallory, typed="alice")
+    assert User.objects.filter(pk=alice.pk, is_active=True, deleting_since=None).exists()
