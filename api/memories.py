@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from accounts.api.authentication import Caller
 from accounts.models import TokenScope
 from harness.errors import Invalid, NotFound
-from memory.access import Author, may_write
+from memory.access import Author, may_write, writable
 from memory.actions.remembering import (
     LEARNABLE,
     TEXT_LIMIT,
@@ -398,6 +398,8 @@ class MemoryStoresView(MemoryView):
         responses=listed(MemoryStoreRow, 401, 403),
     )
     def get(self, request: Any) -> Response:
+        stores = list(stores_in(self.actor, self.organisation))
+        may = writable(self.actor, stores)
         return Response(
             [
                 {
@@ -406,10 +408,10 @@ class MemoryStoresView(MemoryView):
                     "scope": store.scope,
                     "agent_id": store.agent.uid if store.agent else None,
                     "memories": vars(store)["held"],
-                    "may_write": may_write(self.actor, store),
+                    "may_write": may[store.pk],
                     "archived_at": store.archived_at,
                 }
-                for store in stores_in(self.actor, self.organisation)
+                for store in stores
             ]
         )
 

@@ -5,11 +5,13 @@ Somebody else's is *not found*.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from django.utils.translation import gettext as _
 
-from accounts.models import User
+from accounts.models import Organisation, User
 from accounts.permissions import may_manage
 from harness.errors import Conflict, Forbidden, NotFound
 
@@ -32,11 +34,27 @@ def author_of(actor: User) -> Author:
 def may_write(actor: User, store: MemoryStore) -> bool:
     """Her own, and of what is shared that of organisations she manages and of agents that are hers.
     Asked of stores that she sees."""
+    return _may_write(actor, store, partial(may_manage, actor))
+
+
+def _may_write(actor: User, store: MemoryStore, manages: Callable[[Organisation], bool]) -> bool:
     if store.owner_id is not None:
         return store.owner_id == actor.pk
     if store.agent is not None and store.agent.owner_id == actor.pk:
         return True
-    return may_manage(actor, store.organisation)
+    return manages(store.organisation)
+
+
+def writable(actor: User, stores: Iterable[MemoryStore]) -> dict[int, bool]:
+    """`may_write` of each by its key, with one question for each organisation."""
+    known: dict[int, bool] = {}
+
+    def manages(organisation: Organisation) -> bool:
+        if organisation.pk not in known:
+            known[organisation.pk] = may_manage(actor, organisation)
+        return known[organisation.pk]
+
+    return {each.pk: _may_write(actor, each, manages) for each in stores}
 
 
 def held_store(actor: User, store: MemoryStore) -> MemoryStore:

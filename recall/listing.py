@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet
 from accounts.models import Organisation, User
 from agents.models import Agent
 from conversations.models import Conversation
-from memory.access import may_write
+from memory.access import writable
 from memory.models import Memory, MemoryStore
 from memory.searching import matching
 
@@ -38,12 +38,12 @@ def memories_in(
     shown = rows.select_related("store__organisation", "store__agent")
     found = list(shown.order_by("-pinned", "-updated_at", "-pk")[:MOST])
     sources = _sources(user, found)
-    writable = {each.pk: may_write(user, each) for each in stores}
+    may = writable(user, stores)
     return [
         {
             "memory": memory,
             "source": sources.get(memory.source_conversation),
-            "may_write": writable[memory.store_id],
+            "may_write": may[memory.store_id],
             "waits": memory.untrusted and memory.confirmed_at is None,
         }
         for memory in found

@@ -305,8 +305,8 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
                 actor=actor_of(request),
                 agent=agent,
                 number=version.number,
-                # What is no number is no version that anybody saw: it meets the check, and fails it.
-                expected_version=(number_of(expected) or 0) if expected else None,
+                # What is no number, or none at all, is no version that anybody saw: it fails the check.
+                expected_version=number_of(expected) or 0,
             )
         except Conflict as refusal:
             messages.error(request, f"{refusal.message} {refusal.hint}")

@@ -37,6 +37,7 @@ UNSEEN: Mapping[str, str] = {
     "tryouts:tryout": "the same journey tries it out",
     "recall:one": "a journey of its own puts a memory right and forgets it",
     "documents:collection": "drawn by the same parts as the list of collections and a folder",
+    "owndata:delete-account": "asks for the password first; a journey of its own looks at it",
     "owndata:own-data": "asks for the password first; a journey of its own looks at it",
     "documents:passage": "text of a passage in the parts of a memory's page",
     "webhooks:webhook": "a journey of its own makes an endpoint and looks at it",

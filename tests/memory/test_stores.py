@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Membership
+from accounts.models import Membership, Organisation, User
 from agents.models import Agent
 from audit.models import AuditEntry
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
+from memory.access import may_write, writable
 from memory.actions.memories import (
     MemoryChanged,
     change_memory,
@@ -241,3 +244,20 @@ def test_limits_are_refused_past_them(alice, store, memory, acme, settings):
         create_store(actor=alice, organisation=acme, name="Second")
     archive_store(actor=alice, store=store)
     create_store(actor=alice, organisation=acme, name="Second")
+
+
+def test_who_may_write_in_many_stores_is_asked_once_for_each_organisation(
+    alice: User, bob: User, acme: Organisation
+):
+    made = [
+        create_store(actor=alice, organisation=acme, name=f"Ours {number}", scope=ORGANIZATION)
+        for number in range(5)
+    ]
+    own = create_store(actor=bob, organisation=acme, name="His")
+    stores = [*made, own]
+    for each, may_in_shared in ((alice, True), (bob, False)):
+        with CaptureQueriesContext(connection) as asked:
+            found = writable(each, stores)
+        assert len(asked) == 1
+        assert found == {store.pk: may_write(each, store) for store in stores}
+        assert found[made[0].pk] is may_in_shared
