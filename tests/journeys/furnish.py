@@ -47,6 +47,7 @@ def furnish() -> None:
     from spending.models import Budget, Usage  # noqa: PLC0415
     from tests.architecture.conftest import alices_objects  # noqa: PLC0415
     from tests.cast import make_user  # noqa: PLC0415
+    from titles.models import TitleRequest  # noqa: PLC0415
 
     alice = make_user("alice", is_staff=True, is_superuser=True)
     acme = create_organisation(actor=alice, name="Acme")
@@ -138,6 +139,12 @@ def furnish() -> None:
         input_tokens=1_200,
         output_tokens=300,
         cost="0.0123",
+    )
+    TitleRequest.objects.create(
+        conversation=conversation,
+        provider="anthropic",
+        model="claude-haiku-5-5",
+        outcome=TitleRequest.Outcome.TITLED,
     )
     DeadLetter.objects.create(
         conversation=conversation,

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.actions.service_accounts import create_service_account
 from accounts.models import Organisation, User
+from chat.presentation.panels import affected_panels
 from conversations.actions.conversations import (
     create_conversation,
     delete_conversation,
@@ -65,6 +66,8 @@ def test_a_conversation_is_named_by_the_model_once_it_rests(
     conversation, _script = converse([reply(say("The north quay.")), reply(say("Yes."))])
     asked(alice, conversation)
     assert conversation.title == "Quays to mend first"
+    newest = Event.objects.filter(conversation=conversation).order_by("-seq")[:1]
+    assert affected_panels(newest) == {"title", "meter"}
     (request,) = model.requests
     assert request.purpose == "title"
     assert WORDS in str(request.messages)
