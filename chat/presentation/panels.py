@@ -142,7 +142,7 @@ def affected_panels(rows: Iterable[Event]) -> set[Panel]:
                 continue
             if value.title is not None:
                 affected.add("title")
-                if row.actor_id is None:
+                if value.made_of and row.actor_id is None:
                     affected.add("meter")  # a model gave it
             if value.features:
                 affected.add("features")

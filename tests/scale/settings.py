@@ -5,5 +5,5 @@ from agentsite.settings import INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.scale.counter"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-AGENTSITE_TITLE_MODELS: dict[str, str] = {}
+AGENTSITE_TITLE_MODELS: dict[str, str] = {}  # type: ignore[no-redef]
 """The service answers in a fixed order, in which no request for a title is meant."""

@@ -288,8 +288,8 @@ def test_organisations_and_people_can_go_while_a_title_is_asked_for(
     hold.release.set()
     still()
     assert not TitleRequest.objects.exists()
-    spent = Usage.objects.filter(purpose="title").values_list("user", "conversation")
-    assert list(spent) == ([(None, None)] if whose == "owner" else [])
+    spent = Usage.objects.filter(purpose="title")
+    assert [(row.user, row.conversation) for row in spent] == [(None, None)] * (whose == "owner")
 
 
 def test_a_title_goes_with_the_message_that_it_was_made_of(

@@ -197,8 +197,7 @@ def _room_today(conversation: Conversation) -> int:
         prompt=Sum("prompt_tokens_at_most", default=0),
         output=Sum("output_tokens_at_most", default=0),
     )
-    most: int = settings.AGENTSITE_TITLE_TOKENS_PER_DAY
-    return most - sum(used.values()) - sum(held.values())
+    return int(settings.AGENTSITE_TITLE_TOKENS_PER_DAY - sum(used.values()) - sum(held.values()))
 
 
 def _reserve(conversation: Conversation, row: TitleRequest) -> bool:
