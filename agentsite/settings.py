@@ -230,6 +230,8 @@ AGENTSITE_PROVIDER_TIMEOUT = env.int("AGENTSITE_PROVIDER_TIMEOUT", default=600)
 AGENTSITE_PROVIDER_REPLY_SECONDS = env.int("AGENTSITE_PROVIDER_REPLY_SECONDS", default=3600)
 """Seconds in which a reply must have ended, however steadily it trickles in."""
 
+AGENTSITE_RETENTION_SECONDS = env.int("AGENTSITE_RETENTION_SECONDS", default=600)
+"""How often a process deletes what organisations' rules no longer keep; 0: never."""
 AGENTSITE_OWN_ACCOUNT_DELETION = env.bool("AGENTSITE_OWN_ACCOUNT_DELETION", default=True)
 """Whether people may delete their own accounts."""
 
@@ -448,6 +450,7 @@ INSTALLED_APPS = [
     "mcpservers",
     "prompts",
     "recall",
+    "retention",
     "sharedfiles",
     "skillsets",
     "schedules",
@@ -480,6 +483,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "recall",
     "documents",
     "owndata",
+    "retention",
     "skills_app",
     "skillsets",
     "evals",

@@ -44,6 +44,7 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("schedules.queueitem", "checklist"),
             ("brief.briefwish", "alarm"),
             ("brief.brief", "newspaper"),
+            ("retention.retentionrule", "auto_delete"),
             ("conversations.activation", "history"),
             ("conversations.modeltrace", "troubleshoot"),
         ],

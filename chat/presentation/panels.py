@@ -42,6 +42,7 @@ Panel = Literal[
     "queue",
     "team",
     "timers",
+    "retention",
     "asked",
 ]
 Drawn = str | dict[str, bool]
@@ -125,6 +126,7 @@ def every_panel() -> set[Panel]:
         "queue",
         "team",
         "timers",
+        "retention",
         "asked",
     }
 

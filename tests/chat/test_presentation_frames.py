@@ -569,7 +569,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
     panels = {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
-    assert set(page.panels) == {*panels, "asked", "team", "subagents", "timers"}
+    assert set(page.panels) == {*panels, "asked", "team", "subagents", "timers", "retention"}
 
 
 def test_a_message_queued_long_ago_is_still_on_the_newest_page(conversation: Conversation) -> None:

@@ -40,6 +40,7 @@ def furnish() -> None:
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
     from mcpservers.models import McpServer, McpTool  # noqa: PLC0415
     from receipts.signing import current_key  # noqa: PLC0415
+    from retention.actions.rules import save_rule  # noqa: PLC0415
     from sharedfiles.models import SharedVersion  # noqa: PLC0415
     from sharedfiles.versions import sha256_of  # noqa: PLC0415
     from spending.actions.budgets import set_budget  # noqa: PLC0415
@@ -112,6 +113,7 @@ def furnish() -> None:
         limit=units_of(Decimal(50)),
     )
     set_shared_defaults(actor=alice, organisation=acme, agent=agent, environment=None)
+    save_rule(actor=alice, organisation=acme, days=365)
     run = Run.objects.create(
         conversation=conversation,
         state=Run.State.FAILED,

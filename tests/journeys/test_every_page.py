@@ -61,6 +61,7 @@ PAGES = (
     "/settings/mcp-servers/",
     "/settings/memory/",
     "/settings/memory/forget/",
+    "/settings/retention/",
     "/settings/steering/",
     "/settings/tokens/",
     "/settings/vaults/",

@@ -1,0 +1,49 @@
+"""Rules that are in force delete what they mean, each conversation looked at again under its lock.
+
+Nobody acts here but the server. A process that dies in between leaves the rest to the next sweep.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from audit.models import AuditEntry
+from audit.record import write
+from conversations.actions.conversations import remove_held
+from conversations.models import Conversation
+from retention.expiring import meant_by
+from retention.models import RetentionRule
+
+AT_A_TIME = 50
+"""Conversations of one organisation that one sweep deletes."""
+
+
+def delete_expired() -> int:
+    """How many went."""
+    rules = RetentionRule.objects.effective().select_related("organisation").order_by("pk")
+    return sum(_delete_for(rule) for rule in rules)
+
+
+def _delete_for(rule: RetentionRule) -> int:
+    due = list(meant_by(rule).values_list("pk", flat=True)[:AT_A_TIME])
+    return sum(_delete(rule, pk) for pk in due)
+
+
+def _delete(rule: RetentionRule, pk: int) -> bool:
+    """Whether it went: the rule may be lifted, and somebody may have touched or pinned it meanwhile."""
+    with transaction.atomic():
+        # Whoever touches it waits for this row, or was here before.
+        held = Conversation.objects.select_for_update().filter(pk=pk).first()
+        current = RetentionRule.objects.effective().filter(pk=rule.pk, version=rule.version).first()
+        if held is None or current is None or not meant_by(current).filter(pk=pk).exists():
+            return False
+        if not remove_held(held):
+            return False
+        write(
+            AuditEntry.Action.RETENTION_DELETED,
+            actor=None,
+            organisation_id=rule.organisation_id,
+            conversation_uid=held.uid,
+            details={"days": rule.days, "only_archived": rule.only_archived},
+        )
+    return True
