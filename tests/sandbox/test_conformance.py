@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,12 @@ from tests.sandbox.attack.world import World
 
 
 def alive(mark: str) -> bool:
-    return any(
-        mark.encode() in (process / "cmdline").read_bytes()
-        for process in Path("/proc").glob("[0-9]*")
-        if (process / "cmdline").exists()
-    )
+    for process in Path("/proc").glob("[0-9]*"):
+        # It may end between the list and the look.
+        with suppress(OSError):
+            if mark.encode() in (process / "cmdline").read_bytes():
+                return True
+    return False
 
 
 async def gone(mark: str) -> bool:
