@@ -56,9 +56,9 @@ def taken_with(user: User) -> list[Callable[[], None]]:
 
 
 def only_hers(user: User) -> OrganisationQuerySet:
-    """Organisations that nobody else belongs to but service accounts: they go with her."""
+    """Organisations that she owns, and nobody else belongs to but service accounts: they go with her."""
     others = Membership.objects.filter(organisation=OuterRef("pk"), user__kind=User.Kind.PERSON)
-    mine = Organisation.objects.filter(memberships__user=user)
+    mine = Organisation.objects.filter(memberships__user=user, memberships__role=Role.OWNER)
     return mine.exclude(Exists(others.exclude(user=user))).order_by("pk")
 
 

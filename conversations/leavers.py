@@ -1,6 +1,6 @@
-"""The conversations of somebody who deleted her account go one by one, each in a transaction of its own.
+"""The conversations and uploads of somebody who deleted her account go one by one, with their files.
 
-Those at work are left for the next time: they were told to stop.
+Conversations at work are left for the next time: they were told to stop.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from accounts.leaving import Organisations, Part
 from accounts.models import User
 
 from .actions.conversations import remove_held
-from .models import Conversation, Run
+from .actions.stored_files import remove_files
+from .models import Conversation, Run, StoredFile
 from .models.conversation import ConversationQuerySet
 
 AT_A_TIME = 50
 
 
-def _of(user: User, organisations: Organisations) -> ConversationQuerySet:
-    return Conversation.objects.filter(Q(owner=user) | Q(organisation__in=organisations))
+def _hers(user: User, organisations: Organisations) -> Q:
+    return Q(owner=user) | Q(organisation__in=organisations)
 
 
 def _clear(user: User, organisations: Organisations) -> int:
-    return sum(_removed(_of(user, organisations)))
+    hers = _hers(user, organisations)
+    files = StoredFile.objects.filter(hers)[:AT_A_TIME]
+    return remove_files(files) + sum(_removed(Conversation.objects.filter(hers)))
 
 
 def _removed(conversations: ConversationQuerySet) -> Iterator[bool]:
@@ -40,7 +43,8 @@ def _removed(conversations: ConversationQuerySet) -> Iterator[bool]:
 
 
 def _left(user: User, organisations: Organisations) -> bool:
-    return _of(user, organisations).exists()
+    hers = _hers(user, organisations)
+    return any(rows.filter(hers).exists() for rows in (Conversation.objects, StoredFile.objects))
 
 
 PART = Part(_clear, _left)

@@ -117,9 +117,17 @@ def expire_files_of(*, account: User, organisation: Organisation) -> None:
 
 def remove_expired() -> None:
     """Forget uploads whose time is over; copies in conversations stay."""
-    for file in StoredFile.objects.filter(expires_at__lte=timezone.now())[:AT_A_TIME]:
+    remove_files(StoredFile.objects.filter(expires_at__lte=timezone.now())[:AT_A_TIME])
+
+
+def remove_files(files: Iterable[StoredFile]) -> int:
+    """Forget these uploads, whosever they are: the bytes first, so that none stay without a row. How many."""
+    removed = 0
+    for file in files:
         _path(file.uid).unlink(missing_ok=True)
         file.delete()
+        removed += 1
+    return removed
 
 
 def add_resource(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
 from conversations.actions.messages import post_message
+from conversations.actions.stored_files import store_file
 from conversations.models import Conversation, Removal
 from harness.errors import Conflict, Forbidden, Invalid
 from harness.providers.scripted import Hold, reply, say
@@ -49,7 +51,11 @@ def sure(client: Client) -> Client:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
-    alice: User, bob: User, bobs_too: Organisation, converse: Converse
+    alice: User,
+    bob: User,
+    bobs_too: Organisation,
+    converse: Converse,
+    settings: LazySettings,
 ):
     hers, _script = converse([reply(say("Yes."))])
     post_message(actor=alice, conversation=hers, text="Is it so?")
@@ -73,6 +79,16 @@ def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
     robot = create_service_account(actor=alice, organisation=own, name="robot")
     spent = Usage.objects.filter(organisation=bobs_too).count()
 
+    upload = store_file(
+        actor=alice,
+        organisation=bobs_too,
+        filename="a.txt",
+        mime_type="text/plain",
+        chunks=[b"mine"],
+    )
+    stored = Path(settings.AGENTSITE_DATA_DIR)
+    assert list(stored.rglob(upload.uid))
+
     delete_own_account(actor=alice, typed=alice.username)
     still()
     delete_closed()
@@ -80,6 +96,7 @@ def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
     assert gone(alice)
     assert not Conversation.objects.filter(pk=hers.pk).exists()
     assert not folder.exists()
+    assert not list(stored.rglob(upload.uid))
     assert not Removal.objects.exists()
     assert not Organisation.objects.filter(pk=own.pk).exists()
     assert gone(robot)
@@ -176,6 +193,16 @@ def test_nobody_leaves_others_an_organisation_without_an_owner(
 
 
 def test_a_member_leaves_at_any_time(bob: User, acme: Organisation):
+    delete_own_account(actor=bob, typed="bob")
+    delete_closed()
+    assert gone(bob)
+    assert Organisation.objects.filter(pk=acme.pk).exists()
+
+
+def test_an_organisation_that_is_not_hers_stays_though_nobody_else_is_there(
+    bob: User, acme: Organisation, alice: User
+):
+    Membership.objects.filter(user=alice, organisation=acme).delete()
     delete_own_account(actor=bob, typed="bob")
     delete_closed()
     assert gone(bob)
