@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import smtplib
+from collections.abc import Collection
 
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.db.models import Q
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -55,7 +57,10 @@ def delete_own_account(*, actor: User, typed: str) -> None:
     with transaction.atomic():
         # Two owners cannot leave each other alone, and nobody is made one meanwhile.
         _hold_organisations(actor)
-        held = User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        # All superusers with her: two of them cannot leave the server at once.
+        rows = User.objects.select_for_update(no_key=True).order_by("pk")
+        list(rows.filter(Q(pk=actor.pk) | Q(is_superuser=True)) if actor.is_superuser else ())
+        held = rows.get(pk=actor.pk)
         if is_last_superuser(held):
             raise Conflict(
                 _("You are the last superuser of this server."),
@@ -73,6 +78,11 @@ def delete_own_account(*, actor: User, typed: str) -> None:
         made_in = Organisation.objects.filter(memberships__user__made_by=held).exclude(pk__in=hers)
         for organisation_id in made_in.values_list("pk", flat=True).distinct():
             hand_over_service_accounts(maker=held, organisation_id=organisation_id)
+        for service in _services_of(hers):
+            revoke_all_tokens(actor=held, user=service)
+            service.is_active = False
+            service.save(update_fields=["is_active"])
+            stop_work_everywhere(user=service)
         held.is_active, held.deleting_since = False, timezone.now()
         held.save(update_fields=["is_active", "deleting_since"])
         stop_work_everywhere(user=held)
@@ -110,16 +120,18 @@ def _delete(pk: int) -> None:
                 name=organisation.name,
                 members=1,
             )
-            services = User.objects.filter(
-                kind=User.Kind.SERVICE, memberships__organisation=organisation
-            )
-            keys = list(services.values_list("pk", flat=True))
+            keys = [service.pk for service in _services_of({organisation.pk})]
             organisation.delete()
             User.objects.filter(pk__in=keys, memberships=None).delete()
         behind = taken_with(user)
         user.delete()
         for take in behind:
             take()
+
+
+def _services_of(organisations: Collection[int]) -> list[User]:
+    members = User.objects.filter(memberships__organisation__in=organisations)
+    return list(members.filter(kind=User.Kind.SERVICE).distinct().order_by("pk"))
 
 
 def _hold_organisations(user: User) -> None:

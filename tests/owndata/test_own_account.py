@@ -192,6 +192,37 @@ def test_nobody_leaves_others_an_organisation_without_an_owner(
         delete_own_account(actor=alice, typed="alice")
 
 
+def test_service_accounts_of_an_organisation_that_goes_end_with_her(
+    alice: User, bobs_too: Organisation
+):
+    own = Organisation.objects.create(name="Alone", slug="alone")
+    Membership.objects.create(user=alice, organisation=own, role=Role.OWNER)
+    robot = create_service_account(actor=alice, organisation=own, name="robot")
+    secret = create_token(
+        actor=alice,
+        organisation=own,
+        user=robot,
+        name="script",
+        scopes=[TokenScope.CONVERSATIONS_READ],
+    ).secret
+    bearer: dict[str, Any] = {"headers": {"Authorization": f"Bearer {secret}"}}
+    assert Client().get("/api/conversations", **bearer).status_code == 200
+    delete_own_account(actor=alice, typed="alice")
+    assert Client().get("/api/conversations", **bearer).status_code == 401
+    robot.refresh_from_db()
+    assert not robot.is_active
+
+
+def test_a_superuser_leaves_where_there_is_another(alice: User, bobs_too: Organisation):
+    other = User.objects.create_user("operator", is_superuser=True)
+    User.objects.filter(pk=alice.pk).update(is_superuser=True)
+    alice.refresh_from_db()
+    delete_own_account(actor=alice, typed="alice")
+    delete_closed()
+    assert gone(alice)
+    assert not gone(other)
+
+
 def test_a_member_leaves_at_any_time(bob: User, acme: Organisation):
     delete_own_account(actor=bob, typed="bob")
     delete_closed()
