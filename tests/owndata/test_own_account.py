@@ -67,6 +67,9 @@ def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
     private.current = AgentVersion.objects.create(agent=private, number=1, stored_config={})
     private.save()
     shared = Agent.objects.create(name="Ours", organisation=bobs_too, owner=alice, private=False)
+    shared.current = AgentVersion.objects.create(agent=shared, number=1, stored_config={})
+    shared.save()
+    AgentVersion.objects.create(agent=shared, number=2, stored_config={}, draft=True)
     his = Conversation.objects.create(
         organisation=bobs_too,
         owner=bob,
@@ -101,6 +104,7 @@ def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
     assert not Organisation.objects.filter(pk=own.pk).exists()
     assert gone(robot)
     assert list(Agent.objects.filter(pk__in=[private.pk, shared.pk])) == [shared]
+    assert list(shared.versions.values_list("number", flat=True)) == [1]
     assert Conversation.objects.filter(pk=his.pk).exists()
     assert Usage.objects.filter(organisation=bobs_too, user=None).count() == spent > 0
     (entry,) = AuditEntry.objects.filter(action="account_deleted")
