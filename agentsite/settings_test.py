@@ -30,7 +30,9 @@ for _name in ("DATABASE_URL", "REDIS_URL"):
 os.environ["AGENTSITE_VAULT_KEY"] = "b25seS1mb3ItdGVzdHMtb25seS1mb3ItdGVzdHMtLS0="
 
 from agentsite.settings import *  # noqa: E402, F403
-from agentsite.settings import DATABASES  # noqa: E402
+from agentsite.settings import DATABASES, INSTALLED_APPS  # noqa: E402
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.emptying"]
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": _directory / "test.sqlite3"}

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
 import pytest
 from django.core.cache import caches
 from django.core.cache.backends.locmem import LocMemCache
@@ -13,11 +18,25 @@ from tests.one_day import one_day
 
 __all__ = ["acme", "alice", "bob", "client_of", "elsewhere", "mallory", "one_day", "staff"]
 
+Started = tuple[bool, Callable[[], None]]
+
 # How fast examples come says how busy the machine is.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    # All that is imported and collected stays to the end; looking through it over and over took a third of
+    # the collection's time.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -28,5 +47,27 @@ def nothing_cached() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> None:
+def _together(
+    tmp_path_factory: pytest.TempPathFactory, django_db_modify_db_settings: None
+) -> Iterator[Started]:
+    """Held until this process's database is there: of several processes the first makes it for all."""
+    base = tmp_path_factory.getbasetemp()
+    with ExitStack() as stack:
+        copied = stack.enter_context(
+            prepared.shared(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+        )
+        yield copied, stack.close
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(_together: Started) -> bool:
+    """A copy is not made again."""
+    copied, _release = _together
+    return copied
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(_together: Started, django_db_setup: None) -> None:
     prepared.keep()
+    _copied, release = _together
+    release()

@@ -1,14 +1,17 @@
-"""A migrated, empty database for every site that tests start: made once a process, copied after that.
+"""A migrated, empty database for all processes and sites of a test run: made once, copied after that.
 
-Migrating takes seconds of a processor and is the same each time; what a first start does is tested in
+Migrating takes half a minute of a processor and is the same each time; what a first start does is tested in
 `tests/agentsite/test_up.py`, which copies nothing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
@@ -18,11 +21,27 @@ _VARIABLE = "TESTS_MIGRATED_DATABASE"
 """Where the copy lies; processes that a test starts learn it from here."""
 
 
+@contextmanager
+def shared(directory: Path) -> Iterator[bool]:
+    """Whether this process's database is there already, copied from the process that made it.
+
+    The first of the processes that meet in `directory` is told that it is not, and the others wait until it
+    has called `keep`. `directory` is theirs alone.
+    """
+    os.environ.setdefault(_VARIABLE, str(directory / "migrated.sqlite3"))
+    if connection.vendor != "sqlite":
+        yield False
+        return
+    with (directory / "migrating").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield copy(Path(settings.DATABASES["default"]["TEST"]["NAME"]))
+
+
 def keep() -> None:
     """Keep a copy of this process's database, which was migrated just now and holds no rows of a test."""
-    if connection.vendor != "sqlite":
+    kept = Path(os.environ[_VARIABLE])
+    if connection.vendor != "sqlite" or kept.exists():
         return
-    kept = Path(settings.AGENTSITE_DATA_DIR) / "migrated.sqlite3"
     source = sqlite3.connect(connection.settings_dict["NAME"])
     target = sqlite3.connect(kept)
     try:
@@ -30,7 +49,6 @@ def keep() -> None:
     finally:
         source.close()
         target.close()
-    os.environ[_VARIABLE] = str(kept)
 
 
 def place(directory: Path) -> None:
@@ -38,10 +56,12 @@ def place(directory: Path) -> None:
     copy(directory / "db.sqlite3")
 
 
-def copy(place: Path) -> None:
-    """Make this file a migrated, empty database, unless it is there or nobody kept one."""
+def copy(place: Path) -> bool:
+    """Make this file a migrated, empty database, unless it is there. False: nobody has kept one."""
     kept = os.environ.get(_VARIABLE)
-    if kept is None or place.exists():
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(kept, place)
+    if not place.exists():
+        if kept is None or not Path(kept).exists():
+            return False
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(kept, place)
+    return True
