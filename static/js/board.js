@@ -44,12 +44,13 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
   const all = columns();
   const place = all.findIndex((column) => column.contains(card));
+  const right = document.dir === "rtl" ? -1 : 1;
   switch (event.key) {
     case "ArrowLeft":
-      move(card, all[place - 1]);
+      move(card, all[place - right]);
       break;
     case "ArrowRight":
-      move(card, all[place + 1]);
+      move(card, all[place + right]);
       break;
     case "ArrowUp":
     case "ArrowDown": {
