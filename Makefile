@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys contract followers attack attack-web conformance check bench format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -89,6 +89,7 @@ check: $(DEV_STAMP) deploy-check ## Lint, types, import floors, templates, migra
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 	find templates -name '*.html' -print0 | xargs -0 $(BIN)/djade --check
+	$(BIN)/python -m tests.catalogues --check
 	$(TESTING) $(BIN)/python manage.py check --fail-level WARNING
 	$(TESTING) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(TESTING) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
@@ -105,6 +106,9 @@ deploy-check: $(DEV_STAMP) ## Django's deployment checks, on a safe production e
 	AGENTSITE_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 	AGENTSITE_VAULT_KEY=$$($(BIN)/python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())') \
 	$(BIN)/python manage.py check --deploy --fail-level WARNING
+
+messages: $(DEV_STAMP) ## Take new words into the catalogues of locale/ and compile them. Needs gettext.
+	$(BIN)/python -m tests.catalogues
 
 format: $(DEV_STAMP) ## Bring code and templates into their form.
 	$(BIN)/ruff check --fix .

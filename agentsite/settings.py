@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.templatetags.static import static
-from django.utils.translation import gettext_lazy as _
 
 from agentsite import cors, environment, logs
 
@@ -587,6 +586,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "accounts.middleware.LanguageMiddleware",
     "accounts.middleware.OrganisationMiddleware",
     "agentsite.drawing.DrawingMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -914,8 +914,10 @@ AGENTSITE_API_REQUESTS_PER_DAY = env.int("AGENTSITE_API_REQUESTS_PER_DAY", defau
 
 # --- Language and time ----------------------------------------------------------------------------
 
-LANGUAGE_CODE = "en"
-LANGUAGES = [("en", _("English"))]
+LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("ar", "العربية")]
+"""Each in its own words: whoever looks for one reads no other. Their words stand in `locale/`."""
+LANGUAGE_CODE = env.str("AGENTSITE_LANGUAGE", default="en")
+"""Of mails to people who chose none, and of pages for browsers that ask for none of these."""
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.str("AGENTSITE_TIME_ZONE", default="UTC")
 USE_I18N = True

@@ -20,6 +20,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
+from accounts.languages import language_of
 from accounts.models import Membership
 from brief.compiling import compile_brief
 from brief.models import Brief, BriefWish
@@ -151,12 +152,12 @@ def _send(brief: Brief) -> bool:
 
 
 def compose(brief: Brief) -> EmailMessage:
-    """In the language of the site, on the clocks that the person wished for. Links lead to pages that ask who
+    """In her language, on the clocks that the person wished for. Links lead to pages that ask who
     one is; nothing can be decided by a link alone."""
     wish = BriefWish.objects.filter(user=brief.user, organisation=brief.organisation).first()
     site = settings.AGENTSITE_BASE_URL
     with (
-        translation.override(settings.LANGUAGE_CODE),
+        translation.override(language_of(brief.user)),
         timezone.override(wish.timezone if wish is not None else settings.TIME_ZONE),
     ):
         contents = brief.contents

@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import ngettext
 
+from accounts.languages import language_of
 from accounts.models import User
 from harness.ids import new_id
 from jobs.metrics import MAILS
@@ -83,8 +84,8 @@ def _send(user: User, batch: str, items: list[Item]) -> bool:
 
 
 def compose(user: User, items: list[Item]) -> EmailMessage:
-    """The mail, in the language of the site: nobody is at a browser that could ask for another."""
-    with translation.override(settings.LANGUAGE_CODE):
+    """The mail, in her language."""
+    with translation.override(language_of(user)):
         count = len(items)
         subject = ngettext(
             "Something waits for your answer", "%(count)d things wait for your answer", count

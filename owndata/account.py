@@ -43,6 +43,7 @@ def _account(user: User) -> dict[str, object]:
         "username": user.username,
         "first_name": user.first_name,
         "last_name": user.last_name,
+        "language": user.language or None,
         "joined_at": user.date_joined,
         "signed_in_at": user.last_login,
         "addresses": [

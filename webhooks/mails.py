@@ -12,7 +12,8 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from accounts.models import Membership, Role
+from accounts.languages import language_of
+from accounts.models import Membership, Role, User
 from jobs.metrics import MAILS
 
 from .models import WebhookEndpoint
@@ -37,18 +38,18 @@ def mail_switched_off(endpoint_id: int) -> int:
     for membership in members.select_related("user"):
         user = membership.user
         if user.is_active and user.email and not user.is_service:
-            sent += _send(endpoint, user.email)
+            sent += _send(endpoint, user)
     return sent
 
 
-def _send(endpoint: WebhookEndpoint, address: str) -> bool:
+def _send(endpoint: WebhookEndpoint, user: User) -> bool:
     page = reverse("webhooks:webhook", kwargs={"uid": endpoint.uid})
-    with translation.override(settings.LANGUAGE_CODE):
+    with translation.override(language_of(user)):
         context = {"endpoint": endpoint, "link": settings.AGENTSITE_BASE_URL + page}
         message = EmailMessage(
             f"[Agentsite] {_('A webhook endpoint was switched off')}",
             render_to_string("webhooks/webhook_off_mail.txt", context),
-            to=[address],
+            to=[user.email],
             headers={"Auto-Submitted": "auto-generated"},
         )
     try:

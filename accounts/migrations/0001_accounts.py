@@ -53,6 +53,7 @@ class Migration(migrations.Migration):
                 ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
                 ('kind', models.CharField(choices=[('person', 'Person'), ('service', 'Service account')], default='person', editable=False, max_length=10, verbose_name='kind')),
                 ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
+                ('language', models.CharField(blank=True, choices=[('en', 'English'), ('de', 'Deutsch'), ('ar', 'العربية')], editable=False, max_length=10, verbose_name='language')),
                 ('deleting_since', models.DateTimeField(editable=False, null=True)),
                 ('made_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by')),
                 ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),

@@ -43,6 +43,11 @@ class User(AbstractUser):
     """Of a service account: who made it, or whom it was handed to when she left (`handing_over`). What it
     spends and what it holds counts as hers."""
 
+    language = models.CharField(
+        _("language"), max_length=10, blank=True, choices=settings.LANGUAGES, editable=False
+    )
+    """Of pages and mails; empty: what the browser asks for, and the site's own in mails."""
+
     deleting_since = models.DateTimeField(null=True, editable=False)
     """She deleted her account then: it is closed, and what is hers is being deleted. Opened again, it
     stays."""

@@ -1,4 +1,4 @@
-"""A person's settings: defaults for new conversations, mails, and the theme."""
+"""A person's settings: defaults for new conversations, mails, the language and the theme."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.actions.languages import set_language
 from accounts.forms import add_error
 from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
@@ -94,6 +95,14 @@ def mails(request: SignedInRequest) -> HttpResponse:
             messages.success(request, _("Saved."))
             return redirect("conversations:settings")
     return _page(request, _form(request, _kept(request)), form)
+
+
+@login_required
+@require_POST
+def language(request: SignedInRequest) -> HttpResponse:
+    """Of pages and mails. What comes next is drawn in it (`accounts.middleware`)."""
+    set_language(actor=request.user, language=request.POST.get("language", ""))
+    return redirect(safe_next(request) or reverse("conversations:settings"))
 
 
 @login_required
