@@ -38,4 +38,5 @@ def safe_next(request: HttpRequest) -> str:
     safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if safe else ""
+    # What does not begin so would be taken for the name of a view.
+    return wanted if safe and wanted.startswith("/") else ""

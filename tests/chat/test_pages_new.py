@@ -234,6 +234,12 @@ def test_a_theme_is_remembered_by_the_browser(alice: User, acme: Organisation, c
     assert client.post("/theme/", {"theme": "</html>"}).status_code == 400
 
 
+@pytest.mark.parametrize("wanted", ["1", "nowhere", "admin:index", "settings/", "²"])
+def test_what_names_no_place_of_the_site_is_no_place_to_go_on(client: Client, db, wanted: str):
+    answer = client.post("/theme/", {"theme": "dark", "next": wanted})
+    assert answer["Location"] == reverse("conversations:list")
+
+
 def test_a_forged_theme_cookie_is_only_text(alice: User, acme: Organisation, client_of: ClientOf):
     client = client_of(alice)
     client.cookies["theme"] = '"><script>alert(1)</script>'
