@@ -66,7 +66,7 @@ def read_verdict(check: JudgeCheck | PreferenceCheck, answer: str, *, swapped: b
             Verdict(float(points), reason) if 1 <= points <= check.scale else Verdict(None, reason)
         )
     better = given.get("better")
-    if isinstance(better, bool) or better not in {0, 1, 2}:
+    if isinstance(better, bool) or not isinstance(better, int | float) or better not in {0, 1, 2}:
         return Verdict(None, answer[:200])
     if better == 0:
         return Verdict(0.5, reason)
