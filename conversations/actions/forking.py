@@ -125,7 +125,7 @@ def fork_conversation(
         seen = _Seen(log.held.last_seq, log.edge(log.place_of(event_uid)))
         origin = log.held
     if not seen.place:
-        raise Conflict(_("Nothing was said before this."), hint=_("Begin a new conversation."))
+        raise _nothing_said()
     uid = new_conversation_id()
     try:
         # Files may take a while, for which no row is held.
@@ -138,6 +138,10 @@ def fork_conversation(
     except BaseException:
         remove_workspace(uid)
         raise
+
+
+def _nothing_said() -> Conflict:
+    return Conflict(_("Nothing was said before this."), hint=_("Begin a new conversation."))
 
 
 def _forkable(actor: User, conversation: Conversation, read: Sequence[Entry]) -> Log:
@@ -175,6 +179,8 @@ def _begun(
     rows = Event.objects.filter(conversation=held, seq__in=[entry.seq for entry in path])
     actors = dict(rows.exclude(actor=None).values_list("uid", "actor_id"))
     copied = copied_entries(path)
+    if not copied:
+        raise _nothing_said()
     begin_as_copy(
         fork,
         [entry for _uid, entry in copied],

@@ -13,6 +13,7 @@ from conversations.actions.conversations import delete_conversation
 from conversations.actions.files import Upload, add_files
 from conversations.actions.forking import copied_entries, fork_conversation
 from conversations.actions.sharing import share_conversation
+from conversations.log import append
 from conversations.models import Conversation, Event, ShareRole
 from conversations.provenance import TableProvenance
 from harness.content import Text
@@ -21,8 +22,13 @@ from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
     ContentSetAside,
+    EndTurn,
     FeedbackGiven,
     InputTaken,
+    MessageWithdrawn,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    UserDefineOutcome,
     UserMessage,
 )
 from harness.history import Entry, History
@@ -106,6 +112,25 @@ def test_there_is_nothing_to_fork_before_the_first_message_and_nobody_elses(alic
     other = Client()
     other.force_login(mallory)
     assert other.post(f"/c/{conversation.uid}/events/{two.uid}/fork/").status_code == 404
+
+
+def test_there_is_nothing_to_fork_where_all_before_is_of_kinds_that_stay_behind(alice, converse):
+    conversation, _script = converse()
+    message = Entry.of(UserMessage(content=(Text(text="Hi"),)))
+    outcome = Entry.of(UserDefineOutcome(outcome_id="outc_1", description="Find", rubric="- a"))
+    append(conversation.pk, [outcome], actor=alice)
+    append(conversation.pk, [Entry.of(MessageWithdrawn(event_id=outcome.uid))], actor=alice)
+    append(conversation.pk, [message], actor=alice)
+    turn = (
+        SessionStatusRunning(),
+        InputTaken(event_ids=(message.uid,)),
+        AgentMessage(content=(Text(text="Yes"),)),
+        SessionStatusIdle(stop_reason=EndTurn()),
+    )
+    append(conversation.pk, [Entry.of(event) for event in turn])
+    with pytest.raises(Conflict, match="Nothing was said before this"):
+        fork_conversation(actor=alice, conversation=conversation, event_uid=message.uid)
+    assert Conversation.objects.count() == 1
 
 
 def test_every_door_forks(alice, acme, work, capsys):
