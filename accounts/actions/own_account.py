@@ -93,7 +93,9 @@ def delete_own_account(*, actor: User, typed: str) -> None:
 
 def delete_closed() -> None:
     """Go on with accounts that their persons closed; what is still at work waits for the next time. One that
-    a superuser opened again stays."""
+    a superuser opened again stays, also when it is closed once more."""
+    # In whatever way that was done.
+    User.objects.filter(is_active=True, deleting_since__isnull=False).update(deleting_since=None)
     closed = User.objects.filter(is_active=False, deleting_since__isnull=False)
     for user in closed.order_by("deleting_since", "pk")[:AT_A_TIME]:
         if cleared(user, list(only_hers(user))):

@@ -39,7 +39,8 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
 
     Raises Forbidden for a superuser's account, powers and what one signs in with, unless the actor is
     a superuser. An account that was closed stops working at once, and what it promised as a manager or
-    superuser is withdrawn.
+    superuser is withdrawn. One that its person deleted and that is opened again is deleted no further, also
+    when it is closed again.
     """
     is_new = user.pk is None
     if not actor.is_superuser:
@@ -47,6 +48,8 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
         reserved = set(POWERS) | (set() if is_new else set(IDENTITY))
         if not may_change(actor, before) or reserved & set(changed):
             raise Forbidden(_("Only a superuser may change this."))
+    if user.is_active:
+        user.deleting_since = None
     with transaction.atomic():
         user.save()
         emit(

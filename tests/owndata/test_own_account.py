@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.urls import reverse
 
 from accounts.actions.members import add_member
 from accounts.actions.own_account import delete_closed, delete_own_account
+from accounts.actions.people import save_account
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope, User
@@ -29,6 +31,7 @@ from tests.conversations.conftest import Converse, rested, still, types, until
 from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db
+Store = Callable[[User, User], None]
 DELETE = "/settings/data/delete/"
 
 
@@ -169,6 +172,29 @@ def test_an_account_that_a_superuser_opens_again_stays(
     User.objects.filter(pk=alice.pk).update(is_active=True)
     delete_closed()
     assert not gone(alice)
+    assert Conversation.objects.filter(pk=hers.pk).exists()
+
+
+def by_staff(staff: User, account: User) -> None:
+    save_account(actor=staff, user=account, changed=["is_active"])
+
+
+def past_staff(staff: User, account: User) -> None:
+    User.objects.filter(pk=account.pk).update(is_active=account.is_active)
+
+
+@pytest.mark.parametrize("store", [by_staff, past_staff])
+def test_an_account_that_was_opened_again_and_is_closed_for_another_reason_stays(
+    alice: User, bobs_too: Organisation, staff: User, converse: Converse, store: Store
+):
+    hers, _script = converse()
+    delete_own_account(actor=alice, typed="alice")
+    for opened in (True, False):
+        alice.refresh_from_db()
+        alice.is_active = opened
+        store(staff, alice)
+        delete_closed()
+        assert not gone(alice)
     assert Conversation.objects.filter(pk=hers.pk).exists()
 
 
