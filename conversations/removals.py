@@ -1,7 +1,8 @@
-"""Deleted conversations, whoever deletes: each is locked first, its files are noted, and removed after it.
+"""Deleted conversations and uploads, whoever deletes: their files are noted, and removed after them. A
+conversation is locked first.
 
 A process that dies in between leaves the note, and a sweep of the next one finishes. Whether somebody
-may delete a conversation is `actions.conversations`' question.
+may delete them is the question of `actions.conversations` and `actions.stored_files`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from django.dispatch import receiver
 from harness.errors import AgentError
 from tools_app.workspace import remove_workspace
 
-from .models import Conversation, Removal
+from .models import Conversation, Removal, StoredFile
+from .storedbytes import is_of_upload, remove_bytes
 
 logger = logging.getLogger(__name__)
 
 AT_A_TIME = 200
-"""Workspaces that one sweep removes; the next one goes on."""
+"""Workspaces and uploads whose files one sweep removes; the next one goes on."""
 
 
 @receiver(pre_delete, sender=Conversation, dispatch_uid="conversations.removals.lock")
@@ -31,19 +33,23 @@ def _lock(instance: Conversation, **_kwargs: Any) -> None:
 
 
 @receiver(post_delete, sender=Conversation, dispatch_uid="conversations.removals")
-def _note(instance: Conversation, **_kwargs: Any) -> None:
-    """Also where a person or an organisation goes, and its conversations with it."""
+@receiver(post_delete, sender=StoredFile, dispatch_uid="conversations.removals.uploads")
+def _note(instance: Conversation | StoredFile, **_kwargs: Any) -> None:
+    """Also where a person or an organisation goes, and its conversations and uploads with it."""
     Removal.objects.get_or_create(uid=instance.uid)
 
 
 def clear(uids: Iterable[str]) -> None:
-    """Remove these workspaces, after the transaction. One that cannot be removed now stays noted."""
+    """Remove the files of these, after the transaction. What cannot be removed now stays noted."""
     gone = []
     for uid in uids:
         try:
-            remove_workspace(uid)
+            if is_of_upload(uid):
+                remove_bytes(uid)
+            else:
+                remove_workspace(uid)
         except (AgentError, OSError) as problem:
-            logger.warning("the files of the deleted conversation %s remain: %s", uid, problem)
+            logger.warning("the files of %s, which was deleted, remain: %s", uid, problem)
         else:
             gone.append(uid)
     Removal.objects.filter(uid__in=gone).delete()

@@ -1,7 +1,7 @@
 """Files that programs upload once and put into conversations, each as a copy in the workspace.
 
-The bytes lie in AGENTSITE_FILES_DIR under the file's id; a row without bytes, or the reverse, can
-only come of a crash between the two and is taken for no file.
+The bytes lie where `storedbytes` says; a row without bytes, or the reverse, can only come of a crash
+between the two and is taken for no file. Those of a row that goes are removed by `removals`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from pathlib import Path
+from functools import partial
 from typing import BinaryIO
 
 from django.conf import settings
@@ -22,10 +22,12 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Membership, Organisation, User
 from accounts.persons import sharing_place, whose_place
+from conversations import removals
 from conversations.actions.files import Upload, add_files, require_files_here
 from conversations.actions.own import require_own
 from conversations.models import Conversation, FileResource, StoredFile
 from conversations.models.stored_file import new_file_id
+from conversations.storedbytes import path_of
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from tools_app.workspace import Workspace, workspace_for
 
@@ -57,7 +59,7 @@ def store_file(
     place = whose_place(actor)
     held = _held_in(place)
     uid = new_file_id()
-    path = _path(uid)
+    path = path_of(uid)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     try:
@@ -95,7 +97,7 @@ def open_file(*, actor: User, file: StoredFile) -> BinaryIO:
     """The bytes; NotFound for somebody else's, and when they are gone."""
     _require_own(actor, file)
     try:
-        return _path(file.uid).open("rb")
+        return path_of(file.uid).open("rb")
     except FileNotFoundError:
         raise NotFound(_("There is no such file.")) from None
 
@@ -104,9 +106,7 @@ def delete_file(*, actor: User, file: StoredFile) -> None:
     """Forget an upload. Copies in conversations stay."""
     with transaction.atomic():
         _require_own(actor, file)
-        uid = file.uid
-        StoredFile.objects.filter(pk=file.pk).delete()
-        transaction.on_commit(lambda: _path(uid).unlink(missing_ok=True))
+        remove_files([file])
 
 
 def expire_files_of(*, account: User, organisation: Organisation) -> None:
@@ -121,11 +121,13 @@ def remove_expired() -> None:
 
 
 def remove_files(files: Iterable[StoredFile]) -> int:
-    """Forget these uploads, whosever they are: the bytes first, so that none stay without a row. How many."""
+    """Forget these uploads, whosever they are, each in a transaction of its own where there is none. How
+    many."""
     removed = 0
     for file in files:
-        _path(file.uid).unlink(missing_ok=True)
-        file.delete()
+        with transaction.atomic():
+            StoredFile.objects.filter(pk=file.pk).delete()
+            transaction.on_commit(partial(removals.clear, [file.uid]))
         removed += 1
     return removed
 
@@ -203,11 +205,6 @@ def _require_still_there(actor: User, organisation: Organisation) -> None:
 def _require_own(actor: User, file: StoredFile) -> None:
     if not StoredFile.objects.visible_to(actor).filter(pk=file.pk).exists():
         raise NotFound(_("There is no such file."))
-
-
-def _path(uid: str) -> Path:
-    root: Path = settings.AGENTSITE_FILES_DIR
-    return root / uid[-2:] / uid
 
 
 def chunks_of(source: BinaryIO) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What is left to delete outside of the tables, once a conversation's rows are gone.
+"""What is left to delete outside of the tables, once a conversation's rows are gone, or an upload's.
 
 Written in the transaction that deletes it, so that a process which dies right after leaves no files
 behind for ever. `conversations.removals` writes and clears the rows.
@@ -11,7 +11,7 @@ from django.db import models
 
 class Removal(models.Model):
     uid = models.CharField(max_length=40, unique=True)
-    """Of the conversation that was deleted."""
+    """Of the conversation or upload that was deleted."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

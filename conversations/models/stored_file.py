@@ -1,6 +1,6 @@
 """Files that programs upload, and their copies in the workspaces of conversations.
 
-The bytes lie in AGENTSITE_FILES_DIR under the file's id (`actions.stored_files`).
+The bytes lie where `storedbytes` says, and go whichever way a row goes (`removals`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from harness.ids import new_id
 
 from .conversation import Conversation
 
+PREFIX = "file"
+"""Of the ids of uploads."""
+
 
 def new_file_id() -> str:
-    return new_id("file")
+    return new_id(PREFIX)
 
 
 def new_resource_id() -> str:

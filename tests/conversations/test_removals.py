@@ -1,16 +1,25 @@
-"""The files of deleted conversations go, whoever deleted these and whatever died meanwhile.
+"""The files of deleted conversations and the bytes of deleted uploads go, whoever deleted these and
+whatever died meanwhile.
 
 What is to happen after a commit never happens in these tests, as in a process that was killed then.
 """
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 
+import pytest
+from django.utils import timezone
+
+from accounts.actions.organisations import delete_organisation
+from accounts.actions.people import delete_account
 from accounts.models import Organisation, User
 from conversations import removals
 from conversations.actions.conversations import delete_conversation
-from conversations.models import Conversation, Removal
+from conversations.actions.stored_files import delete_file, remove_expired, store_file
+from conversations.models import Conversation, Removal, StoredFile
 from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +30,18 @@ def conversation(converse) -> Conversation:
     made: Conversation = converse()[0]
     (workspace_for(made.uid) / "note.txt").write_text("mine")
     return made
+
+
+@pytest.fixture
+def upload(bob: User, acme: Organisation, settings, tmp_path: Path) -> StoredFile:
+    settings.AGENTSITE_FILES_DIR = tmp_path
+    return store_file(
+        actor=bob, organisation=acme, filename="a.txt", mime_type="text/plain", chunks=[b"mine"]
+    )
+
+
+def bytes_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file()]
 
 
 def test_files_of_a_deletion_that_was_cut_off_go_with_the_next_sweep(
@@ -67,3 +88,74 @@ def test_what_cannot_be_removed_stays_noted_and_keeps_nothing_else(tmp_path, set
     removals.clear_left()
     assert [row.uid for row in Removal.objects.all()] == ["sesn_stuck"]
     assert not (tmp_path / "sesn_free").exists()
+
+
+def by_its_person(upload: StoredFile, staff: User) -> None:
+    delete_file(actor=upload.owner, file=upload)
+
+
+def by_time(upload: StoredFile, staff: User) -> None:
+    StoredFile.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    remove_expired()
+
+
+def with_its_account(upload: StoredFile, staff: User) -> None:
+    delete_account(actor=staff, user=upload.owner)
+
+
+def with_its_organisation(upload: StoredFile, staff: User) -> None:
+    delete_organisation(actor=staff, organisation=upload.organisation)
+
+
+def by_whoever_deletes_rows(upload: StoredFile, staff: User) -> None:
+    StoredFile.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        by_its_person,
+        by_time,
+        with_its_account,
+        with_its_organisation,
+        by_whoever_deletes_rows,
+    ],
+)
+def test_the_bytes_of_an_upload_go_whichever_way_it_goes(
+    upload: StoredFile, staff: User, tmp_path: Path, delete: Callable[[StoredFile, User], None]
+):
+    assert bytes_in(tmp_path) == [upload.uid]
+    delete(upload, staff)
+    assert not StoredFile.objects.exists()
+    removals.clear_left()
+    assert not bytes_in(tmp_path)
+    assert not Removal.objects.exists()
+
+
+def test_an_upload_keeps_its_bytes_until_its_deletion_is_stored(
+    upload: StoredFile, tmp_path: Path, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_file(actor=upload.owner, file=upload)
+        assert bytes_in(tmp_path), "the transaction may still fail"
+    assert not bytes_in(tmp_path)
+
+
+def test_an_upload_that_cannot_be_removed_keeps_no_other(
+    bob: User, acme: Organisation, upload: StoredFile, tmp_path: Path
+):
+    store_file(
+        actor=bob, organisation=acme, filename="b.txt", mime_type="text/plain", chunks=[b"two"]
+    )
+    (stuck,) = tmp_path.rglob(upload.uid)
+    stuck.unlink()
+    stuck.mkdir()
+    StoredFile.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    remove_expired()
+    removals.clear_left()
+    assert not StoredFile.objects.exists()
+    assert not bytes_in(tmp_path)
+    assert [row.uid for row in Removal.objects.all()] == [upload.uid]
+    stuck.rmdir()
+    removals.clear_left()
+    assert not Removal.objects.exists()
