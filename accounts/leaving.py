@@ -1,4 +1,4 @@
-"""What goes with an account that its person deletes, and what keeps her from it.
+"""What goes with an account that is deleted, and what keeps a person from deleting hers.
 
 What is hers in apps above is cleared by what they register (`clear_with`, `goes_with`, in their `ready()`);
 this package knows none of them.
@@ -51,8 +51,12 @@ def cleared(user: User, organisations: Organisations) -> bool:
     return not any(part.left(user, organisations) for part in parts)
 
 
-def taken_with(user: User) -> list[Callable[[], None]]:
-    return [take(user) for take in _taken.values()]
+def delete_row(user: User) -> None:
+    """Hers, whatever the database deletes with it, and what goes with her. Needs a transaction."""
+    behind = [take(user) for take in _taken.values()]
+    user.delete()
+    for take in behind:
+        take()
 
 
 def only_hers(user: User) -> OrganisationQuerySet:

@@ -22,7 +22,7 @@ from accounts.actions.tokens import revoke_all_tokens
 from accounts.departures import stop_work_everywhere
 from accounts.handing_over import hand_over_service_accounts
 from accounts.happenings import Happening, emit
-from accounts.leaving import cleared, is_last_superuser, left_ownerless, only_hers, taken_with
+from accounts.leaving import cleared, delete_row, is_last_superuser, left_ownerless, only_hers
 from accounts.models import Organisation, User
 from harness.errors import Conflict, Forbidden, Invalid
 from jobs.dispatch import dispatch
@@ -125,10 +125,7 @@ def _delete(pk: int) -> None:
             keys = [service.pk for service in _services_of({organisation.pk})]
             organisation.delete()
             User.objects.filter(pk__in=keys, memberships=None).delete()
-        behind = taken_with(user)
-        user.delete()
-        for take in behind:
-            take()
+        delete_row(user)
 
 
 def _services_of(organisations: Collection[int]) -> list[User]:

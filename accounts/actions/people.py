@@ -20,6 +20,7 @@ from accounts.actions.tokens import revoke_all_tokens
 from accounts.departures import stop_work_everywhere
 from accounts.handing_over import hand_over_service_accounts
 from accounts.happenings import Happening, emit
+from accounts.leaving import delete_row
 from accounts.models import Organisation, User
 from harness.errors import Forbidden
 
@@ -66,7 +67,8 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
 
 
 def delete_account(*, actor: User, user: User) -> None:
-    """Delete an account with all that is its own. Only a superuser may; nothing brings it back."""
+    """Delete an account at once with all that is its own; organisations stay, also those that nobody else
+    belongs to. Only a superuser may; nothing brings it back."""
     if not (actor.is_active and actor.is_superuser):
         raise Forbidden(
             _("Only a superuser may delete an account."),
@@ -80,7 +82,7 @@ def delete_account(*, actor: User, user: User) -> None:
         made_in = Organisation.objects.filter(memberships__user__made_by=user).distinct()
         for organisation_id in made_in.values_list("pk", flat=True):
             hand_over_service_accounts(maker=user, organisation_id=organisation_id)
-        user.delete()
+        delete_row(user)
 
 
 def take_sign_in_away(*, actor: User, means: EmailAddress | Authenticator | SocialAccount) -> None:

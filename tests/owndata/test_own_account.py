@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from accounts.actions.members import add_member
 from accounts.actions.own_account import delete_closed, delete_own_account
-from accounts.actions.people import save_account
+from accounts.actions.people import delete_account, save_account
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope, User
@@ -46,6 +46,20 @@ def gone(user: User) -> bool:
     return not User.objects.filter(pk=user.pk).exists()
 
 
+def agents_of(user: User, organisation: Organisation) -> list[Agent]:
+    """A private one, and one that she shared, with a draft of its next version."""
+    made = []
+    for name, private in (("Mine", True), ("Ours", False)):
+        agent = Agent.objects.create(
+            name=name, organisation=organisation, owner=user, private=private
+        )
+        agent.current = AgentVersion.objects.create(agent=agent, number=1, stored_config={})
+        agent.save()
+        made.append(agent)
+    AgentVersion.objects.create(agent=made[1], number=2, stored_config={}, draft=True)
+    return made
+
+
 def sure(client: Client) -> Client:
     """Who has just given her password again."""
     client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
@@ -66,13 +80,7 @@ def test_an_account_goes_with_all_that_is_hers_and_nothing_of_others(
     folder = workspace_for(hers.uid)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "notes.txt").write_text("mine")
-    private = Agent.objects.create(name="Mine", organisation=bobs_too, owner=alice, private=True)
-    private.current = AgentVersion.objects.create(agent=private, number=1, stored_config={})
-    private.save()
-    shared = Agent.objects.create(name="Ours", organisation=bobs_too, owner=alice, private=False)
-    shared.current = AgentVersion.objects.create(agent=shared, number=1, stored_config={})
-    shared.save()
-    AgentVersion.objects.create(agent=shared, number=2, stored_config={}, draft=True)
+    private, shared = agents_of(alice, bobs_too)
     his = Conversation.objects.create(
         organisation=bobs_too,
         owner=bob,
@@ -196,6 +204,19 @@ def test_an_account_that_was_opened_again_and_is_closed_for_another_reason_stays
         delete_closed()
         assert not gone(alice)
     assert Conversation.objects.filter(pk=hers.pk).exists()
+
+
+def test_a_superuser_deletes_what_nobody_else_was_shown_as_well(
+    alice: User, bobs_too: Organisation, staff: User, converse: Converse
+):
+    private, shared = agents_of(alice, bobs_too)
+    hers, _script = converse()
+    Conversation.objects.filter(pk=hers.pk).update(agent_version=private.current)
+    delete_account(actor=staff, user=alice)
+    assert gone(alice)
+    assert not Conversation.objects.filter(pk=hers.pk).exists()
+    assert list(Agent.objects.filter(pk__in=[private.pk, shared.pk])) == [shared]
+    assert list(shared.versions.values_list("number", flat=True)) == [1]
 
 
 @pytest.mark.parametrize("typed", ["", "Alice", "bob", "alice2"])
