@@ -73,10 +73,12 @@ def store_file(
             out.flush()
             os.fsync(out.fileno())
         with transaction.atomic():
-            # Of uploads at the same time each finds the ones before it counted.
-            User.objects.select_for_update(no_key=True).get(pk=place)
+            # Of uploads at the same time each finds the ones before it counted, and nobody closes the account.
+            rows = User.objects.select_for_update(no_key=True).filter(pk__in={place, actor.pk})
+            list(rows.order_by("pk"))
+            _require_still_there(actor, organisation)
             _check_size(size, _held_in(place))
-            file = StoredFile.objects.create(
+            return StoredFile.objects.create(
                 uid=uid,
                 organisation=organisation,
                 owner=actor,
@@ -86,8 +88,6 @@ def store_file(
                 sha256=digest.hexdigest(),
                 expires_at=timezone.now() + expires_in if expires_in is not None else None,
             )
-            _require_still_there(actor, organisation)
-            return file
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -193,12 +193,11 @@ def remove_resource(*, actor: User, conversation: Conversation, resource: FileRe
 
 
 def _require_still_there(actor: User, organisation: Organisation) -> None:
-    """An upload may take an hour, in which its actor may be removed. Whoever removes her waits for this
-    transaction or is seen by it."""
-    Membership.objects.select_for_update(no_key=True).filter(
-        user=actor, organisation=organisation
-    ).first()
-    if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
+    """An upload may take an hour, in which its actor may be removed, or her account closed. Whoever does that
+    waits for this transaction or is seen by it."""
+    memberships = Membership.objects.select_for_update(of=("self",), no_key=True)
+    here = memberships.filter(user=actor, user__is_active=True, organisation=organisation)
+    if here.first() is None:
         raise NotFound(_("There is no such organisation."))
 
 
