@@ -6,23 +6,21 @@ this package knows none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from accounts.models import Membership, Organisation, Role, User
 from accounts.models.organisation import OrganisationQuerySet
 
-Organisations = Sequence[Organisation]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    clear: Callable[[User, Organisations], int]
-    """Deletes some of what is hers and of what is in these organisations, in short transactions of its own;
-    how much that was. It skips what is not at rest."""
-    left: Callable[[User, Organisations], bool]
+    clear: Callable[[User], int]
+    """Deletes some of what is hers and of what is in organisations that are only hers, in short transactions
+    of its own, in each of which it asks `still_goes`; how much that was. It skips what is not at rest."""
+    left: Callable[[User], bool]
     """Whether there still is some."""
 
 
@@ -43,12 +41,33 @@ def goes_with(app: str, take: Take) -> None:
     _taken[app] = take
 
 
-def cleared(user: User, organisations: Organisations) -> bool:
+def cleared(user: User) -> bool:
     """Delete what there is of hers in apps above; False where something of it is still at work."""
     parts = list(_parts.values())
-    while sum(part.clear(user, organisations) for part in parts):
+    while sum(part.clear(user) for part in parts):
         pass
-    return not any(part.left(user, organisations) for part in parts)
+    return not anything_left(user)
+
+
+def anything_left(user: User) -> bool:
+    """Of hers in apps above."""
+    return any(part.left(user) for part in _parts.values())
+
+
+def closed_for_good() -> QuerySet[User]:
+    """Accounts that their persons deleted and nobody opened again."""
+    return User.objects.filter(is_active=False, deleting_since__isnull=False)
+
+
+def still_goes(user: User, *, owner_id: int, organisation_id: int) -> bool:
+    """Whether what this owner has in this organisation is deleted with her. Needs a transaction, until whose
+    end nobody opens her account again, nor joins an organisation that goes."""
+    is_hers = owner_id == user.pk
+    if not is_hers:
+        list(Organisation.objects.select_for_update().filter(pk=organisation_id))
+    if closed_for_good().select_for_update(no_key=True).filter(pk=user.pk).first() is None:
+        return False
+    return is_hers or only_hers(user).filter(pk=organisation_id).exists()
 
 
 def delete_row(user: User) -> None:

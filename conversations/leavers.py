@@ -5,45 +5,51 @@ Conversations at work are left for the next time: they were told to stop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from django.db import transaction
 from django.db.models import Q
 
-from accounts.leaving import Organisations, Part
+from accounts.leaving import Part, only_hers, still_goes
 from accounts.models import User
 
 from .actions.conversations import remove_held
 from .actions.stored_files import remove_files
 from .models import Conversation, Run, StoredFile
-from .models.conversation import ConversationQuerySet
 
 AT_A_TIME = 50
 
 
-def _hers(user: User, organisations: Organisations) -> Q:
-    return Q(owner=user) | Q(organisation__in=organisations)
+def _hers(user: User) -> Q:
+    alone = list(only_hers(user).values_list("pk", flat=True))
+    return Q(owner=user) | Q(organisation__in=alone)
 
 
-def _clear(user: User, organisations: Organisations) -> int:
-    hers = _hers(user, organisations)
+def _clear(user: User) -> int:
+    hers = _hers(user)
     files = StoredFile.objects.filter(hers)[:AT_A_TIME]
-    return remove_files(files) + sum(_removed(Conversation.objects.filter(hers)))
-
-
-def _removed(conversations: ConversationQuerySet) -> Iterator[bool]:
     busy = Run.objects.filter(state=Run.State.RUNNING).values("conversation")
     # Those at the top first: what they started goes with them.
-    resting = conversations.exclude(pk__in=busy).order_by("parent", "pk")
-    for pk in resting.values_list("pk", flat=True)[:AT_A_TIME]:
-        with transaction.atomic():
-            held = Conversation.objects.select_for_update().filter(pk=pk).first()
-            if held is not None:
-                yield remove_held(held)
+    resting = Conversation.objects.filter(hers).exclude(pk__in=busy).order_by("parent", "pk")
+    rows = list(resting.values_list("pk", "owner_id", "organisation_id")[:AT_A_TIME])
+    return sum(_forgotten(user, file) for file in files) + sum(_removed(user, *row) for row in rows)
 
 
-def _left(user: User, organisations: Organisations) -> bool:
-    hers = _hers(user, organisations)
+def _forgotten(user: User, file: StoredFile) -> int:
+    with transaction.atomic():
+        if still_goes(user, owner_id=file.owner_id, organisation_id=file.organisation_id):
+            return remove_files([file])
+    return 0
+
+
+def _removed(user: User, pk: int, owner_id: int, organisation_id: int) -> bool:
+    with transaction.atomic():
+        if not still_goes(user, owner_id=owner_id, organisation_id=organisation_id):
+            return False
+        held = Conversation.objects.select_for_update().filter(pk=pk).first()
+        return held is not None and remove_held(held)
+
+
+def _left(user: User) -> bool:
+    hers = _hers(user)
     return any(rows.filter(hers).exists() for rows in (Conversation.objects, StoredFile.objects))
 
 

@@ -22,7 +22,15 @@ from accounts.actions.tokens import revoke_all_tokens
 from accounts.departures import stop_work_everywhere
 from accounts.handing_over import hand_over_service_accounts
 from accounts.happenings import Happening, emit
-from accounts.leaving import cleared, delete_row, is_last_superuser, left_ownerless, only_hers
+from accounts.leaving import (
+    anything_left,
+    cleared,
+    closed_for_good,
+    delete_row,
+    is_last_superuser,
+    left_ownerless,
+    only_hers,
+)
 from accounts.models import Organisation, User
 from harness.errors import Conflict, Forbidden, Invalid
 from jobs.dispatch import dispatch
@@ -96,9 +104,8 @@ def delete_closed() -> None:
     a superuser opened again stays, also when it is closed once more."""
     # In whatever way that was done.
     User.objects.filter(is_active=True, deleting_since__isnull=False).update(deleting_since=None)
-    closed = User.objects.filter(is_active=False, deleting_since__isnull=False)
-    for user in closed.order_by("deleting_since", "pk")[:AT_A_TIME]:
-        if cleared(user, list(only_hers(user))):
+    for user in closed_for_good().order_by("deleting_since", "pk")[:AT_A_TIME]:
+        if cleared(user):
             _delete(user.pk)
 
 
@@ -108,11 +115,9 @@ def _delete(pk: int) -> None:
         if user is None:
             return
         _hold_organisations(user)
-        held = User.objects.select_for_update().filter(
-            pk=pk, is_active=False, deleting_since__isnull=False
-        )
-        user = held.first()
-        if user is None:
+        user = closed_for_good().select_for_update().filter(pk=pk).first()
+        # What was under way when she closed it may have ended since all was cleared.
+        if user is None or anything_left(user):
             return
         for organisation in only_hers(user):
             emit(

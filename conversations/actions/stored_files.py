@@ -73,7 +73,7 @@ def store_file(
             out.flush()
             os.fsync(out.fileno())
         with transaction.atomic():
-            # Of uploads at the same time each finds the ones before it counted, and nobody closes the account.
+            # Of uploads at the same time each finds the ones before it counted; nobody closes it meanwhile.
             rows = User.objects.select_for_update(no_key=True).filter(pk__in={place, actor.pk})
             list(rows.order_by("pk"))
             _require_still_there(actor, organisation)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.core import mail
+from django.db.models.signals import post_delete
 from django.test import Client
 from django.urls import reverse
 
+from accounts import leaving
 from accounts.actions.members import add_member
 from accounts.actions.own_account import delete_closed, delete_own_account
 from accounts.actions.people import delete_account, save_account
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
+from accounts.leaving import Part, clear_with
 from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope, User
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
 from conversations.actions.messages import post_message
 from conversations.actions.stored_files import store_file
-from conversations.models import Conversation, Removal
-from harness.errors import Conflict, Forbidden, Invalid
+from conversations.models import Conversation, Removal, StoredFile
+from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.providers.scripted import Hold, reply, say
 from spending.models import Usage
 from tests.cast import PASSWORD, ClientOf
@@ -58,6 +61,12 @@ def agents_of(user: User, organisation: Organisation) -> list[Agent]:
         made.append(agent)
     AgentVersion.objects.create(agent=made[1], number=2, stored_config={}, draft=True)
     return made
+
+
+def pieces_until(happens: Callable[[], object]) -> Iterator[bytes]:
+    yield b"be"
+    happens()
+    yield b"gun"
 
 
 def sure(client: Client) -> Client:
@@ -206,6 +215,65 @@ def test_an_account_that_was_opened_again_and_is_closed_for_another_reason_stays
     assert Conversation.objects.filter(pk=hers.pk).exists()
 
 
+def test_an_upload_that_ends_after_its_account_was_closed_is_not_kept(
+    alice: User, bobs_too: Organisation, settings: LazySettings, tmp_path: Path
+):
+    settings.AGENTSITE_FILES_DIR = tmp_path
+    closed = User.objects.get(pk=alice.pk)
+    with pytest.raises(NotFound):
+        store_file(
+            actor=alice,
+            organisation=bobs_too,
+            filename="a.txt",
+            mime_type="text/plain",
+            chunks=pieces_until(lambda: delete_own_account(actor=closed, typed="alice")),
+        )
+    assert not StoredFile.objects.exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_an_upload_that_ends_after_its_account_is_gone_is_not_kept(
+    alice: User, bobs_too: Organisation, staff: User, settings: LazySettings, tmp_path: Path
+):
+    settings.AGENTSITE_FILES_DIR = tmp_path
+    deleted = User.objects.get(pk=alice.pk)
+    with pytest.raises(NotFound):
+        store_file(
+            actor=alice,
+            organisation=bobs_too,
+            filename="a.txt",
+            mime_type="text/plain",
+            chunks=pieces_until(lambda: delete_account(actor=staff, user=deleted)),
+        )
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_what_comes_in_after_the_clearing_is_cleared_first(
+    alice: User,
+    bobs_too: Organisation,
+    converse: Converse,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    made: list[Conversation] = []
+
+    def begins_one(user: User) -> bool:
+        """The last of the parts to be asked."""
+        if not made:
+            made.append(converse()[0])
+        return False
+
+    monkeypatch.setattr(leaving, "_parts", dict(leaving._parts))
+    clear_with("late", Part(clear=lambda _user: 0, left=begins_one))
+    delete_own_account(actor=alice, typed="alice")
+    delete_closed()
+    assert made
+    assert not gone(alice)
+    assert Conversation.objects.filter(pk=made[0].pk).exists()
+    delete_closed()
+    assert gone(alice)
+    assert not Conversation.objects.filter(pk=made[0].pk).exists()
+
+
 def test_a_superuser_deletes_what_nobody_else_was_shown_as_well(
     alice: User, bobs_too: Organisation, staff: User, converse: Converse
 ):
@@ -301,6 +369,99 @@ def test_somebody_who_joined_meanwhile_keeps_the_organisation(
     delete_closed()
     assert gone(alice)
     assert Organisation.objects.filter(pk=own.pk).exists()
+
+
+@pytest.fixture
+def alone(alice: User) -> Organisation:
+    """Nobody but alice belongs to it."""
+    made = Organisation.objects.create(name="Alone", slug="alone")
+    Membership.objects.create(user=alice, organisation=made, role=Role.OWNER)
+    return made
+
+
+@pytest.fixture
+def at_the_first_deletion() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Something happens once the first conversation is deleted."""
+    waiting: list[Callable[[], object]] = []
+
+    def happen(**_kwargs: Any) -> None:
+        if waiting:
+            waiting.pop()()
+
+    post_delete.connect(happen, sender=Conversation)
+    yield waiting.append
+    post_delete.disconnect(happen, sender=Conversation)
+
+
+def test_who_joins_while_it_is_cleared_keeps_what_she_makes_there(
+    alice: User,
+    mallory: User,
+    staff: User,
+    bobs_too: Organisation,
+    alone: Organisation,
+    converse: Converse,
+    at_the_first_deletion: Callable[[Callable[[], object]], None],
+):
+    of_alice = [converse()[0] for _ in range(2)]
+    Conversation.objects.update(organisation=alone)
+    made: list[Conversation] = []
+
+    def joins() -> None:
+        add_member(actor=staff, organisation=alone, user=mallory)
+        made.append(converse()[0])
+        Conversation.objects.filter(pk=made[0].pk).update(owner=mallory, organisation=alone)
+
+    at_the_first_deletion(joins)
+    delete_own_account(actor=alice, typed="alice")
+    delete_closed()
+    assert gone(alice)
+    assert not Conversation.objects.filter(pk__in=[each.pk for each in of_alice]).exists()
+    assert Organisation.objects.filter(pk=alone.pk).exists()
+    assert Conversation.objects.filter(pk=made[0].pk).exists()
+
+
+def test_who_comes_back_while_it_is_cleared_keeps_what_is_left_of_hers(
+    alice: User,
+    mallory: User,
+    staff: User,
+    bobs_too: Organisation,
+    alone: Organisation,
+    converse: Converse,
+    at_the_first_deletion: Callable[[Callable[[], object]], None],
+):
+    once, again = converse()[0], converse()[0]
+    Conversation.objects.update(owner=mallory, organisation=alone)
+    file = StoredFile.objects.create(
+        owner=mallory, organisation=alone, filename="a.txt", size=4, sha256=""
+    )
+    at_the_first_deletion(lambda: add_member(actor=staff, organisation=alone, user=mallory))
+    delete_own_account(actor=alice, typed="alice")
+    delete_closed()
+    assert gone(alice)
+    assert not Conversation.objects.filter(pk=once.pk).exists()
+    assert Conversation.objects.filter(pk=again.pk).exists()
+    assert not StoredFile.objects.filter(pk=file.pk).exists()
+
+
+def test_an_account_that_is_opened_while_it_is_cleared_keeps_what_is_left(
+    alice: User,
+    staff: User,
+    bobs_too: Organisation,
+    converse: Converse,
+    at_the_first_deletion: Callable[[Callable[[], object]], None],
+):
+    first, second = converse()[0], converse()[0]
+
+    def opens() -> None:
+        alice.refresh_from_db()
+        alice.is_active = True
+        save_account(actor=staff, user=alice, changed=["is_active"])
+
+    at_the_first_deletion(opens)
+    delete_own_account(actor=alice, typed="alice")
+    delete_closed()
+    assert not gone(alice)
+    assert list(Conversation.objects.filter(pk__in=[first.pk, second.pk])) == [second]
 
 
 def test_the_last_superuser_stays(staff: User):
