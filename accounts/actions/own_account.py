@@ -38,8 +38,6 @@ from jobs.dispatch import dispatch
 logger = logging.getLogger(__name__)
 
 DELETE = "accounts.delete_closed"
-AT_A_TIME = 20
-"""Accounts that one sweep goes on with."""
 
 
 def delete_own_account(*, actor: User, typed: str) -> None:
@@ -100,13 +98,17 @@ def delete_own_account(*, actor: User, typed: str) -> None:
 
 
 def delete_closed() -> None:
-    """Go on with accounts that their persons closed; what is still at work waits for the next time. One that
-    a superuser opened again stays, also when it is closed once more."""
+    """Go on with accounts that their persons closed. One that is still at work or cannot be deleted now waits
+    for the next time, and no other waits for it. One that a superuser opened again stays, also when it is
+    closed once more."""
     # In whatever way that was done.
     User.objects.filter(is_active=True, deleting_since__isnull=False).update(deleting_since=None)
-    for user in closed_for_good().order_by("deleting_since", "pk")[:AT_A_TIME]:
-        if cleared(user):
-            _delete(user.pk)
+    for user in closed_for_good().order_by("deleting_since", "pk"):
+        try:
+            if cleared(user):
+                _delete(user.pk)
+        except Exception:
+            logger.exception("the account %s could not be deleted further", user.uid)
 
 
 def _delete(pk: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from conversations.models import Conversation, Removal, StoredFile
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.providers.scripted import Hold, reply, say
 from spending.models import Usage
-from tests.cast import PASSWORD, ClientOf
+from tests.cast import PASSWORD, ClientOf, join, make_user
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tools_app.workspace import workspace_for
 
@@ -61,6 +62,13 @@ def agents_of(user: User, organisation: Organisation) -> list[Agent]:
         made.append(agent)
     AgentVersion.objects.create(agent=made[1], number=2, stored_config={}, draft=True)
     return made
+
+
+@pytest.fixture
+def part(monkeypatch: pytest.MonkeyPatch) -> Callable[[Part], None]:
+    """Registers one of another app, for this test."""
+    monkeypatch.setattr(leaving, "_parts", dict(leaving._parts))
+    return partial(clear_with, "another")
 
 
 def pieces_until(happens: Callable[[], object]) -> Iterator[bytes]:
@@ -252,7 +260,7 @@ def test_what_comes_in_after_the_clearing_is_cleared_first(
     alice: User,
     bobs_too: Organisation,
     converse: Converse,
-    monkeypatch: pytest.MonkeyPatch,
+    part: Callable[[Part], None],
 ):
     made: list[Conversation] = []
 
@@ -262,8 +270,7 @@ def test_what_comes_in_after_the_clearing_is_cleared_first(
             made.append(converse()[0])
         return False
 
-    monkeypatch.setattr(leaving, "_parts", dict(leaving._parts))
-    clear_with("late", Part(clear=lambda _user: 0, left=begins_one))
+    part(Part(clear=lambda _user: 0, left=begins_one))
     delete_own_account(actor=alice, typed="alice")
     delete_closed()
     assert made
@@ -369,6 +376,35 @@ def test_somebody_who_joined_meanwhile_keeps_the_organisation(
     delete_closed()
     assert gone(alice)
     assert Organisation.objects.filter(pk=own.pk).exists()
+
+
+def test_an_account_that_cannot_be_cleared_blocks_no_other(
+    alice: User, bob: User, mallory: User, bobs_too: Organisation, part: Callable[[Part], None]
+):
+    def fails(user: User) -> int:
+        if user == alice:
+            raise OSError("the disk is gone")
+        return 0
+
+    part(Part(clear=fails, left=lambda _user: False))
+    join(mallory, bobs_too, Role.OWNER)
+    delete_own_account(actor=alice, typed="alice")
+    delete_own_account(actor=bob, typed="bob")
+    delete_closed()
+    assert gone(bob)
+    assert not gone(alice)
+
+
+def test_accounts_that_are_never_at_rest_keep_no_other_waiting(
+    bob: User, acme: Organisation, part: Callable[[Part], None]
+):
+    part(Part(clear=lambda _user: 0, left=lambda user: user != bob))
+    for number in range(30):
+        busy = make_user(f"busy{number}")
+        delete_own_account(actor=busy, typed=busy.username)
+    delete_own_account(actor=bob, typed="bob")
+    delete_closed()
+    assert gone(bob)
 
 
 @pytest.fixture
