@@ -19,6 +19,15 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 DARK = ("color-contrast", "link-in-text-block")
 """What another theme can break, of what axe looks at."""
 
+NARROW = (
+    "aria-hidden-focus",
+    "button-name",
+    "link-name",
+    "scrollable-region-focusable",
+    "target-size",
+)
+"""What a narrow window can break: words give way to icons, tables scroll, targets move together."""
+
 SCREEN = """() => ({
     log: document.getElementById("log").outerHTML,
     queue: document.getElementById("queue").outerHTML,
