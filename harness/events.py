@@ -18,6 +18,7 @@ from harness.content import Block, Frozen, Text, UploadedFile
 from harness.contextplan import ContextPlan
 from harness.frontends import FrontEnd
 from harness.rules import AskTerms, Condition
+from reading.wholetext import storable_value
 
 
 class BaseEvent(Frozen):
@@ -1024,43 +1025,30 @@ def types() -> tuple[str, ...]:
 def dump(event: Event) -> dict[str, Any]:
     """The payload to store: JSON types only, defaults included so that a later default changes nothing.
 
-    A NUL character, which one of the databases cannot hold, becomes the replacement character.
+    Whatever the event holds, every database keeps the payload and it can be sent: `storable_value` says what
+    becomes of the rest.
     """
     payload: dict[str, Any] = event.model_dump(mode="json")
-    return _without_nul(payload) if _has_nul(payload) else payload
+    text = _text_of(payload)
+    # Faster than looking at every value; what is no number comes back as nothing.
+    return storable_value(payload) if text is None else orjson.loads(text)
 
 
 def dump_text(event: Event) -> str:
     """The same as JSON text."""
     payload: dict[str, Any] = event.model_dump(mode="json")
-    text = _json(payload)
-    # It may also be the words for it; then nothing is replaced.
-    return _json(_without_nul(payload)) if r"\u0000" in text else text
+    text = _text_of(payload)
+    return json.dumps(storable_value(payload)) if text is None else text.decode()
 
 
-def _json(value: Any) -> str:
+def _text_of(payload: Mapping[str, Any]) -> bytes | None:
+    """As JSON; None for what may hold something that cannot be kept."""
     try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value)  # it knows halves of characters and numbers of any length
-
-
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(_has_nul(item) for item in value)
-
-
-def _without_nul(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    if isinstance(value, dict):
-        return {_without_nul(key): _without_nul(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nul(item) for item in value]
-    return value
+        text = orjson.dumps(payload)
+    except TypeError:  # it knows no halves of characters and no numbers of any length
+        return None
+    # It may also be the words for a NUL; then nothing is replaced.
+    return None if rb"\u0000" in text else text
 
 
 def is_nested(event: Event) -> bool:

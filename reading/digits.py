@@ -1,13 +1,22 @@
-"""A whole number that others write in digits, or none.
+"""Numbers that others write, or none.
 
 `str.isdigit` holds for characters that `int` does not read (“²”), and `int` reads ones that nobody meant
-(“٢”, “1_0”, “ 1”) and raises for a few thousand digits. What is said of one that is none is the caller's.
+(“٢”, “1_0”, “ 1”) and raises for a few thousand digits. `float` reads such ones as well, makes numbers of
+“nan” and “inf”, and raises for a whole number beyond them all. What is said of one that is none is the
+caller's.
 """
 
 from __future__ import annotations
 
+import re
+from math import isfinite
+
 LARGEST = 2**63 - 1
 """What a column of a table holds at most."""
+_LONGEST = 40
+"""Characters of an amount; no way to write one that anybody means takes more."""
+_AMOUNT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
+_HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]{1,8}")
 
 
 def number_of(text: object, *, most: int = LARGEST) -> int | None:
@@ -16,6 +25,24 @@ def number_of(text: object, *, most: int = LARGEST) -> int | None:
         return None
     number = int(text)
     return number if number <= most else None
+
+
+def amount_of(given: object) -> float | None:
+    """A number, or a text that writes one as programs do; none where it is beyond all floating ones."""
+    if isinstance(given, str) and (len(given) > _LONGEST or not _AMOUNT.fullmatch(given)):
+        return None
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        return None
+    try:
+        amount = float(given)
+    except OverflowError:
+        return None
+    return amount if isfinite(amount) else None
+
+
+def hexadecimal_of(given: bytes) -> int | None:
+    """In at most eight digits and nothing else."""
+    return int(given, 16) if _HEXADECIMAL.fullmatch(given) else None
 
 
 def is_digits(text: str | bytes) -> bool:

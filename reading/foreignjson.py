@@ -1,7 +1,8 @@
 """JSON that strangers wrote, read within limits: of its length, and of how deep it is nested.
 
-What leaves here can be walked by recursion, encoded as UTF-8 and kept as JSON by every database. What
-it must say is for whoever asked; words for people are made by the doors (`wire.givenjson`).
+What leaves here can be walked by recursion and, but for `read_raw_json`, encoded as UTF-8 and kept as JSON
+by every database. What it must say is for whoever asked; words for people are made by the doors
+(`wire.givenjson`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from math import isinf
 from typing import Any
 
 from reading.jsonparts import has_more_than
+from reading.wholetext import mended, storable_value
 
 NESTING = 60
 """Objects and lists inside one another; deeper ones are nobody's message."""
@@ -45,14 +47,54 @@ class TooLong(Unreadable):
         self.limit = limit
 
 
+class GivenTwice(Unreadable):
+    def __init__(self, key: str) -> None:
+        super().__init__("a key is given twice")
+        self.key = key
+
+
 def read_json(
-    text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING, parts: int = PARTS
+    text: str | bytes,
+    *,
+    limit: int = TEXT_LIMIT,
+    nesting: int = NESTING,
+    parts: int = PARTS,
+    once: bool = False,
 ) -> Any:
     """The value. Raises `Unreadable`, and nothing else, whatever was given.
 
     `NaN`, infinite numbers and halves of characters are refused: they are not JSON, or no database
-    keeps them.
+    keeps them. With `once` also an object that gives a key twice, as `GivenTwice`.
     """
+    plain, value = _read(text, _ONCE if once else _STRICT, limit, nesting, parts)
+    if "\\ud" in plain or "\\uD" in plain:
+        _require_whole_characters(value)
+    return value
+
+
+def read_mended_json(
+    text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING, parts: int = PARTS
+) -> Any:
+    """The same for what is not to be lost over a sign: what a text cannot be kept with is replaced in it,
+    and a number that is none is nothing."""
+    whole = text.decode(errors="replace") if isinstance(text, bytes) else mended(text)
+    plain, value = _read(whole, _LENIENT, limit, nesting, parts)
+    # Only an escape spells what is not in the text itself, which is valid.
+    return storable_value(value) if "\\u" in plain else value
+
+
+def read_raw_json(
+    text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING, parts: int = PARTS
+) -> Any:
+    """The same for pieces whose texts are put together before anybody keeps them: halves of characters
+    and numbers that are none stand in it."""
+    return _read(text, _RAW, limit, nesting, parts)[1]
+
+
+def _read(
+    text: str | bytes, decoder: json.JSONDecoder, limit: int, nesting: int, parts: int
+) -> tuple[str, Any]:
+    """The text and its value."""
     if len(text) > limit:
         raise TooLong(limit)
     try:
@@ -62,7 +104,7 @@ def read_json(
             text.encode()
         if len(text) > parts and has_more_than(parts, text.encode()):
             raise TooManyParts(parts)
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        value = decoder.decode(text)
     except RecursionError:
         raise TooDeep(nesting) from None
     except Unreadable:
@@ -75,9 +117,7 @@ def read_json(
         raise Unreadable(str(problem)) from None
     if text.count("[") + text.count("{") > nesting:
         require_shallow(value, nesting)
-    if "\\ud" in text or "\\uD" in text:
-        _require_whole_characters(value)
-    return value
+    return text, value
 
 
 def require_shallow(value: Any, nesting: int = NESTING) -> None:
@@ -139,3 +179,29 @@ def _finite(digits: str) -> float:
     if isinf(number):
         raise ValueError(f"the number {digits[:40]} is too large")
     return number
+
+
+def _finite_or_nothing(digits: str) -> float | None:
+    number = float(digits)
+    return None if isinf(number) else number
+
+
+def _nothing(_constant: str) -> None:
+    return None
+
+
+def _given_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise GivenTwice(key)
+        found[key] = value
+    return found
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+_ONCE = json.JSONDecoder(
+    parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_given_once
+)
+_LENIENT = json.JSONDecoder(parse_constant=_nothing, parse_float=_finite_or_nothing)
+_RAW = json.JSONDecoder()

@@ -40,14 +40,22 @@ def test_a_payload_of_the_current_version_is_stored_again_as_it_was(path: Path) 
     assert json.loads(dump_text(load(payload))) == payload
 
 
+@pytest.mark.parametrize("number", [1, 2**70, 0.5, float("nan"), float("-inf")])
 @pytest.mark.parametrize(
-    "text", ["A\0B", r"A\u0000B", "\ud83d", "\N{SNOWMAN}"], ids=["nul", "words", "half", "wide"]
+    "text",
+    ["A\0B", r"A\u0000B", "\ud83d", "\ud83d\ude00", "\N{SNOWMAN}"],
+    ids=["nul", "words", "half", "halves", "wide"],
 )
-def test_the_text_of_a_payload_says_what_the_payload_says(text: str) -> None:
-    event = AgentToolUse(name="look", input={text: [text, 2**70]})
+def test_the_text_of_a_payload_says_what_the_payload_says_and_both_can_be_kept(
+    text: str, number: float
+) -> None:
+    event = AgentToolUse(name="look", input={text: [text, number]})
 
     assert json.loads(dump_text(event)) == dump(event)
     assert "\0" not in str(dump(event))
+    json.dumps(dump(event), ensure_ascii=False, allow_nan=False).encode()
+    ((said, _number),) = dump(event)["input"].values()
+    assert said == text or "\N{REPLACEMENT CHARACTER}" in said or said == "\N{GRINNING FACE}"
 
 
 def test_every_type_of_the_union_has_a_golden_file_and_no_file_is_left_over() -> None:

@@ -1,10 +1,10 @@
-"""Whole numbers of strangers: digits and nothing else, up to what the reader can use."""
+"""Numbers of strangers: digits and nothing else, up to what the reader can use."""
 
 from __future__ import annotations
 
 import pytest
 
-from reading.digits import LARGEST, is_digits, number_of
+from reading.digits import LARGEST, amount_of, hexadecimal_of, is_digits, number_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,51 @@ def test_more_digits_than_a_number_has_are_none_and_no_error(text):
 def test_the_largest_that_may_be_is_and_the_next_is_not():
     assert (number_of("12", most=12), number_of("13", most=12)) == (12, None)
     assert number_of("0012", most=99) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "amount"),
+    [
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("2.", 2.0),
+        ("-3e2", -300.0),
+        (7, 7.0),
+        (0.5, 0.5),
+        (10**300, 1e300),
+    ],
+)
+def test_an_amount_is_read_as_programs_write_it(given, amount):
+    assert amount_of(given) == amount
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        " 1",
+        "1_0",
+        "٣",
+        ".5",
+        "nan",
+        "inf",
+        "-Infinity",
+        "1e999",
+        "9" * 5_000,
+        10**400,
+        float("nan"),
+        float("-inf"),
+        True,
+        None,
+        b"1",
+        [],
+    ],
+)
+def test_what_is_no_finite_amount_is_none_and_no_error(given):
+    assert amount_of(given) is None
+
+
+def test_hexadecimal_digits_and_nothing_else():
+    assert hexadecimal_of(b"00fF") == 255
+    for given in (b"", b"-1", b"+1", b" 1", b"0x1", b"1_0", b"g", b"0" * 9):
+        assert hexadecimal_of(given) is None

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from harness.providers.wiretext import parsed_arguments, parsed_event, whole_arguments
 from reading.foreignjson import (
     NESTING,
+    GivenTwice,
     TooDeep,
     TooLong,
     Unreadable,
     kept_json,
     read_json,
+    read_mended_json,
+    read_raw_json,
     require_shallow,
 )
 
@@ -97,6 +100,44 @@ def test_brackets_side_by_side_or_in_texts_are_no_nesting():
 def test_what_is_no_json_that_can_be_kept_is_refused(text):
     with pytest.raises(Unreadable):
         read_json(text)
+
+
+@pytest.mark.parametrize("read", [read_json, read_mended_json, read_raw_json])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[" * 100_000, nested(NESTING + 1), "9" * 5_000, '"\n"', "[1]" + " " * 1_000_000],
+)
+def test_what_is_no_json_is_refused_however_it_is_read(read, text):
+    with pytest.raises(Unreadable):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"a\ud800b\u0000"', "a\ufffdb\ufffd"),
+        (r'{"\udfff": ["\ud83d\ude00"]}', {"\ufffd": ["\N{GRINNING FACE}"]}),
+        ('"a\ud800"', "a\ufffd"),
+        (b'"\xff"', "\ufffd"),
+        ("[NaN, -Infinity, 1e999, 1e5]", [None, None, None, 1e5]),
+        (r'"\\ud800"', r"\ud800"),
+    ],
+)
+def test_what_is_not_to_be_lost_over_a_sign_is_mended(text, value):
+    assert read_mended_json(text) == value
+
+
+def test_pieces_that_are_put_together_later_keep_their_halves():
+    assert read_raw_json(r'["\ud83d", "\ude00"]') == ["\ud83d", "\ude00"]
+
+
+def test_a_key_that_is_given_twice_is_found_where_it_matters():
+    assert read_json('{"a": 1, "a": 2}') == {"a": 2}
+    with pytest.raises(GivenTwice) as refused:
+        read_json('[{"b": {"a": 1, "a": 2}}]', once=True)
+    assert refused.value.key == "a"
+    with pytest.raises(Unreadable):
+        read_json(r'{"a": "\ud800"}', once=True)
 
 
 def test_the_length_is_taken_up_to_the_limit_and_no_further():
