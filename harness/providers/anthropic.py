@@ -39,12 +39,12 @@ from harness.providers.sse import EventData
 from harness.providers.table import ProviderConfig
 from harness.providers.wiretext import (
     Mender,
-    mended,
     parsed_arguments,
     parsed_event,
     whole_arguments,
 )
 from reading.growingtext import GrowingText
+from reading.wholetext import mended
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream

@@ -26,8 +26,9 @@ from harness.errors import (
     RateLimited,
     UnknownModel,
 )
-from harness.providers.wiretext import mended
+from reading.digits import amount_of
 from reading.moments import moment_in_mail
+from reading.wholetext import mended
 
 MOST_WORDS = 2_000
 """Characters of what a service says about a failure; the rest is looked at by nothing."""
@@ -239,15 +240,13 @@ def root_cause(error: BaseException) -> str:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait by `retry-after-ms` or `Retry-After` (seconds or a date); None if unsaid."""
-    try:
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        pass
+    milliseconds = amount_of(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
     given = headers.get("retry-after", "").strip()
-    try:
-        return max(0.0, float(given))
-    except ValueError:
-        pass
+    seconds = amount_of(given)
+    if seconds is not None:
+        return max(0.0, seconds)
     moment = moment_in_mail(given)
     return max(0.0, moment.timestamp() - time.time()) if moment is not None else None
 

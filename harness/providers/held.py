@@ -7,7 +7,7 @@ stream and one event of it may weigh is `sse`'s; what comes of a fault, the loop
 from __future__ import annotations
 
 from harness.errors import BadReply
-from harness.providers.wiretext import mended
+from reading.wholetext import mended
 
 MOST_CHARACTERS = 4_000_000
 """Of texts, arguments and signatures together. No model says so much at once."""

@@ -30,7 +30,8 @@ from harness.messages import (
 )
 from harness.providers.failures import broken_by
 from harness.providers.table import ProviderConfig
-from harness.providers.wiretext import Mender, mended
+from harness.providers.wiretext import Mender
+from reading.wholetext import mended
 
 DEFAULT_USAGE = Usage(input_tokens=10, output_tokens=5)
 """What a reply reports unless its script says otherwise; fixed, so that tests can add it up."""

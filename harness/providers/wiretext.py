@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reading.foreignjson import Unreadable, kept_json, read_json, without_nul
+from harness.providers.sse import MOST_OF_EVENT
+from reading.foreignjson import Unreadable, kept_json, read_json, read_raw_json, without_nul
+from reading.wholetext import mended
 
 ARGUMENTS_LIMIT = 32 * 1024 * 1024
 """Characters of one call's arguments."""
@@ -39,15 +41,6 @@ class Mender:
         return _REPLACEMENT if half else ""
 
 
-def mended(text: str) -> str:
-    """`text` with surrogate pairs joined and lone surrogates replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
 def parsed_arguments(raw: str) -> tuple[dict[str, Any], str]:
     """The arguments of a tool call and "", or {} and `raw` when it is no JSON object.
 
@@ -75,8 +68,9 @@ def whole_arguments(value: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def parsed_event(text: str) -> Any:
-    """One event of a stream, in which halves of characters may stand. Raises `JSONDecodeError`."""
+    """One event of a stream, in which halves of characters may stand. Raises `JSONDecodeError` for what
+    is none, and for one of more values, or nested deeper, than anybody's."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise json.JSONDecodeError("nested too deep", text[:100], 0) from None
+        return read_raw_json(text, limit=MOST_OF_EVENT)
+    except Unreadable as problem:
+        raise json.JSONDecodeError(str(problem), text[:100], 0) from None

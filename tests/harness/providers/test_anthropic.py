@@ -264,6 +264,8 @@ async def test_an_error_page_of_a_gateway_is_understood_by_its_status():
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "inf", "retry-after": "nan"}, None),
+        ({"retry-after": "9" * 5_000}, None),
         ({}, None),
     ],
 )

@@ -117,6 +117,26 @@ async def test_a_figure_of_usage_that_cannot_be_is_a_fault(service, figure):
     assert (await fault_of(service, service.usage(figure))).code == "bad_reply"
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"choices": [], "usage": {"prompt_tokens": %s}}' % ("9" * 5_000),
+        '{"type": "message_start", "message": {"usage": {"input_tokens": %s}}}' % ("9" * 5_000),
+        "[" * 100_000,
+        '{"a":' * 100 + "1" + "}" * 100,
+    ],
+    ids=range(4),
+)
+async def test_an_event_that_nobody_can_read_is_the_services_fault(dialect: str, text: str) -> None:
+    fault = HttpFault(200, f"data: {text}\n\n".encode(), {"content-type": "text/event-stream"})
+
+    async with served(dialect, fault) as provider:
+        _, error = await pieces_until_error(provider, ask())
+
+    assert isinstance(error, ProviderError)
+
+
 @pytest.mark.parametrize("name", ["a\x1b[2J", "a\nb", "x" * 10_000, "\ud800", 5], ids=range(5))
 async def test_a_name_that_no_tool_has_is_a_fault(service, name):
     assert (await fault_of(service, service.calls(1, name))).code == "bad_reply"
