@@ -6,15 +6,28 @@ source or fetching a URL is not done here; whoever builds a request resolves the
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from reading.wholetext import storable_json, storable_value
 
 
 class Frozen(BaseModel):
     """Base of every stored value: immutable, and strict about unknown fields when written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Value = TypeVar("Value", bound=Frozen)
+
+
+def as_kept(value: Value) -> Value:
+    """`value` as it will be read back once it is stored: itself, unless a text of it cannot be kept."""
+    payload = value.model_dump(mode="json")
+    if storable_json(payload) is not None:
+        return value
+    return type(value).model_validate(storable_value(payload))
 
 
 class Base64Source(Frozen):

@@ -18,7 +18,7 @@ from harness.content import Block, Frozen, Text, UploadedFile
 from harness.contextplan import ContextPlan
 from harness.frontends import FrontEnd
 from harness.rules import AskTerms, Condition
-from reading.wholetext import storable_value
+from reading.wholetext import storable_json, storable_value
 
 
 class BaseEvent(Frozen):
@@ -1029,26 +1029,16 @@ def dump(event: Event) -> dict[str, Any]:
     becomes of the rest.
     """
     payload: dict[str, Any] = event.model_dump(mode="json")
-    text = _text_of(payload)
-    # Faster than looking at every value; what is no number comes back as nothing.
+    text = storable_json(payload)
+    # Read back, what is no number is nothing.
     return storable_value(payload) if text is None else orjson.loads(text)
 
 
 def dump_text(event: Event) -> str:
     """The same as JSON text."""
     payload: dict[str, Any] = event.model_dump(mode="json")
-    text = _text_of(payload)
+    text = storable_json(payload)
     return json.dumps(storable_value(payload)) if text is None else text.decode()
-
-
-def _text_of(payload: Mapping[str, Any]) -> bytes | None:
-    """As JSON; None for what may hold something that cannot be kept."""
-    try:
-        text = orjson.dumps(payload)
-    except TypeError:  # it knows no halves of characters and no numbers of any length
-        return None
-    # It may also be the words for a NUL; then nothing is replaced.
-    return None if rb"\u0000" in text else text
 
 
 def is_nested(event: Event) -> bool:

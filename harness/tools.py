@@ -14,13 +14,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from harness.content import Block, as_blocks
+from harness.content import Block, as_blocks, as_kept
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
 from harness.events import Display, Event, Keepsake, ResultOutcome, Todo
 from harness.history import Entry
 from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
 from harness.schemas import Unsound
+from reading.wholetext import storable
 
 PEOPLE = "people"
 """The carrier of calls that a person answers, in a form of the app that offers the tool."""
@@ -302,21 +303,22 @@ async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -
         else:
             error = ToolError(f"{tool.name} failed: {type(problem).__name__}: {problem}")
     text = error.message if not error.hint else f"{error.message}\n{error.hint}"
-    return Outcome(as_blocks(text), is_error=True)
+    return Outcome(as_blocks(storable(text)), is_error=True)
 
 
 def _outcome(given: object) -> Outcome:
-    """What a handler returned, ready to be stored; raises `TypeError` for what no handler may return."""
+    """What a handler returned, ready to be stored: a model reads what the log says. Raises `TypeError` for
+    what no handler may return."""
     output = ToolOutput(given) if isinstance(given, str) else given
     if not isinstance(output, ToolOutput):
         raise TypeError(f"a tool returns text or a ToolOutput, not {type(given).__name__}")
     return Outcome(
-        as_blocks(output.content),
+        tuple(map(as_kept, as_blocks(output.content))),
         output.is_error,
-        output.display,
-        output.events,
+        as_kept(output.display) if output.display is not None else None,
+        tuple(map(as_kept, output.events)),
         output.untrusted,
-        output.untrusted_by,
+        storable(output.untrusted_by),
         output.stopped,
-        output.keeps,
+        as_kept(output.keeps) if output.keeps is not None else None,
     )

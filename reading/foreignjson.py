@@ -22,6 +22,9 @@ TEXT_LIMIT = 1_000_000
 PARTS = 200_000
 """Values and fields unless the caller says otherwise: what a moment is enough to read and to judge."""
 
+_HALVES = ("\\ud", "\\uD")
+_ODD = (*_HALVES, "\\u0000")
+"""How escapes begin that spell halves of characters, and a NUL."""
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -67,7 +70,7 @@ def read_json(
     keeps them. With `once` also an object that gives a key twice, as `GivenTwice`.
     """
     plain, value = _read(text, _ONCE if once else _STRICT, limit, nesting, parts)
-    if "\\ud" in plain or "\\uD" in plain:
+    if any(each in plain for each in _HALVES):
         _require_whole_characters(value)
     return value
 
@@ -80,7 +83,7 @@ def read_mended_json(
     whole = text.decode(errors="replace") if isinstance(text, bytes) else mended(text)
     plain, value = _read(whole, _LENIENT, limit, nesting, parts)
     # Only an escape spells what is not in the text itself, which is valid.
-    return storable_value(value) if "\\u" in plain else value
+    return storable_value(value) if any(each in plain for each in _ODD) else value
 
 
 def read_raw_json(

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.agentconfig import Features, Limits, ToolRule
-from harness.content import text_of
-from harness.errors import BadCredentials, BrokenStream, LeaseLost, Overloaded, RateLimited
+from harness.content import Text, text_of
+from harness.errors import (
+    BadCredentials,
+    BrokenStream,
+    LeaseLost,
+    Overloaded,
+    RateLimited,
+    ToolError,
+)
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -22,6 +29,7 @@ from harness.events import (
     BudgetReached,
     EndTurn,
     InputTaken,
+    Keepsake,
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
@@ -37,18 +45,22 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
     SpanToolStart,
+    TableDisplay,
+    Todo,
+    TodosUpdated,
     UserInterrupt,
     UserToolConfirmation,
     WakeDue,
     WakeRequested,
     dump,
+    load,
 )
 from harness.history import Entry
 from harness.loop import retry_delay
 from harness.messages import Lull, ModelRequest, Piece, ReplyDone, TextDelta, TextDone, Usage
 from harness.ports import LiveBlock
 from harness.providers.scripted import Fail, Hold, Scripted, call, garbled_call, reply, say, think
-from harness.tools import Effect
+from harness.tools import Effect, ToolOutput
 from tests.harness.bench import Bench, Heard, make_tool, noting, noting_ids, said, scripted
 from tests.patience import PATIENCE
 from tools_app.builtin import wakes
@@ -382,6 +394,34 @@ async def test_whatever_a_tool_raises_becomes_a_result_and_the_turn_goes_on(prob
     assert result.is_error
     assert type(problem).__name__ in text_of(result.content)
     assert texts(bench) == ["Done."]
+
+
+async def test_whatever_signs_a_tool_answers_with_the_model_reads_what_the_log_keeps():
+    odd, kept = "a\ud800b\ud83d\ude00\0", "a\ufffdb\N{GRINNING FACE}\ufffd"
+
+    def look(_context, arguments):
+        if arguments["text"] == "fail":
+            raise ToolError(odd, hint=odd)
+        return ToolOutput(
+            (Text(text=odd),),
+            display=TableDisplay(columns=(odd,), rows=((odd,),)),
+            events=(TodosUpdated(todos=(Todo(content=odd, active_form=odd),)),),
+            keeps=Keepsake(name="it", text=odd),
+            untrusted_by=odd,
+        )
+
+    provider = scripted(
+        reply(call("look", text="go")), reply(call("look", text="fail")), reply("Done.")
+    )
+    bench = Bench(provider, [make_tool("look", look)])
+    await bench.run(said("Go."))
+    answered, failed = bench.events(AgentToolResult)
+    assert text_of(answered.content) == answered.untrusted_by == kept
+    assert answered.display == TableDisplay(columns=(kept,), rows=((kept,),))
+    assert answered.keeps == Keepsake(name="it", text=kept)
+    assert [todo.content for todo in bench.events(TodosUpdated)[0].todos] == [kept]
+    assert text_of(failed.content) == f"{kept}\n{kept}"
+    assert all(load(dump(entry.event)) == entry.event for entry in bench.journal.entries)
 
 
 async def test_arguments_that_are_no_json_object_are_answered_and_not_run():

@@ -125,6 +125,21 @@ async def test_encodings_are_understood(world: World, call: Calling, body: bytes
 
 
 @pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (rb"a\ud800b", "text/plain; charset=unicode-escape"),
+        (rb"a\ud800b", "text/html; charset=raw-unicode-escape"),
+        (b"<title>a&#xD800;b</title><p>a&#55296;b</p>", "text/html"),
+        (b"a\xed\xa0\x80b", "text/plain; charset=utf-8"),
+        (b"a+2AA-b", "text/plain; charset=utf-7"),
+    ],
+)
+async def test_no_page_brings_half_a_character(world: World, call: Calling, body: bytes, kind: str):
+    world.answers["site.example/"] = http(body, kind=kind)
+    told(await call("web_fetch", url="http://site.example/")).encode()
+
+
+@pytest.mark.parametrize(
     ("coding", "body"),
     [
         ("gzip", gzip.compress(b"packed text", mtime=0)),
