@@ -32,6 +32,7 @@ from harness.history import Entry, Pursued
 from harness.messages import Message, ModelRequest, Usage
 from harness.texts import Texts
 from reading.digits import is_digits
+from reading.foreignjson import Unreadable, read_mended_json
 
 MOST_CRITERIA = 50
 MOST_RUBRIC = 262_144
@@ -208,8 +209,9 @@ def _object_in(answer: str) -> dict[str, object] | None:
     if begin < 0 or end < begin:
         return None
     try:
-        found = json.loads(answer[begin : end + 1])
-    except (ValueError, RecursionError):
+        # Who is judged may have it quote any sign, and must not be rid of the verdict by it.
+        found = read_mended_json(answer[begin : end + 1])
+    except Unreadable:
         return None
     return found if isinstance(found, dict) else None
 

@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from conversations.outcomes import Standing
 from harness.events import CriterionJudged
+from reading.unseen import visible
 
 _STATES: dict[str, Callable[[], str]] = {
     "pending": lambda: _("waits for its turn"),
@@ -48,11 +49,19 @@ def shown(standing: Standing) -> ShownOutcome:
         met=standing.state == "satisfied",
         evaluations=tuple(
             ShownEvaluation(
-                number, result_words(each.result, each.criteria), each.explanation, each.criteria
+                number,
+                result_words(each.result, each.criteria),
+                visible(each.explanation),
+                shown_criteria(each.criteria),
             )
             for number, each in enumerate(standing.evaluations or (), 1)
         ),
     )
+
+
+def shown_criteria(criteria: tuple[CriterionJudged, ...]) -> tuple[CriterionJudged, ...]:
+    """With every sign of what the judge said in view."""
+    return tuple(each.model_copy(update={"reason": visible(each.reason)}) for each in criteria)
 
 
 def result_words(result: str, criteria: tuple[CriterionJudged, ...]) -> str:

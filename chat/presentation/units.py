@@ -62,7 +62,7 @@ from rendering.markdown import to_html
 
 from .calls import Card, card_of
 from .content import Moment, duration, pieces_of
-from .judged import result_words
+from .judged import result_words, shown_criteria
 from .network import network_of
 
 
@@ -485,8 +485,8 @@ def _evaluation(value: SpanOutcomeEvaluationStart, rows: Sequence[Event]) -> Uni
         rows,
         result_words(end.result, end.criteria),
         label=_("What was found"),
-        explanation=end.explanation,
-        criteria=end.criteria,
+        explanation=visible(end.explanation),
+        criteria=shown_criteria(end.criteria),
     )
 
 

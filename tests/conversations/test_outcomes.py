@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from accounts.models import User
 from conversations.actions.branching import rewind
@@ -20,6 +21,7 @@ from harness.grading import MOST_RUBRIC
 from harness.ids import new_id
 from harness.providers.scripted import Hold, call, registered, reply, say
 from spending.models import Usage
+from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,6 +89,40 @@ def test_the_grader_has_a_model_of_its_own(alice: User, converse: Converse) -> N
     assert [request.purpose for request in script.requests] == ["main"]
     assert [request.purpose for request in grader.requests] == ["grading"]
     assert standing(conversation).state == "satisfied"
+
+
+def test_half_a_character_in_a_verdict_breaks_neither_the_verdict_nor_the_page(
+    alice: User, converse: Converse, client_of: ClientOf
+) -> None:
+    verdict = (
+        r'{"summary": "it \ud800 is", "criteria": [{"number": 1, "met": true, "reason": "\udfff"}]}'
+    )
+    conversation, _script = converse(["All done.", verdict])
+
+    define(alice, conversation, rubric="- It is done")
+    rested(conversation)
+
+    (judged_once,) = standing(conversation).evaluations or ()
+    assert judged_once.result == "satisfied"
+    assert judged_once.explanation == "it \N{REPLACEMENT CHARACTER} is"
+    for address in (conversation.get_absolute_url(), f"/c/{conversation.uid}/outcome/"):
+        assert client_of(alice).get(address).status_code == 200
+
+
+def test_a_verdict_of_before_with_half_a_character_is_shown(
+    alice: User, converse: Converse, client_of: ClientOf
+) -> None:
+    conversation, _script = converse(["All done.", judged(True)])
+    define(alice, conversation, rubric="- It is done")
+    rested(conversation)
+    row = conversation.events.get(type="span.outcome_evaluation_end")
+    row.payload["explanation"] = row.payload["criteria"][0]["reason"] = "\ud800"
+    if connection.vendor == "postgresql":
+        pytest.skip("it never kept such a text")
+    row.save(update_fields=["payload"])
+
+    for address in (conversation.get_absolute_url(), f"/c/{conversation.uid}/outcome/"):
+        assert client_of(alice).get(address).status_code == 200
 
 
 def test_one_outcome_at_a_time_and_the_next_may_follow(alice: User, converse: Converse) -> None:
