@@ -19,6 +19,8 @@ from typing import Any
 from harness.errors import AgentError
 from harness.hooks import AboutCall, Ruling
 from harness.ids import new_id
+from reading.foreignjson import Unreadable, read_mended_json
+from reading.wholetext import storable
 from webhooks.models import WebhookSecret
 from webhooks.requests import post
 from webhooks.signing import headers
@@ -102,7 +104,7 @@ async def _ask(hook: Held, about: AboutCall, where: Where) -> HookAnswer:
         hook=hook.name,
         verdict=verdict,
         milliseconds=spent,
-        reason=" ".join(reason.split())[:REASON],
+        reason=storable(" ".join(reason.split())[:REASON]),
     )
 
 
@@ -134,8 +136,9 @@ async def _post(hook: Held, about: AboutCall, where: Where) -> Answer:
     if answer.status == 204 or not answer.body.strip():
         return Answer("pass")
     try:
-        said = json.loads(answer.body)
-    except ValueError:
+        # Who is refused may have it quote any sign, and must not be rid of the refusal by it.
+        said = read_mended_json(answer.body)
+    except Unreadable:
         raise Failed("its answer is no JSON") from None
     if not isinstance(said, dict):
         raise Failed("its answer is no JSON object")

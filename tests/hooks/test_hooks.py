@@ -170,14 +170,37 @@ def test_a_hook_that_gives_no_answer_counts_by_its_own_rule(
     assert told.payload["told"][0]["verdict"] == "failed"
 
 
-def test_a_signed_request_tells_of_the_call_and_its_answer_counts(alice, acme, converse, settings):
+def _say_a_half(about: Any, where: Any) -> Answer:
+    return Answer("refuse", "no \ud83d")
+
+
+def test_half_a_character_in_a_reason_loses_no_refusal(alice, converse, install, hook, client_of):
+    install(odd=_say_a_half)
+    hook("odd", on_failure="pass")
+    conversation, _scripted = converse([WRITE, "I see."])
+    post_message(actor=alice, conversation=conversation, text="Write it")
+    rested(conversation)
+    assert not has_file(conversation)
+    [told] = conversation.events.filter(type="x.hooks_answered")
+    assert told.payload["told"][0]["reason"] == "no \N{REPLACEMENT CHARACTER}"
+    assert client_of(alice).get(conversation.get_absolute_url()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["no", r"no \ud83d", r"no \u0000", "n" * 600],
+    ids=["words", "half a character", "nul", "long"],
+)
+def test_a_signed_request_tells_of_the_call_and_its_answer_counts(
+    alice, acme, converse, settings, client_of, reason
+):
     told: list[tuple[dict[str, str], bytes]] = []
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             told.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            said = json.dumps({"verdict": "refuse", "reason": "no"}).encode()
+            said = f'{{"verdict": "refuse", "reason": "{reason}"}}'.encode()
             self.send_response(200)
             self.send_header("content-length", str(len(said)))
             self.end_headers()
@@ -196,6 +219,7 @@ def test_a_signed_request_tells_of_the_call_and_its_answer_counts(alice, acme, c
         name="gate",
         kind="webhook",
         target=f"http://127.0.0.1:{server.server_port}/hook",
+        on_failure="pass",
     )
     conversation, _scripted = converse([WRITE, "I see."])
     post_message(actor=alice, conversation=conversation, text="Write it")
@@ -208,6 +232,7 @@ def test_a_signed_request_tells_of_the_call_and_its_answer_counts(alice, acme, c
     assert said["tool"] == "write_file"
     assert said["conversation"] == conversation.uid
     assert saved.secret not in saved.hook.sealed
+    assert client_of(alice).get(conversation.get_absolute_url()).status_code == 200
 
 
 def test_without_hooks_no_call_is_shown_to_anybody(
