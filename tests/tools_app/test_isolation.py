@@ -46,6 +46,14 @@ def test_the_process_sees_no_environment_of_the_server(script, monkeypatch):
     assert not any("site-packages" in place for place in path)
 
 
+def test_what_it_answers_can_be_kept(script):
+    name = script(
+        "for line in sys.stdin: print(json.dumps(['a\\ud800\\0', float('nan')]), flush=True)"
+    )
+    with IsolatedProcess(name, seconds=PATIENCE) as process:
+        assert process.ask({}) == ["a\ufffd\ufffd", None]
+
+
 def test_a_process_that_does_not_answer_is_killed(script):
     name = script("sys.stdin.readline()\nwhile True: pass")
     with IsolatedProcess(name, seconds=0.5) as process:
