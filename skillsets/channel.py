@@ -22,6 +22,7 @@ from typing import Any
 from django.conf import settings
 
 from harness.errors import ToolError
+from reading.foreignjson import Unreadable, read_mended_json
 from skillsets.inside import runner
 
 UP, DOWN, RUNNER = "up", "down", "runner.py"
@@ -107,8 +108,8 @@ class Channel:
 
     def _judged(self, line: bytes) -> dict[str, Any]:
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = read_mended_json(line, limit=2 * LONGEST, parts=2 * LONGEST)
+        except Unreadable:
             message = None
         token = message.pop("token", None) if isinstance(message, dict) else None
         if not isinstance(token, str) or not compare_digest(token.encode(), self._token.encode()):

@@ -231,6 +231,20 @@ def test_what_does_not_know_the_secret_is_not_believed(converse, released, alice
     assert len(uses(conversation)) == 1
 
 
+def test_half_a_character_of_a_skill_reaches_no_event(converse, released, alice):
+    body = r"""
+call_tool("write_file", path="out.txt", content="a\ud800")
+return {"half": "\ud800", "nul": "\0", "number": float("inf")}
+"""
+    released(files(body))
+    conversation = begun(converse, alice)
+    rested(conversation)
+    said = {"half": "\ufffd", "nul": "\ufffd", "number": None}
+    assert json.loads(result(conversation)) == said
+    (made,) = (use for use in uses(conversation).values() if use.name == "write_file")
+    assert made.input == {"path": "out.txt", "content": "a\ufffd"}
+
+
 def test_a_tool_that_the_manifest_does_not_name_cannot_be_called(converse, released, alice):
     body = """
 try:
