@@ -1,8 +1,12 @@
-"""Which conversations a conversation descends from: those whose agents began it, up to the people's own."""
+"""Which conversations a conversation descends from: those whose agents began it, up to the people's own; and
+which descend from it."""
 
 from __future__ import annotations
 
+from django.db.models import Func, Subquery, Value
+
 from .models import Conversation
+from .models.conversation import ConversationQuerySet
 
 MOST_ANCESTORS = 20
 """How far up a child's parents are looked for; deeper nesting is nobody's."""
@@ -29,3 +33,38 @@ def root_conversation(conversation: Conversation) -> Conversation:
     while conversation.parent is not None:
         conversation = conversation.parent
     return conversation
+
+
+class TreeOf(Func):
+    """For `pk__in=` in a query: the conversation with this key and all that descend from it, to any depth."""
+
+    template = (
+        "(WITH RECURSIVE tree(id) AS ("
+        "SELECT top.id FROM conversations_conversation top WHERE top.id = %(expressions)s"
+        " UNION SELECT below.id FROM conversations_conversation below"
+        " JOIN tree ON below.parent_id = tree.id) SELECT tree.id FROM tree)"
+    )
+
+    def __init__(self, key: int) -> None:
+        super().__init__(Value(key))
+
+
+class WithAncestors(Subquery):
+    """For `pk__in=` in a query: these conversations and all from which they descend."""
+
+    template = (
+        "(WITH RECURSIVE upwards(id) AS (%(subquery)s"
+        " UNION SELECT each.parent_id FROM conversations_conversation each"
+        " JOIN upwards ON each.id = upwards.id WHERE each.parent_id IS NOT NULL)"
+        " SELECT upwards.id FROM upwards)"
+    )
+
+    def __init__(self, found: ConversationQuerySet) -> None:
+        super().__init__(found.order_by().values("pk"))
+
+
+def lock_tree(key: int) -> Conversation | None:
+    """Lock it and all that descend from it, in one order for all who do; None where it is gone. Needs a
+    transaction."""
+    tree = Conversation.objects.filter(pk__in=TreeOf(key)).order_by("pk")
+    return next((each for each in tree.select_for_update() if each.pk == key), None)

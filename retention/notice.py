@@ -29,8 +29,7 @@ def draw_notice(conversation: Conversation) -> str:
     rule = _RULE.first(organisation=conversation.organisation_id)
     if rule is None:
         return ""
-    soon = meant_by(rule, within=rule.warning)
-    if not soon.filter(pk=conversation.pk).exists():
+    if not meant_by(rule, within=rule.warning, only=conversation.pk).exists():
         return ""
     context = {"at": goes_at(rule, conversation), "rule": rule}
     return render_to_string("retention/_notice.html", context).strip()

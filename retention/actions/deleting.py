@@ -10,7 +10,7 @@ from django.db import transaction
 from audit.models import AuditEntry
 from audit.record import write
 from conversations.actions.conversations import remove_held
-from conversations.models import Conversation
+from conversations.ancestry import lock_tree
 from retention.expiring import meant_by
 from retention.models import RetentionRule
 
@@ -32,10 +32,10 @@ def _delete_for(rule: RetentionRule) -> int:
 def _delete(rule: RetentionRule, pk: int) -> bool:
     """Whether it went: the rule may be lifted, and somebody may have touched or pinned it meanwhile."""
     with transaction.atomic():
-        # Whoever touches it waits for this row, or was here before.
-        held = Conversation.objects.select_for_update().filter(pk=pk).first()
+        # Whoever touches it, or what is below it, waits for these rows, or was here before.
+        held = lock_tree(pk)
         current = RetentionRule.objects.effective().filter(pk=rule.pk, version=rule.version).first()
-        if held is None or current is None or not meant_by(current).filter(pk=pk).exists():
+        if held is None or current is None or not meant_by(current, only=pk).exists():
             return False
         if not remove_held(held):
             return False

@@ -14,7 +14,7 @@ from accounts.models import Organisation, User
 from audit.models import AuditEntry
 from chat.presentation.panels import panels_of
 from conversations.actions.messages import post_message
-from conversations.models import Conversation, Run, Wake
+from conversations.models import BackgroundCommand, Conversation, Run, Wake
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from keeping.actions.pins import pin_conversation
 from retention.actions import deleting
@@ -92,7 +92,90 @@ def test_what_an_agent_began_goes_with_the_conversation_above_it(
 ):
     parent = old(alice)
     child = old(alice, parent=parent)
+    deepest = old(alice, parent=child)
     in_force(90)
+    assert delete_expired() == 1
+    assert there(parent, child, deepest) == [False, False, False]
+
+
+def nothing(_actor: User, _conversation: Conversation) -> None:
+    pass
+
+
+def wakes_later(_actor: User, conversation: Conversation) -> None:
+    due = timezone.now() + timedelta(days=30)
+    Wake.objects.create(conversation=conversation, kind=Wake.Kind.AGENT, due_at=due)
+
+
+def runs(_actor: User, conversation: Conversation) -> None:
+    Run.objects.create(
+        conversation=conversation, state=Run.State.RUNNING, worker="w", lease_until=timezone.now()
+    )
+
+
+def runs_a_command(_actor: User, conversation: Conversation) -> None:
+    BackgroundCommand.objects.create(
+        conversation=conversation,
+        call_uid="sevt_x",
+        command="make serve",
+        output_path="x",
+        timeout_seconds=9,
+        host="elsewhere",
+        boot="x",
+        pid=1,
+        seen_at=timezone.now(),
+        started_at=timezone.now(),
+    )
+
+
+def pins(actor: User, conversation: Conversation) -> None:
+    pin_conversation(actor=actor, conversation=conversation, pinned=True)
+
+
+NEEDED = {
+    "waits for an answer": ({"stop_reason": "requires_action"}, nothing),
+    "waits for a worker": ({"stop_reason": "waits_for_worker"}, nothing),
+    "tries again soon": ({"status": "rescheduling"}, nothing),
+    "has words waiting": ({"queued_count": 1}, nothing),
+    "owes a run": ({"owes_run": True}, nothing),
+    "was touched": ({"active_at": timezone.now() - timedelta(days=1)}, nothing),
+    "waits for a time": ({}, wakes_later),
+    "is at work": ({}, runs),
+    "has a command at work": ({}, runs_a_command),
+    "is pinned": ({}, pins),
+}
+
+
+@pytest.mark.parametrize("levels", [0, 1, 4])
+@pytest.mark.parametrize(("fields", "happens"), NEEDED.values(), ids=NEEDED)
+def test_what_is_needed_keeps_its_whole_tree_however_deep_it_is(
+    alice: User,
+    old: Old,
+    in_force: InForce,
+    levels: int,
+    fields: dict[str, Any],
+    happens: Callable[[User, Conversation], None],
+):
+    tree = [old(alice)]
+    for _ in range(levels):
+        tree.append(old(alice, parent=tree[-1]))
+    beside = old(alice, parent=tree[0])
+    other = old(alice)
+    Conversation.objects.filter(pk=tree[-1].pk).update(**fields)
+    happens(alice, tree[-1])
+    rule = in_force(90)
+    assert extent_of(rule).conversations == 1
+    assert list(meant_by(rule)) == [other]
+    assert delete_expired() == 1
+    assert all(there(*tree, beside))
+
+
+def test_a_tree_that_waits_for_nothing_more_goes(alice: User, old: Old, in_force: InForce):
+    parent = old(alice)
+    child = old(alice, parent=old(alice, parent=parent), stop_reason="requires_action")
+    in_force(90)
+    assert delete_expired() == 0
+    Conversation.objects.filter(pk=child.pk).update(stop_reason="end_turn")
     assert delete_expired() == 1
     assert there(parent, child) == [False, False]
 
