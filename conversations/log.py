@@ -210,12 +210,16 @@ def begin_as_copy(
     )
 
 
+_DRAWN_WITH_OTHERS = ("session.updated", "x.content_set_aside")
+"""Types whose events lose words without what they are about being taken out."""
+
+
 def redact(
     conversation: Conversation, subject: str, *, actor: User, titles: Collection[str] = ()
 ) -> Event:
     """Take out of the log what events about `subject` say, what was thought or judged with it, what
     summaries that it went into say, and each of these `titles`; have what apps copied of it go as well
-    (`conversations.forgetting`), and append that this was done.
+    (`conversations.forgetting`), and append that this was done. What services said in errors since goes too.
 
     The one change of what is stored: numbers, ids and order stay. Needs a transaction that holds the row of a
     conversation which no run has.
@@ -229,7 +233,7 @@ def redact(
     subjects = dict.fromkeys([subject, *(row.subject for row in gone)])
     for row in rows.values():
         after = dump(redacted(row.value))
-        if after != row.payload and row.type != "session.updated":
+        if after != row.payload and row.type not in _DRAWN_WITH_OTHERS:
             subjects[row.subject] = None
         row.payload = after
         row.save(update_fields=["payload"])

@@ -1,5 +1,6 @@
 """What `conversations` itself keeps of an event beside the log, and that goes with it (`forgetting`): the
-search's index, traces, links' titles, text that was still arriving, kept answers to requests."""
+search's index, traces, links' titles, text that was still arriving, kept answers to requests, why runs broke
+and how background commands ended."""
 
 from __future__ import annotations
 
@@ -9,12 +10,20 @@ from typing import Any
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
+from harness.events import BackgroundFinished, dump
 from harness.events import Event as EventValue
-from harness.events import dump
 from harness.redacted import redacted
 
 from .forgetting import Removed
-from .models import Link, ModelTrace, PartialBlock, RequestKey, SearchEntry
+from .models import (
+    BackgroundCommand,
+    Link,
+    ModelTrace,
+    PartialBlock,
+    RequestKey,
+    Run,
+    SearchEntry,
+)
 
 _TOLD = ("content", "description", "rubric", "deny_message")
 """Fields of an event in an answer that hold words, as the log names them."""
@@ -32,6 +41,11 @@ def forget_own(removed: Removed) -> None:
     for title in removed.titles:
         Link.objects.filter(**of_it, title=title).update(title="")
     ModelTrace.objects.filter(**of_it).delete()
+    for ended in removed.of(BackgroundFinished).values():
+        BackgroundCommand.objects.filter(**of_it, uid=ended.background_id).update(detail="")
+    for run in Run.objects.filter(**of_it, error__contains=":"):
+        # The kind of the error stays. Its words may be anybody's.
+        Run.objects.filter(pk=run.pk).update(error=run.error.partition(":")[0])
     _forget_answers(removed)
 
 

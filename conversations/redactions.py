@@ -11,16 +11,33 @@ from itertools import islice
 from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
+    CompactionSkipped,
+    ContentSetAside,
+    Refusal,
+    RetriesExhausted,
     SessionError,
     SessionStatusIdle,
+    SpanOutcomeEvaluationEnd,
+    StopDetails,
     UserDefineOutcome,
 )
 
+from .lostruns import INTERNAL, RUN_LOST
 from .models import Event
 from .models.event import EventQuerySet
 
 AT_ONCE = 500
 """Ids that one query asks for: a program may have made thousands of calls."""
+
+_ERRORS = (
+    "session.error",
+    "session.status_idle",
+    "span.outcome_evaluation_end",
+    "x.compaction_skipped",
+    "x.content_set_aside",
+)
+_OURS = frozenset({INTERNAL, RUN_LOST})
+"""Codes of errors that this server words itself, always the same."""
 
 
 def said_with(log: EventQuerySet, subject: str) -> list[Event]:
@@ -34,14 +51,15 @@ def said_with(log: EventQuerySet, subject: str) -> list[Event]:
 
 
 def told_of(log: EventQuerySet, gone: Sequence[Event], titles: Collection[str]) -> Iterator[Event]:
-    """Summaries that something of `gone` went into, titles that are one of these, and what a service said
-    when it refused it."""
+    """Summaries that something of `gone` went into, titles that are one of these, and what services said in
+    errors from there on."""
     if not gone:
         return
-    yield from _summaries(log, min(row.seq for row in gone))
+    first = min(row.seq for row in gone)
+    yield from _summaries(log, first)
     for title in titles:
         yield from log.filter(type="session.updated", payload__title=title)
-    yield from _refusals(log, {row.subject for row in gone} | {row.uid for row in gone})
+    yield from _said_by_services(log, first)
 
 
 def _thoughts(log: EventQuerySet, about: Iterable[Event]) -> Iterator[Event]:
@@ -91,22 +109,23 @@ def _summaries(log: EventQuerySet, seq: int) -> list[Event]:
     ]
 
 
-def _refusals(log: EventQuerySet, uids: set[str]) -> Iterator[Event]:
-    """Errors that name one of them, with the rest that repeats their words."""
-    for row in log.filter(type="session.error").order_by("seq"):
-        value = row.value
-        if not isinstance(value, SessionError) or uids.isdisjoint(value.error.event_ids):
-            continue
-        yield row
-        rest = log.filter(type="session.status_idle", seq__gt=row.seq).order_by("seq").first()
-        said = rest.value if rest is not None else None
-        if (
-            rest is not None
-            and isinstance(said, SessionStatusIdle)
-            and said.stop_details is not None
-            and said.stop_details.message == value.error.message
-        ):
-            yield rest
+def _said_by_services(log: EventQuerySet, seq: int) -> Iterator[Event]:
+    """Errors behind the event with this number, and what repeats them. Every request from there on had its
+    words, or what a summary made of them; which of those an error quotes is known to its service alone."""
+    for row in log.filter(type__in=_ERRORS, seq__gt=seq).order_by("seq"):
+        match row.value:
+            case SessionError(error=error) if error.code not in _OURS:
+                yield row
+            case SessionStatusIdle(
+                stop_reason=RetriesExhausted() | Refusal(), stop_details=StopDetails(code=code)
+            ) if code not in _OURS:
+                yield row
+            case SpanOutcomeEvaluationEnd(result="failed"):
+                yield row  # the judge could not be asked: its service says why
+            case CompactionSkipped() | ContentSetAside():
+                yield row
+            case _:
+                pass
 
 
 def _chunks(uids: Iterable[str]) -> Iterator[list[str]]:

@@ -12,6 +12,7 @@ from harness.events import (
     AgentThinking,
     AgentThreadContextCompacted,
     BackgroundFinished,
+    CompactionSkipped,
     ContentSetAside,
     Event,
     FeedbackGiven,
@@ -69,15 +70,17 @@ def redacted(event: Event) -> Event:
         case ContentSetAside():
             return event.model_copy(update={"reason": ""})
         case BackgroundFinished():
-            return event.model_copy(update={"tail": REMOVED})
+            return event.model_copy(update={"tail": REMOVED, "detail": "", "network": None})
         case SessionMemoryWritten():
             return event.model_copy(update={"text": REMOVED})
         case SessionError():
-            error = event.error.model_copy(update={"message": REMOVED})
+            error = event.error.model_copy(update={"message": REMOVED, "hint": ""})
             return event.model_copy(update={"error": error})
         case SessionStatusIdle(stop_details=details) if details is not None:
-            why = details.model_copy(update={"message": REMOVED})
+            why = details.model_copy(update={"message": REMOVED, "hint": ""})
             return event.model_copy(update={"stop_details": why})
+        case CompactionSkipped():
+            return event.model_copy(update={"detail": ""})
         case AgentThreadContextCompacted():
             return event.model_copy(update={"summary": SUMMARY_REMOVED, "focus": ""})
         case _ if isinstance(event, ToolResult):

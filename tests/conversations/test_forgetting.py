@@ -27,7 +27,16 @@ from conversations import forgetting
 from conversations.actions.links import make_link
 from conversations.actions.redacting import redact_content
 from conversations.log import append
-from conversations.models import Conversation, Event, ModelTrace, PartialBlock, RequestKey
+from conversations.models import (
+    BackgroundCommand,
+    Conversation,
+    Event,
+    ModelTrace,
+    PartialBlock,
+    RequestKey,
+    Run,
+)
+from deadletters.models import DeadLetter
 from evals.actions.cases import case_of
 from evals.actions.suites import create_suite, save_case
 from evals.checks.judging import Outcome
@@ -40,16 +49,19 @@ from harness.events import (
     AgentToolResult,
     AgentToolUse,
     BackgroundFinished,
+    CompactionSkipped,
     ContentSetAside,
     CriterionJudged,
     EndTurn,
     FeedbackGiven,
     InputTaken,
+    Refusal,
     RetriesExhausted,
     SessionError,
     SessionErrorBody,
     SessionMemoryWritten,
     SessionStatusIdle,
+    SessionStatusRescheduled,
     SessionStatusRunning,
     SessionUpdated,
     SpanOutcomeEvaluationEnd,
@@ -661,3 +673,195 @@ def test_a_brief_that_read_the_words_right_before_they_were_taken_out_keeps_noth
         assert removing.is_alive()
     removing.join()
     assert Brief.objects.get().contents.ran[0].words == REMOVED
+
+
+# --- what services and processes said of words ------------------------------------------------------
+
+
+def begun(alice: User, converse: Converse) -> tuple[Conversation, Entry]:
+    """A conversation whose agent has taken a message with the secret."""
+    conversation, _script = converse()
+    message = Entry.of(UserMessage(content=said(f"It is {SECRET}.")))
+    append(conversation.pk, [message], actor=alice)
+    append(
+        conversation.pk,
+        [Entry.of(SessionStatusRunning()), Entry.of(InputTaken(event_ids=(message.uid,)))],
+    )
+    return conversation, message
+
+
+def failed(code: str, message: str, hint: str = "") -> list[Entry]:
+    """A turn that ends in an error of a service."""
+    body = SessionErrorBody(type="unknown_error", code=code, message=message, hint=hint)
+    details = StopDetails(code=code, message=message, hint=hint)
+    idle = SessionStatusIdle(stop_reason=RetriesExhausted(), stop_details=details)
+    return [Entry.of(SessionError(error=body)), Entry.of(idle)]
+
+
+QUOTED = f"Failed on input: It is {SECRET}."
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [
+            Entry.of(
+                SessionError(
+                    error=SessionErrorBody(
+                        type="unknown_error",
+                        code="overloaded",
+                        message=QUOTED,
+                        retry_status="retrying",
+                    )
+                )
+            ),
+            Entry.of(SessionStatusRescheduled(delay_seconds=1)),
+        ],
+        failed("bad_reply", QUOTED, hint=QUOTED),
+        [
+            Entry.of(
+                SessionStatusIdle(
+                    stop_reason=Refusal(), stop_details=StopDetails(code="refusal", message=QUOTED)
+                )
+            )
+        ],
+        [Entry.of(CompactionSkipped(reason="failed", detail=QUOTED))],
+        [Entry.of(ContentSetAside(event_id="sevt_another", reason=QUOTED))],
+        [
+            Entry.of(
+                SpanOutcomeEvaluationEnd(
+                    outcome_evaluation_start_id="sevt_start",
+                    outcome_id="outc_1",
+                    result="failed",
+                    explanation=QUOTED,
+                )
+            )
+        ],
+    ],
+    ids=["tried_again", "given_up", "refusal", "summary", "set_aside", "judge"],
+)
+def test_what_a_service_said_about_a_message_goes_with_it(
+    alice: User, converse: Converse, events: list[Entry]
+) -> None:
+    conversation, message = begun(alice, converse)
+    append(conversation.pk, events)
+    assert places(QUOTED)
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    assert places(SECRET) == {}
+
+
+def test_errors_of_later_turns_go_and_those_of_earlier_ones_and_of_this_server_stay(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    append(conversation.pk, failed("overloaded", "Too much before."))
+    message = Entry.of(UserMessage(content=said(f"It is {SECRET}.")))
+    append(conversation.pk, [message], actor=alice)
+    append(conversation.pk, [Entry.of(InputTaken(event_ids=(message.uid,)))])
+    append(conversation.pk, failed("bad_reply", "Of this turn."))
+    later = Entry.of(UserMessage(content=said("And?")))
+    append(conversation.pk, [later], actor=alice)
+    append(conversation.pk, [Entry.of(InputTaken(event_ids=(later.uid,)))])
+    append(conversation.pk, failed("bad_request", "Of a later one."))
+    append(conversation.pk, failed("internal", "A fault in this server.", hint="Try again."))
+    limit = StopDetails(code="step_limit", message="No more steps.", hint="Go on.")
+    append(
+        conversation.pk,
+        [Entry.of(SessionStatusIdle(stop_reason=EndTurn(), stop_details=limit))],
+    )
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    log = Event.objects.filter(conversation=conversation).order_by("seq")
+    errors = [row.payload["error"]["message"] for row in log.filter(type="session.error")]
+    assert errors == ["Too much before.", REMOVED, REMOVED, "A fault in this server."]
+    rests = [row.payload["stop_details"] for row in log.filter(type="session.status_idle")]
+    assert [(each["message"], each["hint"]) for each in rests] == [
+        ("Too much before.", ""),
+        (REMOVED, ""),
+        (REMOVED, ""),
+        ("A fault in this server.", "Try again."),
+        ("No more steps.", "Go on."),
+    ]
+
+
+def test_another_message_that_was_set_aside_meanwhile_can_still_be_taken_out(
+    alice: User, converse: Converse
+) -> None:
+    conversation, message = begun(alice, converse)
+    other = Entry.of(UserMessage(content=said("The other word is halibut.")))
+    append(conversation.pk, [other], actor=alice)
+    append(
+        conversation.pk,
+        [
+            Entry.of(InputTaken(event_ids=(other.uid,))),
+            *failed("bad_request", QUOTED),
+            Entry.of(ContentSetAside(event_id=other.uid, reason=QUOTED)),
+        ],
+    )
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    assert places(SECRET) == {}
+    assert places("halibut")
+    redact_content(actor=alice, conversation=conversation, event_uid=other.uid)
+    assert places("halibut") == {}
+
+
+def test_a_dead_letter_keeps_nothing_of_what_a_service_said_in_words_or_hint(
+    alice: User, converse: Converse
+) -> None:
+    conversation, message = begun(alice, converse)
+    append(conversation.pk, failed("overloaded", QUOTED, hint=QUOTED))
+    letter = DeadLetter.objects.get()
+    assert (letter.message, letter.hint) == (QUOTED, QUOTED)
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    assert places(SECRET) == {}
+    letter.refresh_from_db()
+    assert (letter.message, letter.code) == (REMOVED, "overloaded")
+
+
+def test_a_run_that_broke_keeps_the_kind_of_its_error_alone(
+    alice: User, converse: Converse
+) -> None:
+    conversation, message = begun(alice, converse)
+    other, _script = converse()
+    append(conversation.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    for each in (conversation, other):
+        Run.objects.create(
+            conversation=each,
+            state=Run.State.FAILED,
+            worker="w",
+            lease_until=timezone.now(),
+            error=f"ValueError: It is {SECRET if each == conversation else 'something'}: no",
+        )
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    assert places(SECRET) == {}
+    assert [run.error for run in Run.objects.order_by("pk")] == [
+        "ValueError",
+        "ValueError: It is something: no",
+    ]
+
+
+def test_how_a_background_command_ended_goes_with_what_it_printed(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    command = BackgroundCommand.objects.create(
+        conversation=conversation,
+        call_uid="call_1",
+        command="make",
+        state=BackgroundCommand.State.FAILED,
+        detail=QUOTED,
+        output_path="out",
+        timeout_seconds=1,
+        host="h",
+        boot="b",
+        pid=1,
+        seen_at=timezone.now(),
+        started_at=timezone.now(),
+    )
+    ended = Entry.of(
+        BackgroundFinished(
+            background_id=command.uid, command="make", state="failed", detail=QUOTED, tail=SECRET
+        )
+    )
+    append(conversation.pk, [ended, Entry.of(InputTaken(event_ids=(ended.uid,)))])
+    redact_content(actor=alice, conversation=conversation, event_uid=ended.uid)
+    assert places(SECRET) == {}
