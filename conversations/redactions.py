@@ -11,6 +11,7 @@ from itertools import islice
 from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
+    CompactionRequested,
     CompactionSkipped,
     ContentSetAside,
     Refusal,
@@ -57,6 +58,7 @@ def told_of(log: EventQuerySet, gone: Sequence[Event], titles: Collection[str]) 
         return
     first = min(row.seq for row in gone)
     yield from _summaries(log, first)
+    yield from _summaries_as_asked(log, gone)
     for title in titles:
         yield from log.filter(type="session.updated", payload__title=title)
     yield from _said_by_services(log, first)
@@ -107,6 +109,18 @@ def _summaries(log: EventQuerySet, seq: int) -> list[Event]:
         for row, value in summaries
         if isinstance(value, AgentThreadContextCompacted) and reached.get(value.through, 0) >= seq
     ]
+
+
+def _summaries_as_asked(log: EventQuerySet, gone: Iterable[Event]) -> Iterator[Event]:
+    """Those that were to dwell on what somebody said in asking for one, and all behind, made of these."""
+    summaries = log.filter(type="agent.thread_context_compacted").order_by("seq")
+    for row in gone:
+        asked = row.value
+        if not isinstance(asked, CompactionRequested) or not asked.focus:
+            continue
+        made = summaries.filter(seq__gt=row.seq, payload__focus=asked.focus).first()
+        if made is not None:
+            yield from summaries.filter(seq__gte=made.seq)
 
 
 def _said_by_services(log: EventQuerySet, seq: int) -> Iterator[Event]:

@@ -12,6 +12,7 @@ from harness.events import (
     AgentThinking,
     AgentThreadContextCompacted,
     BackgroundFinished,
+    CompactionRequested,
     CompactionSkipped,
     ContentSetAside,
     Event,
@@ -79,6 +80,8 @@ def redacted(event: Event) -> Event:
         case SessionStatusIdle(stop_details=details) if details is not None:
             why = details.model_copy(update={"message": REMOVED, "hint": ""})
             return event.model_copy(update={"stop_details": why})
+        case CompactionRequested():
+            return event.model_copy(update={"focus": ""})
         case CompactionSkipped():
             return event.model_copy(update={"detail": ""})
         case AgentThreadContextCompacted():

@@ -31,14 +31,20 @@ SAID = (
     "user.define_outcome",
     "span.outcome_evaluation_end",
     "x.background_finished",
+    "x.compaction_requested",
     "x.session_memory_written",
 )
-_WAITS = ("user.message", "user.define_outcome", "x.background_finished")
+_WAITS = (
+    "user.message",
+    "user.define_outcome",
+    "x.background_finished",
+    "x.compaction_requested",
+)
 
 
 def redact_content(*, actor: User, conversation: Conversation, event_uid: str) -> Event:
-    """Remove what the message, the answer, the thought, the outcome or the judgement of one, or the result of
-    the call with this id says, for good.
+    """Remove what the message, the answer, the thought, the outcome or the judgement of one, the wish for a
+    summary, or the result of the call with this id says, for good.
 
     Thoughts go with their answer, judgements with their outcome, and each can be named by itself. Asked for
     twice it is the same event. Titles that were made of the message go as well, and so do traces of requests.
@@ -90,6 +96,8 @@ def _require_redactable(named: Event, about: EventQuerySet) -> None:
         return
     if first.type == "x.background_finished":
         raise Conflict(_("This still waits."), hint=_("Wait until the agent was told of it."))
+    if first.type == "x.compaction_requested":
+        raise Conflict(_("This still waits."), hint=_("Wait until it is done."))
     raise Conflict(_("This message still waits."), hint=_("Withdraw it first."))
 
 

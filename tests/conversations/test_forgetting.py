@@ -46,9 +46,11 @@ from harness.errors import Conflict, Forbidden, NotFound
 from harness.events import (
     AgentMessage,
     AgentThinking,
+    AgentThreadContextCompacted,
     AgentToolResult,
     AgentToolUse,
     BackgroundFinished,
+    CompactionRequested,
     CompactionSkipped,
     ContentSetAside,
     CriterionJudged,
@@ -72,7 +74,7 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.history import Entry
-from harness.redacted import REMOVED
+from harness.redacted import REMOVED, SUMMARY_REMOVED
 from mcpservers.models import McpQuestion, McpServer
 from recall.models import Recall
 from schedules.ending import settle
@@ -865,3 +867,50 @@ def test_how_a_background_command_ended_goes_with_what_it_printed(
     append(conversation.pk, [ended, Entry.of(InputTaken(event_ids=(ended.uid,)))])
     redact_content(actor=alice, conversation=conversation, event_uid=ended.uid)
     assert places(SECRET) == {}
+
+
+# --- what a summary was asked to dwell on -----------------------------------------------------------
+
+
+def test_what_a_summary_was_to_dwell_on_goes_with_the_summaries_made_by_it(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    hello = Entry.of(UserMessage(content=said("Hello.")))
+    append(conversation.pk, [hello], actor=alice)
+    append(conversation.pk, [Entry.of(InputTaken(event_ids=(hello.uid,)))])
+    before = AgentThreadContextCompacted(summary="Of before.", through=hello.uid)
+    append(conversation.pk, [Entry.of(before)])
+    asked = Entry.of(CompactionRequested(focus=f"the word {SECRET}"))
+    append(conversation.pk, [asked], actor=alice)
+    with pytest.raises(Conflict, match="waits"):
+        redact_content(actor=alice, conversation=conversation, event_uid=asked.uid)
+    made = AgentThreadContextCompacted(
+        summary=f"It was {SECRET}.", through=hello.uid, focus=f"the word {SECRET}"
+    )
+    later = AgentThreadContextCompacted(summary=f"Once more: {SECRET}.", through=hello.uid)
+    append(conversation.pk, [Entry.of(made)])
+    append(conversation.pk, [Entry.of(later)])
+    redact_content(actor=alice, conversation=conversation, event_uid=asked.uid)
+    assert places(SECRET) == {}
+    summaries = Event.objects.filter(
+        conversation=conversation, type="agent.thread_context_compacted"
+    )
+    kept = [row.payload["summary"] for row in summaries.order_by("seq")]
+    assert kept == ["Of before.", SUMMARY_REMOVED, SUMMARY_REMOVED]
+    assert SECRET not in "".join(page(conversation).units)
+
+
+def test_what_a_summary_that_failed_was_to_dwell_on_goes_and_later_summaries_stay(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    hello = Entry.of(UserMessage(content=said("Hello.")))
+    asked = Entry.of(CompactionRequested(focus=f"the word {SECRET}"))
+    append(conversation.pk, [hello, asked], actor=alice)
+    append(conversation.pk, [Entry.of(CompactionSkipped(reason="failed", detail=QUOTED))])
+    later = AgentThreadContextCompacted(summary="Of the greeting.", through=hello.uid)
+    append(conversation.pk, [Entry.of(later)])
+    redact_content(actor=alice, conversation=conversation, event_uid=asked.uid)
+    assert places(SECRET) == {}
+    assert places("Of the greeting.")
