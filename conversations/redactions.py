@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from harness.events import (
+    TYPES,
     AgentMessage,
     AgentThreadContextCompacted,
     CompactionRequested,
@@ -21,6 +22,7 @@ from harness.events import (
     SpanOutcomeEvaluationEnd,
     StopDetails,
     UserDefineOutcome,
+    types,
 )
 
 from .lostruns import INTERNAL, RUN_LOST
@@ -42,12 +44,16 @@ _OURS = frozenset({INTERNAL, RUN_LOST})
 
 
 def said_with(log: EventQuerySet, subject: str) -> list[Event]:
-    """Everything about `subject`, the thoughts behind an answer, what judges said of an outcome, and what
-    the calls brought that a call made."""
+    """Everything about `subject`, the thoughts behind an answer, what judges said of an outcome, what the
+    calls brought that a call made, and what apps told of any of these calls."""
     about = list(log.about({subject}))
     found = [*about, *_thoughts(log, about), *_judged(log, about)]
-    for some in _chunks(_calls_within(log, subject)):
+    of_apps = log.filter(type__in=set(types()) - set(TYPES))
+    calls = _calls_within(log, subject)
+    for some in _chunks(calls):
         found += log.about(set(some))
+    for some in _chunks([subject, *calls]):
+        found += of_apps.filter(payload__tool_use_id__in=some)
     return found
 
 

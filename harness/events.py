@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import orjson
 from pydantic import Field, TypeAdapter
@@ -973,6 +973,11 @@ class AppEvent(BaseEvent):
     def subject(self) -> str:
         """The id of what it is about; empty: it stands for itself."""
         return ""
+
+    def silent(self) -> Self:
+        """The same without what was said of the call that its `tool_use_id` names, for when the words of
+        that are taken out; itself, where it says nothing of one."""
+        return self
 
 
 Event = Known | AppEvent

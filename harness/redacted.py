@@ -11,6 +11,7 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AppEvent,
     BackgroundFinished,
     CompactionRequested,
     CompactionSkipped,
@@ -86,6 +87,8 @@ def redacted(event: Event) -> Event:
             return event.model_copy(update={"detail": ""})
         case AgentThreadContextCompacted():
             return event.model_copy(update={"summary": SUMMARY_REMOVED, "focus": ""})
+        case AppEvent():
+            return event.silent()
         case _ if isinstance(event, ToolResult):
             gone: dict[str, object] = {"content": words, "display": None, "keeps": None}
             if isinstance(event, UserCustomToolResult):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from django.utils.translation import gettext as _
 
@@ -27,6 +27,10 @@ class HooksAnswered(AppEvent):
     type: str = TYPE
     tool_use_id: str
     told: tuple[HookAnswer, ...]
+
+    def silent(self) -> Self:
+        told = tuple(each.model_copy(update={"reason": ""}) for each in self.told)
+        return self.model_copy(update={"told": told})
 
     def remark(self) -> str:
         words_of = {

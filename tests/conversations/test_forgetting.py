@@ -75,6 +75,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.redacted import REMOVED, SUMMARY_REMOVED
+from hooks.events import HookAnswer, HooksAnswered
 from mcpservers.models import McpQuestion, McpServer
 from recall.models import Recall
 from schedules.ending import settle
@@ -914,3 +915,33 @@ def test_what_a_summary_that_failed_was_to_dwell_on_goes_and_later_summaries_sta
     redact_content(actor=alice, conversation=conversation, event_uid=asked.uid)
     assert places(SECRET) == {}
     assert places("Of the greeting.")
+
+
+# --- what apps told of calls ------------------------------------------------------------------------
+
+
+def test_what_a_hook_said_of_a_call_goes_with_what_the_call_brought(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    call, other = (Entry.of(AgentToolUse(name="run", input={})) for _ in range(2))
+    within = Entry.of(AgentToolUse(name="read", input={}, within=call.uid, within_tool="run"))
+    append(conversation.pk, [call, within, other])
+    for each, reason in ((call, SECRET), (within, SECRET), (other, "Too late.")):
+        told = HookAnswer(hook="guard", verdict="refuse", milliseconds=1, reason=reason)
+        append(
+            conversation.pk,
+            [
+                Entry.of(HooksAnswered(tool_use_id=each.uid, told=(told,))),
+                Entry.of(AgentToolResult(tool_use_id=each.uid, content=said(reason))),
+            ],
+        )
+    redact_content(actor=alice, conversation=conversation, event_uid=call.uid)
+    assert places(SECRET) == {}
+    rows = Event.objects.filter(conversation=conversation, type="x.hooks_answered")
+    kept = [row.payload["told"][0] for row in rows.order_by("seq")]
+    assert [(each["verdict"], each["reason"]) for each in kept] == [
+        ("refuse", ""),
+        ("refuse", ""),
+        ("refuse", "Too late."),
+    ]
