@@ -36,6 +36,7 @@ from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_serv
 
 from harness.errors import AddressRefused, AgentError, Declined, Invalid
 from net.guarded import guarded_client
+from reading.digits import amount_of
 from reading.hostnames import split_address
 
 from .addresses import check_url, judge
@@ -96,7 +97,7 @@ async def find_guard(url: str) -> Guard:
         raise _refused(str(problem)[:300]) from None
     except AddressRefused as problem:
         raise _refused(problem.message) from None
-    except httpx2.HTTPError as problem:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _refused(
             _("It could not be reached: %(why)s") % {"why": str(problem)[:200]}
         ) from None
@@ -130,7 +131,7 @@ async def register(guard: Guard, redirect_uri: str) -> Registered:
         raise _refused(_("It registered a client that cannot be used.")) from None
     except AddressRefused as problem:
         raise _refused(problem.message) from None
-    except httpx2.HTTPError as problem:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _refused(
             _("It could not be reached: %(why)s") % {"why": str(problem)[:200]}
         ) from None
@@ -151,9 +152,10 @@ def _registered(information: OAuthClientInformationFull) -> Registered:
         raise OAuthRegistrationError("it registered a client that cannot be used")
     if len(secret) > 8_192 or not all("!" <= sign <= "~" for sign in secret):
         raise OAuthRegistrationError("it gave a secret that cannot be kept")
-    return Registered(
-        information.client_id, secret, method, float(information.client_secret_expires_at or 0)
-    )
+    expires_at = amount_of(information.client_secret_expires_at or 0)
+    if expires_at is None:
+        raise OAuthRegistrationError("it gave a secret that ends at no time")
+    return Registered(information.client_id, secret, method, expires_at)
 
 
 async def _find(http: httpx2.AsyncClient, url: str) -> Guard:

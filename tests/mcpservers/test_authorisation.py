@@ -255,6 +255,26 @@ def test_what_a_server_says_of_its_guard_is_not_believed_blindly(
     assert not McpFlow.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"client_secret": "abc", "client_secret_expires_at": 10**400},
+        {"client_secret": "abc", "client_secret_expires_at": "soon"},
+        {"client_id": "a\n"},
+        {"client_id": "a", "client_name": "\ud800"},
+    ],
+    ids=["endless", "words", "control", "half"],
+)
+def test_a_registration_that_cannot_be_kept_is_refused(
+    said: dict[str, Any], alice: User, acme: Organisation, guarded: McpServer,
+    guard: AuthorisationServer,
+):  # fmt: skip
+    guard.registers_with = said
+    with pytest.raises(AgentError, match="cannot be used"):
+        begun(alice, acme, guarded)
+    assert not McpFlow.objects.exists()
+
+
 def test_an_answer_of_another_authorisation_server_or_none_gets_no_code_sent(
     alice: User, acme: Organisation, guarded: McpServer, guard: AuthorisationServer
 ):

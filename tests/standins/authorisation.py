@@ -29,6 +29,8 @@ class AuthorisationServer:
     resource_said: dict[str, Any] = field(default_factory=dict)
     """The same of the MCP server's."""
     registers: bool = True
+    registers_with: dict[str, Any] = field(default_factory=dict)
+    """In place of what it would say of a client."""
     names_itself: bool = True
     needs: str = "read"
     """The scope that the MCP server wants of a token."""
@@ -87,7 +89,7 @@ class AuthorisationServer:
         if asked["token_endpoint_auth_method"] != "none":
             made["client_secret"] = secrets.token_urlsafe(16)
         self.clients[made["client_id"]] = made
-        return 201, {}, made
+        return 201, {}, {**made, **self.registers_with}
 
     def _token(self, form: dict[str, str], headers: Mapping[str, str]) -> Reply:
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
