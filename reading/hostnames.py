@@ -32,9 +32,12 @@ _PASSED_OVER = str.maketrans("", "", "\t\r\n")
 
 
 def split_address(address: str) -> SplitResult:
-    """Raises ValueError for what is no address, and for a host longer than one can be."""
+    """Raises ValueError for what is no address, for a host longer than one can be and for a port that is
+    none; nothing of what is returned raises."""
     _require_short(address)
-    return urlsplit(address)
+    parts = urlsplit(address)
+    _ = parts.port
+    return parts
 
 
 def joined_address(base: str, address: str) -> str:

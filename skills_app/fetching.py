@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from urllib.parse import urljoin, urlsplit
 
 import httpx2
 from asgiref.sync import async_to_sync
@@ -20,6 +19,7 @@ from harness.errors import Conflict, Declined, Forbidden, Invalid
 from net.addresses import Address, parse_address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
+from reading.hostnames import joined_address, split_address
 
 from .folder import SkillFolder, read_folder, sha256_of
 from .models import SkillSource, SourceOffer
@@ -36,27 +36,33 @@ LONGEST_ADDRESS = 2_000
 def address_of(text: str) -> str:
     """Where the index of this server or address is. Raises Invalid."""
     address = server_of(text)
-    return address if urlsplit(address).path.endswith(".json") else urljoin(address, INDEX)
+    path = split_address(address).path
+    return address if path.endswith(".json") else joined_address(address, INDEX)
 
 
 def server_of(text: str) -> str:
     """An address of the web. Raises Invalid."""
     if len(text) > LONGEST_ADDRESS:
         raise Invalid(_("The address is too long."), field="source", hint=_("Shorten it."))
-    parts = urlsplit(text.strip())
-    if parts.scheme not in {"https", "http"} or not parts.hostname or parts.username:
+    text = text.strip()
+    try:
+        parts = split_address(text)
+        named = parts.scheme in {"https", "http"} and parts.hostname and not parts.username
+    except ValueError:
+        named = False
+    if not named or not text.isprintable():
         raise Invalid(
             _("This is no address of a server."),
             field="source",
             hint=_("Write it like https://agents.example.org."),
         )
-    return text.strip()
+    return text
 
 
 def require_private_way(address: str) -> None:
-    """Raises Invalid for an address at which everybody on the way could change what is sent, unless it is
-    one of the operator's own."""
-    parts = urlsplit(address)
+    """Raises Invalid for an address of the web at which everybody on the way could change what is sent,
+    unless it is one of the operator's own."""
+    parts = split_address(address)
     host, port = parts.hostname or "", parts.port or 80
     listed = entries_with_ports(settings.AGENTSITE_SKILLS_PRIVATE_HOSTS)
     if parts.scheme != "https" and not any(
@@ -127,8 +133,12 @@ def differs() -> Conflict:
 
 
 def _below(source: SkillSource, place: str) -> str:
-    address = urljoin(source.address, place)
-    if urlsplit(address)[:2] != urlsplit(source.address)[:2]:
+    try:
+        address = joined_address(source.address, place)
+        known = split_address(address)[:2] == split_address(source.address)[:2]
+    except ValueError:
+        known = False
+    if not known:
         raise Invalid(_("The index leads to another server."), field="source")
     return address
 
@@ -152,7 +162,7 @@ async def _asked(
             _judge, timeout=timeout, seconds=SECONDS, most_bytes=most
         ) as client:
             answer = await client.request(method, address, content=body, headers=dict(headers))
-    except httpx2.HTTPError as problem:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise Declined(
             _("The source cannot be reached: %(why)s") % {"why": str(problem)[:200]},
             hint=_("Check its address."),

@@ -89,17 +89,13 @@ DEAR_CALLS = {
     },
     "idna": {"reading/hostnames.py": "past 253 characters it is refused"},
     "urlsplit": {
-        "skills_app/fetching.py": "an address has 2,000 characters, in an index as where it is typed",
         "reading/hostnames.py": "its host is bounded before",
         "agentsite/settings.py": "the operator's",
         "agentsite/cors.py": "the operator's",
         "agentsite/checks.py": "the operator's",
         "tools_app/mountroots.py": "the operator's",
     },
-    "urljoin": {
-        "reading/hostnames.py": "its host is bounded before",
-        "skills_app/fetching.py": "an address has 2,000 characters, in an index as where it is typed",
-    },
+    "urljoin": {"reading/hostnames.py": "its host is bounded before"},
     "slugify": {
         "accounts/actions/organisations.py": "120 characters",
         "chat/views/exports.py": "200 characters",

@@ -44,6 +44,15 @@ def test_an_address_with_an_endless_host_is_refused_at_once(written, host):
     assert seconds_of_work(split) < 0.05
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["http://[", "http://a]", "//[::1", "http://\u2100.example/", "http://a:99999", "http://a:x/"],
+)
+def test_what_is_no_address_is_refused_when_it_is_split(address):
+    with pytest.raises(ValueError):
+        split_address(address)
+
+
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
 @pytest.mark.parametrize(
     "written", ["http://a.example/{}", "a/{}", "/{}//{}", "http://a?//{}", "{}"]

@@ -30,6 +30,7 @@ from skills_app.looking import fetch_offer
 from skills_app.models import Skill, SkillSource, SkillVersion
 from skills_app.openindex import read_open_index
 from skills_app.packing import pack, unpack
+from tests.cast import shown
 from tests.standins.skillsite import SkillSite, skill_site
 
 from .conftest import files_of, text_of
@@ -396,6 +397,38 @@ def test_a_folder_is_for_staff_where_the_operator_lists_it(staff, alice, acme, t
 
 
 # --- pages and programs ------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["server", "index", "git"])
+@pytest.mark.parametrize(
+    "address",
+    ["https://[", "https://a.example]", "https://\u2100.example/", "https://a.example:99999"],
+)
+def test_what_is_no_address_is_refused_on_the_page(alice, acme, client_of, kind, address):
+    given = {"scope": "organisation", "kind": kind, "address": address, "key": "k"}
+    commit = "a" * 40 if kind == "git" else ""
+    client = client_of(alice)
+    answer = client.post("/skills/sources/", shown(acme, **given, commit=commit))
+    assert answer.status_code == 422
+    assert not SkillSource.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("place", ["//[", "//a.example:99999/", "https://\u2100/", "\x01", "//x"])
+def test_an_index_that_leads_nowhere_is_refused_where_its_offer_is_opened(
+    site, alice, acme, client_of, place
+):
+    publish(site, "code-review", TAR)
+    index = json.loads(site.pages[INDEX])
+    index["skills"][0]["url"] = place
+    site.pages[INDEX] = json.dumps(index).encode()
+    source = added(alice, acme, site.url)
+    offer = source.offers.of("code-review")
+    page = client_of(alice).post(f"/skills/sources/{source.uid}/offers/{offer.pk}/")
+    assert page.status_code == 302
+    with pytest.raises(AgentError):
+        installed(alice, source, "code-review")
 
 
 @pytest.mark.django_db

@@ -133,7 +133,23 @@ def test_what_is_no_index_is_refused(data):
         read(data)
 
 
-@pytest.mark.parametrize("text", ["", "ftp://a", "https://", "https://u@a.example", "example.org"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ftp://a",
+        "https://",
+        "https://u@a.example",
+        "example.org",
+        "https://[",
+        "https://a.example]",
+        "https://\u2100.example/",
+        "https://a.example:99999",
+        "http://a.example:x/",
+        "https://a.example/\0",
+        "https://" + "\uff9e" * 500 + ".example/",
+    ],
+)
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(Invalid):
         address_of(text)
