@@ -64,7 +64,7 @@ async def _got(address: str) -> Got:
             _judge, timeout=timeout, seconds=SECONDS, most_bytes=most
         ) as client:
             answer = await client.get(address)
-    except httpx2.HTTPError as problem:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise Declined(
             _("It cannot be fetched: %(why)s") % {"why": str(problem)[:200]},
             hint=_("Check its address."),

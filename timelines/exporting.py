@@ -82,7 +82,7 @@ async def send(sending: Sending) -> None:
             httpx2.AsyncClient(timeout=SECONDS, trust_env=False, follow_redirects=False) as client,
         ):
             answer = await client.post(address, json=sending.body, headers=headers)
-    except (httpx2.HTTPError, TimeoutError) as problem:
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as problem:
         logger.warning("the trace %s was not sent: %s", sending.trace, type(problem).__name__)
         return
     if answer.status_code >= 300:

@@ -222,7 +222,13 @@ def test_nobodys_pile_keeps_another_persons_document_waiting(alice, bob, acme, s
 
 
 def test_an_address_is_fetched_only_from_the_public_internet(alice, shared):
-    for address in ("file:///etc/passwd", "https://a b", "https://u:p@example.org/"):
+    for address in (
+        "file:///etc/passwd",
+        "https://a b",
+        "https://u:p@example.org/",
+        "https://[",
+        "https://a.example:99999/",
+    ):
         with pytest.raises(Invalid):
             add_address(actor=alice, collection=shared, address=address)
     document = add_address(actor=alice, collection=shared, address="http://127.0.0.1:9/a.md")

@@ -108,6 +108,16 @@ async def test_what_a_reader_would_not_see_is_left_out(world: World, call: Calli
         assert secret not in text
 
 
+async def test_a_page_whose_base_is_no_address_is_read_with_its_own(world: World, call: Calling):
+    page = (
+        b"<base href='//['><p>Seen. <a href='/there'>There</a> <a href='http://['>nowhere</a></p>"
+    )
+    world.answers["site.example/"] = http(page)
+    text = told(await call("web_fetch", url="http://site.example/"))
+    assert "[There](http://site.example/there)" in text
+    assert "nowhere" in text
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [

@@ -11,6 +11,7 @@ import base64
 import json
 import re
 import sys
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -47,7 +48,9 @@ def converted(body: bytes, charset: str, address: str) -> dict[str, str]:
     soup = BeautifulSoup(body, "lxml", from_encoding=charset or None)
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     base = soup.find("base", href=True)
-    address = urljoin(address, str(base["href"])) if isinstance(base, Tag) else address
+    if isinstance(base, Tag):
+        with suppress(ValueError):  # what is no address is no base
+            address = urljoin(address, str(base["href"]))
     for tag in list(soup.find_all(True)):
         # Asked as a property, a tag that still stands would search all that is below it.
         gone = "_decomposed" in vars(tag)
