@@ -5,6 +5,8 @@ Nobody acts here but the server. A process that dies in between leaves the rest 
 
 from __future__ import annotations
 
+import logging
+
 from django.db import transaction
 
 from audit.models import AuditEntry
@@ -14,19 +16,29 @@ from conversations.ancestry import lock_tree
 from retention.expiring import meant_by
 from retention.models import RetentionRule
 
+logger = logging.getLogger(__name__)
+
 AT_A_TIME = 50
 """Conversations of one organisation that one sweep deletes."""
 
 
 def delete_expired() -> int:
-    """How many went."""
+    """How many went. What cannot be deleted now waits for the next time, and nothing else waits for it."""
     rules = RetentionRule.objects.effective().select_related("organisation").order_by("pk")
     return sum(_delete_for(rule) for rule in rules)
 
 
 def _delete_for(rule: RetentionRule) -> int:
     due = list(meant_by(rule).values_list("pk", flat=True)[:AT_A_TIME])
-    return sum(_delete(rule, pk) for pk in due)
+    return sum(_tried(rule, pk) for pk in due)
+
+
+def _tried(rule: RetentionRule, pk: int) -> bool:
+    try:
+        return _delete(rule, pk)
+    except Exception:
+        logger.exception("the conversation %d could not be deleted by its organisation's rule", pk)
+        return False
 
 
 def _delete(rule: RetentionRule, pk: int) -> bool:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.signals import pre_delete
 from django.test import Client
 from django.utils import timezone
 
@@ -52,6 +53,28 @@ def test_what_nobody_touched_for_so_long_goes_and_all_else_stays(
     entries = AuditEntry.objects.filter(action="retention_deleted")
     assert {entry.conversation_uid for entry in entries} == {hers.uid, his.uid}
     assert entries[0].details == {"days": 90, "only_archived": False}
+
+
+def test_what_cannot_be_deleted_now_keeps_nothing_else_waiting(
+    alice: User, old: Old, in_force: InForce
+):
+    stuck, other = old(alice, 200), old(alice, 100)
+
+    def refuse(instance: Conversation, **_kwargs: Any) -> None:
+        if instance.pk == stuck.pk:
+            raise OSError("read-only file system")
+
+    in_force(90)
+    pre_delete.connect(refuse, sender=Conversation)
+    try:
+        assert delete_expired() == 1
+        assert there(stuck, other) == [True, False]
+    finally:
+        pre_delete.disconnect(refuse, sender=Conversation)
+    assert delete_expired() == 1
+    assert not AuditEntry.objects.filter(action="retention_deleted").exclude(
+        conversation_uid__in=[stuck.uid, other.uid]
+    )
 
 
 def test_only_archived_ones_where_the_rule_says_so(alice: User, old: Old, in_force: InForce):
