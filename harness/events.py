@@ -1035,8 +1035,12 @@ def dump(event: Event) -> dict[str, Any]:
     """
     payload: dict[str, Any] = event.model_dump(mode="json")
     text = storable_json(payload)
+    if text is None:
+        mended: dict[str, Any] = storable_value(payload)
+        return mended
     # Read back, what is no number is nothing.
-    return storable_value(payload) if text is None else orjson.loads(text)
+    read: dict[str, Any] = orjson.loads(text)
+    return read
 
 
 def dump_text(event: Event) -> str:
