@@ -28,6 +28,7 @@ from conversations.log import append
 from conversations.models import BackgroundCommand, Conversation, Run
 from conversations.sandboxing import end_shells
 from conversations.search import index_title
+from conversations.titled import automatic_title
 from harness.agentconfig import STORED, AgentConfig, Features
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import SessionUpdated
@@ -182,7 +183,8 @@ def rename_conversation(*, actor: User, conversation: Conversation, title: str) 
             field="title",
             hint=_("Type at least one character."),
         )
-    if title != conversation.title:
+    # The same words are hers from now on.
+    if title != conversation.title or automatic_title(conversation) is not None:
         append(conversation.pk, [Entry.of(SessionUpdated(title=title))], actor=actor)
         conversation.refresh_from_db()
     return conversation

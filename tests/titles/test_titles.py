@@ -158,6 +158,24 @@ def test_a_conversation_that_has_a_title_is_not_named(
     assert not model.requests
 
 
+def test_a_title_that_a_person_gives_in_the_same_words_is_hers(
+    alice: User, converse: Converse, naming: Naming
+):
+    hold = Hold()
+    naming(reply(hold, say("Quays")))
+    conversation, _script = converse([reply(say("The north quay."))])
+    post_message(actor=alice, conversation=conversation, text=WORDS)
+    until(hold.reached.is_set)
+    conversation.refresh_from_db()
+    for _ in range(2):
+        rename_conversation(actor=alice, conversation=conversation, title=conversation.title)
+    hold.release.set()
+    still()
+    conversation.refresh_from_db()
+    assert (conversation.title, outcome_of(conversation)) == (title_from(WORDS), Outcome.KEPT)
+    assert Event.objects.filter(conversation=conversation, type="session.updated").count() == 2
+
+
 def test_a_short_message_is_its_own_title(alice: User, converse: Converse, naming: Naming):
     model = naming(reply(say("A greeting")))
     conversation = asked(alice, converse([reply(say("Hello."))])[0], "Good morning!")

@@ -18,6 +18,7 @@ from conversations.departures import has_left
 from conversations.kits import Choice, choose_provider, current_texts, ready
 from conversations.log import append
 from conversations.models import Conversation, Event
+from conversations.titled import automatic_title
 from harness.agentconfig import AgentConfig
 from harness.content import text_of
 from harness.estimates import likely_prompt_tokens, prompt_tokens_at_most
@@ -80,7 +81,7 @@ def begin(conversation_id: int) -> Named | None:
         if held is None or TitleRequest.objects.filter(conversation=held).exists():
             return None
         row = TitleRequest(conversation=held, outcome=Outcome.KEPT)
-        given = _given_title(held)
+        given = automatic_title(held)
         words = _words_of(held, given.made_of) if given is not None else ""
         if given is None or len(words) <= SHORT:
             row.save()
@@ -110,7 +111,7 @@ def end(request: int, ended: SpanModelRequestEnd, answer: str) -> None:
             return
         record_request_end(held, row.begun, ended, run=None)
         title = "" if ended.is_error else title_in(answer)
-        given = _given_title(held)
+        given = automatic_title(held)
         if not title:
             row.outcome = Outcome.LOST if ended.end == "lost" else Outcome.FAILED
         elif given is None or given.uid != row.replaces:
@@ -142,22 +143,6 @@ def settle_lost() -> None:
     asked = TitleRequest.objects.filter(outcome=Outcome.ASKED, at__lt=timezone.now() - LOST_AFTER)
     for row in asked.order_by("at")[:AT_A_TIME]:
         lose(row)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    uid: str
-    made_of: str
-
-
-def _given_title(conversation: Conversation) -> _Given | None:
-    """The event that gave it its title of first words; None where it is called by anything else."""
-    updates = Event.objects.filter(conversation=conversation, type="session.updated")
-    for row in updates.order_by("-seq"):
-        value = row.value
-        if isinstance(value, SessionUpdated) and value.title is not None:
-            return _Given(row.uid, value.made_of) if value.title and value.made_of else None
-    return None
 
 
 def _words_of(conversation: Conversation, message_uid: str) -> str:
