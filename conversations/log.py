@@ -216,10 +216,11 @@ _DRAWN_WITH_OTHERS = ("session.updated", "x.content_set_aside")
 
 def redact(
     conversation: Conversation, subject: str, *, actor: User, titles: Collection[str] = ()
-) -> Event:
+) -> tuple[Event, Removed]:
     """Take out of the log what events about `subject` say, what was thought or judged with it, what
     summaries that it went into say, and each of these `titles`; have what apps copied of it go as well
     (`conversations.forgetting`), and append that this was done. What services said in errors since goes too.
+    Gives the event that says so, and what was there.
 
     The one change of what is stored: numbers, ids and order stay. Needs a transaction that holds the row of a
     conversation which no run has.
@@ -240,8 +241,9 @@ def redact(
     entries: list[Entry] = [Entry.of(ContentRedacted(event_id=each)) for each in subjects]
     if conversation.title and conversation.title in titles:
         entries.append(Entry.of(SessionUpdated(title="")))
-    forget(Removed(conversation, subject, before, frozenset(titles)))
-    return append(conversation.pk, entries, actor=actor)[0]
+    removed = Removed(conversation, subject, before, frozenset(titles))
+    forget(removed)
+    return append(conversation.pk, entries, actor=actor)[0], removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def briefing(conversation: Conversation, *, leaving_out: str) -> str:
     kept: list[str] = []
     left = MOST
     for row in rows:
-        words = "" if row.uid == leaving_out else _words(row.value)
+        words = "" if row.uid == leaving_out else words_of(row.value)
         if len(words) > left:
             kept.append("(Earlier parts are left out.)")
             break
@@ -50,7 +50,8 @@ def briefing(conversation: Conversation, *, leaving_out: str) -> str:
     return "\n\n".join(reversed(kept))
 
 
-def _words(event: EventValue) -> str:
+def words_of(event: EventValue) -> str:
+    """How it is shown; empty: not at all."""
     match event:
         case UserMessage():
             who = "Another agent" if event.by_agent else "The person"

@@ -1,9 +1,9 @@
 """Take out of the log what a message or an answer said, or what a call brought.
 
 It stands nowhere that this server reads any more: page, prompts, doors, search, exports, links, traces, nor
-where apps copied it (`conversations.forgetting`). What was made of it stays: forks, files, what the agent
-wrote down elsewhere. Where a service refuses content, it is set aside instead (`actions.setaside`), which
-keeps it.
+where apps copied it, be it to another log (`conversations.forgetting`). What was made of it stays: forks,
+files, what the agent wrote down elsewhere. Where a service refuses content, it is set aside instead
+(`actions.setaside`), which keeps it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from accounts.models import User
 from audit.models import AuditEntry
 from audit.record import about_setting
 from conversations.actions.own import own_even_ended
+from conversations.ancestry import ancestors
+from conversations.forgetting import Removed, elsewhere
 from conversations.log import redact
 from conversations.models import Conversation, Event, Run
 from conversations.models.event import EventQuerySet
@@ -48,11 +50,13 @@ def redact_content(*, actor: User, conversation: Conversation, event_uid: str) -
 
     Thoughts go with their answer, judgements with their outcome, and each can be named by itself. Asked for
     twice it is the same event. Titles that were made of the message go as well, and so do traces of requests.
-    Raises NotFound; Forbidden for who only shares the conversation; Conflict while a run is under way, for
-    what still waits, and for what is none of these.
+    Where logs of other conversations repeat it, it is taken out of them as well.
+
+    Raises NotFound; Forbidden for who only shares the conversation; Conflict while a run is under way there
+    or in one of those others, for what still waits, and for what is none of these.
     """
     with transaction.atomic():
-        held = own_even_ended(actor, conversation, lock=True)
+        held = _hold(actor, conversation)
         named = Event.objects.filter(conversation=held, uid=event_uid.replace("\0", "")).first()
         if named is None:
             raise NotFound(_("There is no such event."))
@@ -61,20 +65,45 @@ def redact_content(*, actor: User, conversation: Conversation, event_uid: str) -
         if done is not None:
             return done
         _require_redactable(named, about)
-        if Run.objects.filter(conversation=held, state=Run.State.RUNNING).exists():
-            raise Conflict(
-                _("The agent is at work with it right now."), hint=_("Wait, or stop it first.")
-            )
-        titles = _titles_made_of(about) | _titles_said_of(held, named.subject)
-        row = redact(held, named.subject, actor=actor, titles=titles)
-        about_setting(
-            AuditEntry.Action.CONTENT_REDACTED,
-            actor=actor,
-            organisation_id=held.organisation_id,
-            conversation_uid=held.uid,
-            event=named.subject,
-        )
+        return _take_out(actor, held, named.subject)
+
+
+def _hold(actor: User, conversation: Conversation) -> Conversation:
+    """Those above as well, and first: everybody locks in that order."""
+    own_even_ended(actor, conversation)
+    for pk in reversed(ancestors(conversation)):
+        Conversation.objects.select_for_update(no_key=True).filter(pk=pk).first()
+    return own_even_ended(actor, conversation, lock=True)
+
+
+def _take_out(actor: User, held: Conversation, subject: str) -> Event:
+    row, removed = _redact(actor, held, subject)
+    places = list(elsewhere(removed))
+    while places:
+        other, same = places.pop()
+        found = Conversation.objects.select_for_update(no_key=True).filter(pk=other.pk).first()
+        about = Event.objects.filter(conversation=other, subject=same)
+        if found is not None and not about.filter(type="x.content_redacted").exists():
+            places += elsewhere(_redact(actor, found, same)[1])
     return row
+
+
+def _redact(actor: User, held: Conversation, subject: str) -> tuple[Event, Removed]:
+    if Run.objects.filter(conversation=held, state=Run.State.RUNNING).exists():
+        raise Conflict(
+            _("The agent is at work with it right now."), hint=_("Wait, or stop it first.")
+        )
+    about = Event.objects.filter(conversation=held, subject=subject)
+    titles = _titles_made_of(about) | _titles_said_of(held, subject)
+    done = redact(held, subject, actor=actor, titles=titles)
+    about_setting(
+        AuditEntry.Action.CONTENT_REDACTED,
+        actor=actor,
+        organisation_id=held.organisation_id,
+        conversation_uid=held.uid,
+        event=subject,
+    )
+    return done
 
 
 def is_redacted(conversation: Conversation, event: Event) -> bool:

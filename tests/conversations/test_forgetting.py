@@ -19,13 +19,15 @@ from accounts import vault
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
 from approvals.models import Approval, ApprovalDecision
+from audit.models import AuditEntry
 from brief.compiling import compile_brief
 from brief.models import Brief, BriefWish
 from brief.sending import make_due
 from chat.presentation.frames import changes, page
 from conversations import forgetting
 from conversations.actions.links import make_link
-from conversations.actions.redacting import redact_content
+from conversations.actions.messages import post_message
+from conversations.actions.redacting import is_redacted, redact_content
 from conversations.log import append
 from conversations.models import (
     BackgroundCommand,
@@ -42,7 +44,7 @@ from evals.actions.suites import create_suite, save_case
 from evals.checks.judging import Outcome
 from evals.models import CachedReply, Evaluation, Suite, Trial
 from harness.content import Text
-from harness.errors import Conflict, Forbidden, NotFound
+from harness.errors import BadReply, Conflict, Forbidden, NotFound
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -74,6 +76,8 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.history import Entry
+from harness.messages import ModelRequest
+from harness.providers.scripted import Hold, call, reply, say
 from harness.redacted import REMOVED, SUMMARY_REMOVED
 from hooks.events import HookAnswer, HooksAnswered
 from mcpservers.models import McpQuestion, McpServer
@@ -86,8 +90,9 @@ from subagents.models import Subagent
 from teams_app.models import Mail, Team, TeamRequest
 from tests import patience
 from tests.cast import ClientOf
-from tests.conversations.conftest import Converse
+from tests.conversations.conftest import Converse, still, until
 from tests.conversations.scenes import begin
+from tests.subagents.conftest import ask, child_of, done, named_in, scenes, told
 from v1.outgoing import echo
 
 SECRET = "swordfish"
@@ -945,3 +950,158 @@ def test_what_a_hook_said_of_a_call_goes_with_what_the_call_brought(
         ("refuse", ""),
         ("refuse", "Too late."),
     ]
+
+
+# --- what stands in logs of others ------------------------------------------------------------------
+
+
+def leads(alice: User, converse: Converse, script: Any, **config: Any) -> Conversation:
+    """A conversation whose agent has subagents, at its rest, with all of them told of."""
+    conversation, _script = converse(script, features={"teams": True}, **config)
+    post_message(actor=alice, conversation=conversation, text="Begin.")
+    told(done(conversation))
+    still()
+    return conversation
+
+
+def event_of(conversation: Conversation, kind: str) -> Event:
+    return Event.objects.filter(conversation=conversation, type=kind).order_by("seq")[0]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("begins_with", ["child", "parent"])
+def test_what_a_subagent_answered_goes_from_its_log_and_from_the_one_above(
+    alice: User, converse: Converse, begins_with: str
+) -> None:
+    script = scenes(
+        [reply(ask("alpha")), reply("All done.")],
+        alpha=[reply(call("list_files"), "Looking."), reply(f"It is {SECRET}.")],
+    )
+    parent = leads(alice, converse, script)
+    (row,) = told(parent)
+    child = child_of(row)
+    answer = Event.objects.filter(conversation=child, type="agent.message").order_by("-seq")[0]
+    named = {"child": (child, answer.uid), "parent": (parent, row.call_uid)}
+    conversation, uid = named.pop(begins_with)
+    redact_content(actor=alice, conversation=conversation, event_uid=uid)
+    assert places(SECRET) == {}
+    assert places("Looking.")
+    ((other, uid),) = named.values()
+    assert is_redacted(other, Event.objects.get(conversation=other, uid=uid))
+    done_in = {
+        entry.conversation_uid for entry in AuditEntry.objects.filter(action="content_redacted")
+    }
+    assert done_in == {parent.uid, child.uid}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("begins_with", ["child", "told", "looked"])
+def test_a_subagent_in_the_background_that_was_told_of_and_looked_at_is_forgotten_everywhere(
+    alice: User, converse: Converse, begins_with: str
+) -> None:
+    def look(request: ModelRequest) -> Any:
+        return reply(call("subagents", id=named_in(request)))
+
+    script = scenes(
+        [
+            reply(ask("alpha", background=True)),
+            *(reply("Waiting."), look, reply("Seen.")),
+        ],
+        alpha=[reply(f"It is {SECRET}.")],
+    )
+    parent = leads(alice, converse, script)
+    until(lambda: Event.objects.filter(conversation=parent, type="agent.tool_result").count() == 2)
+    done(parent)
+    still()
+    (row,) = told(parent)
+    child = child_of(row)
+    looked = Event.objects.filter(conversation=parent, type="agent.tool_use").order_by("-seq")[0]
+    named = {
+        "child": (child, event_of(child, "agent.message").uid),
+        "told": (parent, event_of(parent, "x.background_finished").uid),
+        "looked": (parent, looked.uid),
+    }
+    conversation, uid = named[begins_with]
+    redact_content(actor=alice, conversation=conversation, event_uid=uid)
+    assert places(SECRET) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("begins_with", ["child", "parent"])
+def test_the_error_that_a_subagent_failed_with_is_forgotten_in_both_logs(
+    alice: User, converse: Converse, begins_with: str
+) -> None:
+    script = scenes(
+        [reply(ask("alpha")), reply("All done.")],
+        alpha=[BadReply(QUOTED)],
+    )
+    parent = leads(alice, converse, script)
+    (row,) = told(parent)
+    child = child_of(row)
+    assert {"conversations", "subagents", "deadletters"} == set(places(SECRET))
+    named = {"child": (child, row.asked_event), "parent": (parent, row.call_uid)}
+    conversation, uid = named[begins_with]
+    redact_content(actor=alice, conversation=conversation, event_uid=uid)
+    assert places(SECRET) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_an_advisor_was_shown_goes_with_what_was_said_above(
+    alice: User, converse: Converse
+) -> None:
+    advised, _script = converse(["Measure first."])
+    model = advised.config.model
+    script = [
+        reply(call("list_files"), f"I look for {SECRET}."),
+        reply(ask("Which way?", agent="advisor")),
+        reply("Done."),
+    ]
+    parent = leads(alice, converse, script, roster={"advisor": f"scripted/{model}"})
+    (row,) = told(parent)
+    child = child_of(row)
+    assert SECRET in str(Event.objects.get(conversation=child, uid=row.asked_event).payload)
+    said_above = event_of(parent, "agent.message")
+    redact_content(actor=alice, conversation=parent, event_uid=said_above.uid)
+    assert places(SECRET) == {}
+    assert places("Measure first.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_taken_out_anywhere_while_the_agent_above_is_at_work(
+    alice: User, converse: Converse
+) -> None:
+    hold = Hold()
+    script = scenes(
+        [reply(ask("alpha")), reply(say("All", hold, "done."))], alpha=[reply(f"It is {SECRET}.")]
+    )
+    parent, _script = converse(script, features={"teams": True})
+    post_message(actor=alice, conversation=parent, text="Begin.")
+    until(hold.reached.is_set)
+    (row,) = told(parent)
+    child = child_of(row)
+    before = places(SECRET)
+    answer = event_of(child, "agent.message")
+    with pytest.raises(Conflict, match="at work"):
+        redact_content(actor=alice, conversation=child, event_uid=answer.uid)
+    assert places(SECRET) == before
+    hold.release.set()
+    done(parent)
+    still()
+    redact_content(actor=alice, conversation=child, event_uid=answer.uid)
+    assert places(SECRET) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_word_of_a_subagent_leaves_its_answer_alone(
+    alice: User, converse: Converse
+) -> None:
+    script = scenes(
+        [reply(ask("alpha")), reply("All done.")],
+        alpha=[reply(call("list_files"), f"Looking for {SECRET}."), reply("Seven callers.")],
+    )
+    parent = leads(alice, converse, script)
+    (row,) = told(parent)
+    child = child_of(row)
+    redact_content(actor=alice, conversation=child, event_uid=event_of(child, "agent.message").uid)
+    assert places(SECRET) == {}
+    assert "Seven callers." in str(event_of(parent, "agent.tool_result").payload)
