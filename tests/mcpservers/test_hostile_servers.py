@@ -98,6 +98,21 @@ def test_a_long_text_is_one_part_whatever_stands_in_it(raw: RawServer):
     assert len(called(raw).content[0].text) == 1_100_000
 
 
+@pytest.mark.parametrize(
+    "held",
+    [
+        r'{"content":[{"type":"text","text":"a\ud800"}]}',
+        r'{"content":[],"structuredContent":{"a\udfff":1}}',
+        r'{"content":[{"type":"text","text":"a"}],"_meta":{"number":%s}}' % ("9" * 5_000),
+    ],
+    ids=["half", "half of a name", "digits"],
+)
+def test_an_answer_that_cannot_be_kept_is_not_read(raw: RawServer, held: str):
+    raw.on["tools/call"] = lambda message: result(message, held.encode())
+    with pytest.raises(Unreachable):
+        called(raw, seconds=3.0)
+
+
 def test_a_session_whose_end_is_never_answered_ends_all_the_same(raw: RawServer, monkeypatch: Any):
     monkeypatch.setattr("mcpservers.sessions.CLOSING_SECONDS", 0.5)
     never = threading.Event()
