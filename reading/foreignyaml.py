@@ -1,15 +1,23 @@
 """YAML of others, read without surprises: no aliases, no objects, and only what can be stored again.
 
+There are no numbers to the base of 60, as in YAML 1.2: a time of day is a text, and to read such a number
+takes the square of its length.
+
 What a text may hold, and how long it may be, is decided by who asks.
 """
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import yaml
 
+from reading.wholetext import storable
+
 NUMBER_BITS = 64
+_TEXT = "tag:yaml.org,2002:str"
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 class Loader(yaml.SafeLoader):
@@ -25,20 +33,24 @@ class Loader(yaml.SafeLoader):
             )
         return super().compose_node(parent, index)
 
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        return _TEXT if tag in _NUMBERS and ":" in value else tag
+
     def construct_object(self, node: Any, deep: bool = False) -> Any:
+        if node.tag in _NUMBERS and ":" in node.value:
+            raise _refused("a value is not of its kind", node)
         # The library lets through whatever goes wrong in it with a value that is none of its kind.
         try:
             value = super().construct_object(node, deep)
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as problem:
-            raise yaml.MarkedYAMLError(
-                problem="a value is not of its kind", problem_mark=node.start_mark
-            ) from problem
+            raise _refused("a value is not of its kind", node) from problem
         if isinstance(value, str):
-            return _whole(value)
+            return storable(value)
         if isinstance(value, int) and value.bit_length() > NUMBER_BITS:
-            raise yaml.MarkedYAMLError(
-                problem="a number is too large", problem_mark=node.start_mark
-            )
+            raise _refused("a number is too large", node)
+        if isinstance(value, float) and not isfinite(value):
+            raise _refused("a number is none, or too large", node)
         return value
 
 
@@ -50,7 +62,5 @@ def read_yaml(text: str, loader: type[Loader] = Loader) -> Any:
         raise yaml.YAMLError("it is nested too deep") from problem
 
 
-def _whole(text: str) -> str:
-    """As it can be stored: escapes spell halves of signs, and the sign that ends texts elsewhere."""
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
+def _refused(why: str, node: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=why, problem_mark=node.start_mark)
