@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from functools import partial
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
 from django.utils import timezone
 
 from accounts.actions.service_accounts import create_service_account
@@ -20,13 +22,18 @@ from conversations.actions.conversations import (
 from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message, title_from
 from conversations.actions.redacting import redact_content
+from conversations.log import append
 from conversations.models import Conversation, Event
+from harness.content import Text
 from harness.errors import Overloaded
+from harness.events import InputTaken, SessionStatusRunning, SessionUpdated, UserMessage
+from harness.history import Entry
 from harness.providers.scripted import Fail, Hold, reply, say
 from jobs.engine import engine
 from spending.actions.budgets import set_budget
 from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
 from tests.conversations.conftest import Converse, rested, still, until
+from tests.patience import PATIENCE
 from titles.actions import naming as titles
 from titles.asking import write_title
 from titles.models import TitleRequest
@@ -215,6 +222,81 @@ def test_a_person_has_so_many_tokens_for_titles_a_day(
     still()
     second.refresh_from_db()
     assert second.title == "Piers"
+
+
+def spoken_in(conversation: Conversation, who: User) -> int:
+    """What may be named from now on, and the present turn of which is for `who`."""
+    message = Entry.of(UserMessage(content=(Text(text=WORDS),)))
+    title = Entry.of(SessionUpdated(title=title_from(WORDS), made_of=message.uid))
+    append(conversation.pk, [message, title], actor=who)
+    taken = Entry.of(InputTaken(event_ids=(message.uid,)))
+    append(conversation.pk, [Entry.of(SessionStatusRunning()), taken])
+    return conversation.pk
+
+
+def room_for(settings: LazySettings, requests: int) -> None:
+    """From now on of a day, where each takes what the one did that was asked for."""
+    one = TitleRequest.objects.get(outcome=Outcome.ASKED)
+    tokens = one.prompt_tokens_at_most + one.output_tokens_at_most
+    settings.AGENTSITE_TITLE_TOKENS_PER_DAY = requests * tokens
+
+
+def test_what_is_asked_for_counts_as_that_of_whoever_spoke_and_not_of_the_owner(
+    alice: User, bob: User, converse: Converse, naming: Naming, settings: LazySettings
+):
+    naming()
+    shared, his, hers = (converse()[0] for _ in range(3))
+    Conversation.objects.filter(pk=his.pk).update(owner=bob)
+    assert titles.begin(spoken_in(shared, bob)) is not None
+    room_for(settings, requests=1)
+    assert titles.begin(spoken_in(his, bob)) is None
+    assert titles.begin(spoken_in(hers, alice)) is not None
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["asked for", "used"])
+def test_what_speaks_for_a_person_shares_her_tokens(
+    alice: User,
+    acme: Organisation,
+    converse: Converse,
+    naming: Naming,
+    settings: LazySettings,
+    used: bool,
+):
+    naming()
+    robot = create_service_account(actor=alice, organisation=acme, name="robot")
+    first, second = converse()[0], converse()[0]
+    assert titles.begin(spoken_in(first, robot)) is not None
+    room_for(settings, requests=1)
+    if used:
+        titles.lose(TitleRequest.objects.get())
+        Usage.objects.update(input_tokens=settings.AGENTSITE_TITLE_TOKENS_PER_DAY)
+        assert Usage.objects.get().user == robot
+    assert titles.begin(spoken_in(second, alice)) is None
+
+
+def test_of_many_that_rest_at_once_no_more_are_named_than_there_is_room_for(
+    alice: User, converse: Converse, naming: Naming, settings: LazySettings
+):
+    naming()
+    assert titles.begin(spoken_in(converse()[0], alice)) is not None
+    room_for(settings, requests=3)
+    resting = [spoken_in(converse()[0], alice) for _ in range(8)]
+    begin = threading.Barrier(len(resting))
+    named: list[bool] = []
+
+    def go(conversation: int) -> None:
+        begin.wait(PATIENCE)
+        try:
+            named.append(titles.begin(conversation) is not None)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=go, args=(each,)) for each in resting]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert (len(named), sum(named)) == (8, 2)
 
 
 def test_a_model_that_fails_is_left_alone_for_an_hour(

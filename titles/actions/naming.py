@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
+from accounts.models import User
+from accounts.persons import sharing_place, whose_place
 from conversations.departures import has_left
 from conversations.kits import Choice, choose_provider, current_texts, ready
 from conversations.log import append
@@ -170,19 +173,29 @@ def _rests(conversation: Conversation, provider: str, model: str) -> bool:
 
 
 def _room_today(conversation: Conversation) -> int:
-    """Tokens that titles of this person may still take today, in the site's time zone."""
+    """Tokens that titles may still take today, in the site's time zone, of the person for whom its present
+    turn is: with all who share her place, and held, so that of many requests each finds the ones before."""
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-    titles = Usage.objects.filter(user=conversation.asker_id, purpose=PURPOSE)
+    place = whose_place(User.objects.get(pk=conversation.asker_id))
+    User.objects.select_for_update(no_key=True).filter(pk=place).order_by().first()
+    hers = sharing_place(place).values("pk")
+    titles = Usage.objects.filter(user__in=hers, purpose=PURPOSE)
     spent = titles.filter(created_at__gte=midnight).order_by()
     used = spent.aggregate(**{name: Sum(name, default=0) for name in Usage.TOKENS})
-    asked = TitleRequest.objects.filter(
-        outcome=Outcome.ASKED, at__gte=midnight, conversation__owner=conversation.owner_id
-    )
-    held = asked.aggregate(
+    asked = TitleRequest.objects.filter(outcome=Outcome.ASKED, at__gte=midnight)
+    held = asked.filter(_for_one_of(hers)).aggregate(
         prompt=Sum("prompt_tokens_at_most", default=0),
         output=Sum("output_tokens_at_most", default=0),
     )
     return int(settings.AGENTSITE_TITLE_TOKENS_PER_DAY - sum(used.values()) - sum(held.values()))
+
+
+def _for_one_of(people: QuerySet[Any, Any]) -> Q:
+    """`Conversation.asker_id` as a filter of requests: who is to be charged once they end."""
+    by_others = Q(conversation__others_wrote=True, conversation__asked_by__isnull=False)
+    return by_others & Q(conversation__asked_by__in=people) | ~by_others & Q(
+        conversation__owner__in=people
+    )
 
 
 def _reserve(conversation: Conversation, row: TitleRequest) -> bool:
