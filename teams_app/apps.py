@@ -12,7 +12,7 @@ class TeamsAppConfig(AppConfig):
         from agents.switches import stand_behind  # noqa: PLC0415
         from approvals.beside import Beside, wait_beside  # noqa: PLC0415
         from chat.presentation.panels import make_with  # noqa: PLC0415
-        from conversations.forgetting import forget_with  # noqa: PLC0415
+        from conversations.forgetting import follow_with, forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from harness.events import (  # noqa: PLC0415
@@ -29,6 +29,7 @@ class TeamsAppConfig(AppConfig):
         from .forgetting import forget  # noqa: PLC0415
         from .listing import number_waiting  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
+        from .repeated import said_elsewhere  # noqa: PLC0415
         from .strip import draw  # noqa: PLC0415
 
         for kind in EVENTS:
@@ -43,6 +44,7 @@ class TeamsAppConfig(AppConfig):
         )
         notify_of(waiting)
         forget_with("teams_app", forget)
+        follow_with("teams_app", said_elsewhere)
         give_with("teams_app", _("Tasks that are yours, or that you made"), owndata.files)
         stand_behind("teams", lambda: settings.AGENTSITE_TEAMMATES)
         make_with("team", draw, on=[kind.model_fields["type"].default for kind in EVENTS])

@@ -29,6 +29,7 @@ from .events import TeammateStatus, TeamStuck
 from .members import Member, Status, members_of
 from .models import Board, Mail, Team, Teammate
 from .owners import Owner
+from .repeated import REST
 from .standstill import standstill
 from .telling import tell_team
 from .waking import attend_soon
@@ -105,6 +106,8 @@ def _tell_of_rest(team: Team, lead: Member, member: Member) -> None:
     """The lead hears that a teammate is done with what it had, once for each time, unless the teammate has
     written to it meanwhile."""
     conversation = member.conversation
+    # Who takes words out of a teammate's log holds the lead's as well: read before or after that.
+    Conversation.objects.select_for_update(no_key=True).filter(pk=team.lead_id).first()
     log = counting(conversation)
     rest = log.filter(type="session.status_idle").order_by("-seq").first()
     begun = next(
@@ -124,7 +127,7 @@ def _tell_of_rest(team: Team, lead: Member, member: Member) -> None:
         said = _last_words(log.filter(type="agent.message", seq__gt=begun.seq).last())
         text = f"{member.name} has come to rest{said}"
         put_into_box(
-            team, Mail.Kind.NOTICE, None, lead, text, f"rest:{rest.uid}", brought_by(member)
+            team, Mail.Kind.NOTICE, None, lead, text, f"{REST}:{rest.uid}", brought_by(member)
         )
 
 

@@ -25,6 +25,7 @@ from brief.models import Brief, BriefWish
 from brief.sending import make_due
 from chat.presentation.frames import changes, page
 from conversations import forgetting
+from conversations.actions.children import begin_child
 from conversations.actions.links import make_link
 from conversations.actions.messages import post_message
 from conversations.actions.redacting import is_redacted, redact_content
@@ -87,7 +88,8 @@ from schedules.models import OrderRun, QueueItem, StandingOrder
 from schedules.queueing import item_text
 from schedules.templates import UNTRUSTED
 from subagents.models import Subagent
-from teams_app.models import Mail, Team, TeamRequest
+from teams_app.attending import attend
+from teams_app.models import Mail, Team, Teammate, TeamRequest
 from tests import patience
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, still, until
@@ -1105,3 +1107,38 @@ def test_another_word_of_a_subagent_leaves_its_answer_alone(
     redact_content(actor=alice, conversation=child, event_uid=event_of(child, "agent.message").uid)
     assert places(SECRET) == {}
     assert "Seven callers." in str(event_of(parent, "agent.tool_result").payload)
+
+
+@pytest.mark.parametrize("begins_with", ["teammate", "lead", "held_back"])
+def test_a_teammates_last_words_go_from_its_log_the_leads_and_the_mailbox(
+    alice: User, converse: Converse, begins_with: str
+) -> None:
+    lead, _script = converse()
+    agent = lead.agent_version.agent
+    child = begin_child(
+        actor=alice, parent=lead, agent=agent, environment=lead.environment, text="Work."
+    )
+    team = Team.objects.create(lead=lead)
+    Teammate.objects.create(team=team, name="anna", conversation=child)
+    answer = Entry.of(AgentMessage(content=said(f"It is {SECRET}.")))
+    append(
+        child.pk,
+        [
+            Entry.of(SessionStatusRunning()),
+            Entry.of(InputTaken(event_ids=(event_of(child, "user.message").uid,))),
+            answer,
+            Entry.of(SessionStatusIdle(stop_reason=EndTurn())),
+        ],
+    )
+    if begins_with == "held_back":
+        Conversation.objects.filter(pk=lead.pk).update(queued_count=10_000)
+    attend(team.pk)
+    mail = Mail.objects.get(receiver=lead)
+    assert SECRET in mail.text
+    assert bool(mail.event_uid) == (begins_with != "held_back")
+    if begins_with == "lead":
+        append(lead.pk, [Entry.of(InputTaken(event_ids=(mail.event_uid,)))])
+        redact_content(actor=alice, conversation=lead, event_uid=mail.event_uid)
+    else:
+        redact_content(actor=alice, conversation=child, event_uid=answer.uid)
+    assert places(SECRET) == {}
