@@ -6,7 +6,6 @@ keeps what it said before (`actions.sources`).
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
@@ -14,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from harness.errors import Invalid
 from harness.modelfaults import read_as
+from reading.foreignjson import Unreadable, read_json
 
 from .names import NAME, NAME_LIMIT
 from .signedindex import MOST_BYTES, SHA256
@@ -41,10 +41,8 @@ class _Index(BaseModel):
 def read_open_index(data: bytes) -> list[OpenOffer]:
     """In its order. Raises Invalid, also where one name stands twice: which is meant nobody knows."""
     try:
-        if len(data) > MOST_BYTES:
-            raise ValueError("too large")
-        document: Any = json.loads(data.decode())
-    except (ValueError, RecursionError) as problem:
+        document: Any = read_json(data, limit=MOST_BYTES)
+    except Unreadable as problem:
         raise _refused(_("It cannot be read.")) from problem
     try:
         offers = read_as(document, _Index).skills

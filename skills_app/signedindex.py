@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import Conflict, Invalid
+from reading.foreignjson import TooLong, Unreadable, read_json
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 """What the standard's clients look for."""
@@ -29,6 +30,8 @@ LIFE_SECONDS = 7 * 86_400
 AHEAD_SECONDS = 3_600
 """How far another machine's clock may go before ours."""
 MOST_BYTES = 8 * 1024 * 1024
+MOST_PARTS = 500_000
+"""Fields and values, which is more than the most skills have."""
 SHA256 = r"^sha256:[0-9a-f]{64}$"
 
 
@@ -114,16 +117,15 @@ def read_index(data: bytes, *, key: str, now: float, seen: int = 0) -> Index:
 
 
 def _document(data: bytes) -> dict[str, Any]:
-    if len(data) > MOST_BYTES:
-        raise _refused(_("It is too large."))
     try:
-        text = data.decode()
-        document = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as problem:
+        document = read_json(data, limit=MOST_BYTES, parts=MOST_PARTS)
+    except TooLong as problem:
+        raise _refused(_("It is too large.")) from problem
+    except Unreadable as problem:
         raise _refused(_("It cannot be read.")) from problem
     if not isinstance(document, dict):
         raise _refused(_("It cannot be read."))
-    if text != written(document):
+    if data != _canonical(document):
         raise _refused(_("It is not written as it was signed."))
     return document
 
@@ -135,13 +137,6 @@ def written(document: Mapping[str, Any]) -> str:
 
 def _canonical(document: Mapping[str, Any]) -> bytes:
     return written(document).encode()
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
 
 
 def _refused(why: str) -> Invalid:

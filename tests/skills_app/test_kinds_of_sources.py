@@ -264,6 +264,8 @@ def test_an_index_that_offers_again_what_it_had_replaced_is_refused_and_says_so(
             }
         ).encode(),
         b"[" * 100_000,
+        b'{"skills": [], "more": %s}' % (b"9" * 5_000),
+        json.dumps({"skills": [], "more": "\ud800"}).encode(),
     ],
 )
 def test_what_is_no_index_of_the_standard_is_refused(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import timedelta
 
@@ -107,6 +108,22 @@ def test_an_index_that_is_held_still_expires():
         read(document(life=LIFE_SECONDS + 1))
     with pytest.raises(Invalid, match="not of this time"):
         read(document(issued=NOW + 7_200))
+
+
+@pytest.mark.parametrize("text", ["a\ud800", "\udfff"])
+def test_half_a_character_is_read_out_of_no_index_whoever_signed_it(text):
+    index = Index(issued=NOW, expires=NOW + LIFE_SECONDS, skills=(OFFERED,))
+    told = index.model_dump(mode="json", by_alias=True)
+    told["skills"][0]["description"] = text
+    value = base64.b64encode(KEY.sign(written(told).encode())).decode()
+    data = written({**told, "signature": {"key": public_key_of(KEY), "value": value}}).encode()
+    with pytest.raises(Invalid, match="cannot be read"):
+        read(data)
+
+
+def test_the_longest_index_that_may_be_is_read():
+    many = Index(issued=NOW, expires=NOW + LIFE_SECONDS, skills=(OFFERED,) * 10_000)
+    assert len(read(written(signed(many, KEY)).encode()).skills) == 10_000
 
 
 def test_another_key_is_not_believed_whatever_it_signed():
