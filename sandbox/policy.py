@@ -8,7 +8,6 @@ so that one file maps across. Whether a backend can hold a policy is decided in
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -29,6 +28,7 @@ from pydantic import (
 from harness.errors import Invalid
 from harness.faults import MOST_FAULTS
 from harness.modelfaults import faults_of
+from reading.foreignjson import GivenTwice, Unreadable, read_json
 from reading.foreignyaml import Loader, read_yaml
 from reading.hostnames import ascii_name
 
@@ -298,8 +298,15 @@ def read_policy(text: str) -> Policy:
             f"The sandbox policy opens more than {MOST_BRACKETS:,} brackets.", hint="Shorten it."
         )
     try:
-        data = json.loads(text, object_pairs_hook=_once) if text.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
+        is_json = text.lstrip().startswith("{")
+        data = read_json(text, limit=FILE_LIMIT, once=True) if is_json else None
+    except GivenTwice as problem:
+        raise Invalid(
+            f"The sandbox policy is not valid: the key “{problem.key}” is given twice.",
+            field=problem.key,
+            hint="Keep one of them.",
+        ) from None
+    except Unreadable:
         data = None
     if data is None:
         try:
@@ -312,19 +319,6 @@ def read_policy(text: str) -> Policy:
                 f"The sandbox policy is not valid YAML{where}: {what}.", hint="Correct it."
             ) from problem
     return parse_policy({} if data is None else data)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise Invalid(
-                f"The sandbox policy is not valid: the key “{key}” is given twice.",
-                field=key,
-                hint="Keep one of them.",
-            )
-        found[key] = value
-    return found
 
 
 class _Loader(Loader):

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reading.foreignjson import Unreadable, read_mended_json
+
 from .busy import OneCommand
 from .capture import Collector, PipeReader, collectors
 from .cgroups import Group
@@ -171,8 +173,10 @@ class SupervisedShell(OneCommand):
         if not data:
             self._lost()
             return
-        message = json.loads(data)
-        if message["event"] == "ready" and not self._ready.done():
+        message = _message_of(data)
+        if message is None:
+            self._lost()
+        elif message["event"] == "ready" and not self._ready.done():
             self._ready.set_result(message)
         elif message.get("number") == self._number and self._ended and not self._ended.done():
             if message["event"] == "ended":
@@ -332,6 +336,28 @@ async def end_process(process: asyncio.subprocess.Process, *, grace: float = 2.0
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         done, _pending = await asyncio.wait([waiting], timeout=KILL_SECONDS)
+
+
+def _message_of(data: bytes) -> dict[str, Any] | None:
+    """What the supervisor says; none for what it never does, as when something in there took it over."""
+    try:
+        message: Any = read_mended_json(data)
+    except Unreadable:
+        return None
+    match message:
+        case {"event": "ready"} | {"event": "failed", "number": int(), "problem": str()}:
+            known = True
+        case {"event": "ended", "number": int(), "directory": str(), "left": bool()}:
+            known = _is_an_end(message.get("status"))
+        case _:
+            known = False
+    return message if known else None
+
+
+def _is_an_end(status: object) -> bool:
+    if not isinstance(status, int) or not 0 <= status < 1 << 16:
+        return False
+    return os.WIFEXITED(status) or os.WIFSIGNALED(status)
 
 
 def children_of(pid: int) -> list[int]:

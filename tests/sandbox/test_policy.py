@@ -310,6 +310,15 @@ def test_each_guarantee_has_words_and_a_refusal_that_reads_well(guarantee: Guara
     assert missing(policy, Capabilities("good", True, frozenset({guarantee}))) is None
 
 
+@pytest.mark.parametrize("name", ["a\ud800", "\udfff"])
+def test_a_policy_can_be_kept_whatever_signs_are_in_it(name):
+    endpoints = [{"host": "a.example", "ports": [443]}]
+    text = json.dumps({"network_policies": {name: {"endpoints": endpoints}}})
+    policy = read_policy(text)
+    assert policy.digest
+    assert all("\ufffd" in each for each in policy.network_policies)
+
+
 @pytest.mark.parametrize(
     "text",
     [
