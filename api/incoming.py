@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import orjson
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from reading.foreignjson import Unreadable, read_json
 from wire.socketframes import (
     KEY_CHARACTERS,
     Refused,
@@ -194,7 +194,7 @@ def _said(text: str) -> dict[str, Any]:
 
 def _is_json(text: str) -> bool:
     try:
-        orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        read_json(text)
+    except Unreadable:
         return False
     return True

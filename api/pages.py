@@ -17,6 +17,7 @@ from rest_framework.response import Response
 
 from harness.errors import Invalid
 from reading.digits import number_of
+from reading.foreignjson import read_json
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
@@ -52,8 +53,8 @@ def cursor_of(request: Any, *kinds: type) -> list[Any] | None:
         hint=_("Give the one of `X-Next-Cursor`, or begin again with the first page."),
     )
     try:
-        place = orjson.loads(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)))
-    except (binascii.Error, ValueError, UnicodeError):
+        place = read_json(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)))
+    except (binascii.Error, ValueError):
         raise refusal from None
     if not isinstance(place, list) or len(place) != len(kinds):
         raise refusal

@@ -180,11 +180,12 @@ def _read(data: bytes) -> dict[str, Any]:
         raise Refused("it is too long to be a receipt")
     try:
         receipt = json.loads(data)
+        plain = canonical(receipt)
     except (ValueError, RecursionError) as problem:
         raise Refused("it is no JSON") from problem
     if not isinstance(receipt, dict) or receipt.keys() != _WHOLE:
         raise Refused("it is no receipt")
-    if canonical(receipt) != data:
+    if plain != data:
         raise Refused("it is not written as a receipt is")
     return receipt
 

@@ -24,6 +24,7 @@ from memory.actions.remembering import forget_memory
 from memory.models import Memory
 from memory.retrieval.turns import Turn, TurnIndex
 from memory.searching import search_memories, stores_of
+from reading.foreignjson import Unreadable, read_json
 from reading.moments import moment_of
 from recall.listing import as_row, exported, memories_in, recalls_in
 from terminal.screen import Screen
@@ -191,8 +192,8 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                row = json.loads(line)
-            except ValueError:
+                row = read_json(line)
+            except Unreadable:
                 row = None
             if not isinstance(row, dict):
                 raise Invalid(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-import orjson
 from django.conf import settings
 from django.utils.translation import gettext as _
 from pydantic import TypeAdapter
@@ -17,6 +16,7 @@ from pydantic import TypeAdapter
 from harness.errors import Invalid
 from harness.faults import unknown_type
 from harness.modelfaults import read_as
+from reading.foreignjson import Unreadable, read_json
 
 KEY_CHARACTERS = 100
 """Length of `conversations.Event.key`."""
@@ -56,8 +56,8 @@ def bounded(text: str | None) -> str:
 def object_in(text: str) -> dict[str, Any] | None:
     """The JSON object that the text is, if it is one."""
     try:
-        data = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        data = read_json(text, limit=len(text))
+    except Unreadable:
         return None
     return data if isinstance(data, dict) else None
 

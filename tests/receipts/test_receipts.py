@@ -286,7 +286,10 @@ def test_another_servers_key_is_refused_also_where_it_signed_anew(data):
     assert refused(posing)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b"[" * 100_000, b'{"head":1}'])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b"{}", b"[" * 100_000, b'{"head":1}', b"[" * 990 + b"]" * 990, b"9" * 5_000],
+)
 def test_what_is_no_receipt_is_refused(data, tmp_path):
     assert refused(data)
     (tmp_path / "r").write_bytes(data)
