@@ -102,8 +102,9 @@ def test_half_a_character_in_a_verdict_breaks_neither_the_verdict_nor_the_page(
     define(alice, conversation, rubric="- It is done")
     rested(conversation)
 
-    (judged_once,) = standing(conversation).evaluations or [None]
-    assert judged_once is not None
+    evaluations = standing(conversation).evaluations
+    assert evaluations is not None
+    (judged_once,) = evaluations
     assert judged_once.result == "satisfied"
     assert judged_once.explanation == "it \N{REPLACEMENT CHARACTER} is"
     for address in (conversation.get_absolute_url(), f"/c/{conversation.uid}/outcome/"):
