@@ -39,6 +39,9 @@ class LanguageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            # Nobody: to ask who it is would have the answer kept apart for each visitor.
+            return self.get_response(request)
         cookie = request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME, "")
         if request.user.is_authenticated and request.user.language != cookie:
             wanted = request.user.language or _as_the_browser_asks(request)

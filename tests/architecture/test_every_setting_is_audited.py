@@ -135,6 +135,7 @@ NEED_NOT = {
         conversations/preferences.put_away_first_steps
         conversations/preferences.set_defaults
         conversations/preferences.set_mails
+        accounts/languages.set_language
         conversations/stored_files.add_resource
         conversations/stored_files.delete_file
         conversations/stored_files.remove_resource
