@@ -16,7 +16,6 @@ LARGEST = 2**63 - 1
 _LONGEST = 40
 """Characters of an amount; no way to write one that anybody means takes more."""
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
-_HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]{1,8}")
 
 
 def number_of(text: object, *, most: int = LARGEST) -> int | None:
@@ -38,11 +37,6 @@ def amount_of(given: object) -> float | None:
     except OverflowError:
         return None
     return amount if isfinite(amount) else None
-
-
-def hexadecimal_of(given: bytes) -> int | None:
-    """In at most eight digits and nothing else."""
-    return int(given, 16) if _HEXADECIMAL.fullmatch(given) else None
 
 
 def is_digits(text: str | bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reading.digits import LARGEST, amount_of, hexadecimal_of, is_digits, number_of
+from reading.digits import LARGEST, amount_of, is_digits, number_of
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,3 @@ def test_an_amount_is_read_as_programs_write_it(given, amount):
 )
 def test_what_is_no_finite_amount_is_none_and_no_error(given):
     assert amount_of(given) is None
-
-
-def test_hexadecimal_digits_and_nothing_else():
-    assert hexadecimal_of(b"00fF") == 255
-    for given in (b"", b"-1", b"+1", b" 1", b"0x1", b"1_0", b"g", b"0" * 9):
-        assert hexadecimal_of(given) is None
