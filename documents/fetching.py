@@ -18,7 +18,7 @@ from harness.errors import Declined, Forbidden, Invalid
 from net.addresses import Address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
-from reading.hostnames import split_address
+from reading.hostnames import is_web_address, split_address
 
 from .models import ADDRESS_LIMIT
 
@@ -37,12 +37,12 @@ class Got:
 def check_address(text: str) -> str:
     """The address as it is kept. Raises Invalid."""
     text = text.strip()
-    try:
-        parts = split_address(text)
-        named = parts.scheme in {"https", "http"} and parts.hostname and not parts.username
-    except ValueError:
-        named = False
-    if not named or len(text) > ADDRESS_LIMIT or not text.isprintable() or " " in text:
+    if (
+        not is_web_address(text)
+        or len(text) > ADDRESS_LIMIT
+        or not text.isprintable()
+        or " " in text
+    ):
         raise Invalid(
             _("This is no address of a document."),
             field="address",

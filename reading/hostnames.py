@@ -40,6 +40,15 @@ def split_address(address: str) -> SplitResult:
     return parts
 
 
+def is_web_address(text: str) -> bool:
+    """Whether it names a place of the web, and nobody who signs in there."""
+    try:
+        parts = split_address(text)
+    except ValueError:
+        return False
+    return parts.scheme in {"https", "http"} and bool(parts.hostname) and not parts.username
+
+
 def joined_address(base: str, address: str) -> str:
     """Where `address` leads from `base`. Raises ValueError as `split_address` does."""
     _require_short(base)

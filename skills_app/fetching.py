@@ -19,7 +19,7 @@ from harness.errors import Conflict, Declined, Forbidden, Invalid
 from net.addresses import Address, parse_address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
-from reading.hostnames import joined_address, split_address
+from reading.hostnames import is_web_address, joined_address, split_address
 
 from .folder import SkillFolder, read_folder, sha256_of
 from .models import SkillSource, SourceOffer
@@ -45,12 +45,7 @@ def server_of(text: str) -> str:
     if len(text) > LONGEST_ADDRESS:
         raise Invalid(_("The address is too long."), field="source", hint=_("Shorten it."))
     text = text.strip()
-    try:
-        parts = split_address(text)
-        named = parts.scheme in {"https", "http"} and parts.hostname and not parts.username
-    except ValueError:
-        named = False
-    if not named or not text.isprintable():
+    if not is_web_address(text) or not text.isprintable():
         raise Invalid(
             _("This is no address of a server."),
             field="source",
