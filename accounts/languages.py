@@ -9,4 +9,5 @@ from accounts.models import User
 
 def language_of(user: User) -> str:
     """Hers, or the site's own: nobody is at a browser that could ask for another."""
-    return user.language or settings.LANGUAGE_CODE
+    site: str = settings.AGENTSITE_LANGUAGE
+    return user.language or site

@@ -34,7 +34,7 @@ def check_installation(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
-    problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts()]
+    problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts(), *_language()]
     problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
@@ -130,6 +130,16 @@ def _search() -> Iterable[CheckMessage]:
             "AGENTSITE_SEARCH_PROVIDER is searxng, and AGENTSITE_SEARXNG_URL names no server.",
             hint="Set it to the server's address, for example http://searx.internal:8080.",
             id="agentsite.E014",
+        )
+
+
+def _language() -> Iterable[CheckMessage]:
+    known = [code for code, _name in settings.LANGUAGES]
+    if settings.AGENTSITE_LANGUAGE not in known:
+        yield Error(
+            f"AGENTSITE_LANGUAGE is {settings.AGENTSITE_LANGUAGE!r}, which is no language of this site.",
+            hint=f"Set it to one of {', '.join(known)}.",
+            id="agentsite.E026",
         )
 
 

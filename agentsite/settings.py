@@ -916,8 +916,10 @@ AGENTSITE_API_REQUESTS_PER_DAY = env.int("AGENTSITE_API_REQUESTS_PER_DAY", defau
 
 LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("ar", "العربية")]
 """Each in its own words: whoever looks for one reads no other. Their words stand in `locale/`."""
-LANGUAGE_CODE = env.str("AGENTSITE_LANGUAGE", default="en")
-"""Of mails to people who chose none, and of pages for browsers that ask for none of these."""
+LANGUAGE_CODE = "en"
+"""Spoken where nobody is asked: what agents are told and logs keep, and to browsers that ask for none."""
+AGENTSITE_LANGUAGE = env.str("AGENTSITE_LANGUAGE", default=LANGUAGE_CODE)
+"""Of mails to people who chose none."""
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.str("AGENTSITE_TIME_ZONE", default="UTC")
 USE_I18N = True

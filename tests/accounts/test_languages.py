@@ -96,5 +96,5 @@ def test_a_mail_is_written_in_its_readers_language(alice, acme, settings):
     compose(alice, []).send()
     german, english = mail.outbox
     assert german.subject != english.subject
-    settings.LANGUAGE_CODE = "de"
+    settings.AGENTSITE_LANGUAGE = "de"
     assert compose(alice, []).subject == german.subject

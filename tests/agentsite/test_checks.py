@@ -100,6 +100,13 @@ def test_the_local_profile_is_not_held_to_production_values(settings):
     assert found() == []
 
 
+def test_a_language_that_is_not_spoken_is_refused_at_the_start(production):
+    production.AGENTSITE_LANGUAGE = "tlh"
+    assert found() == ["agentsite.E026"]
+    with pytest.raises(ImproperlyConfigured, match="AGENTSITE_LANGUAGE"):
+        refuse_unsafe_start()
+
+
 @pytest.mark.parametrize("profile", ["local", "production"])
 def test_a_broker_without_redis_is_refused_whatever_the_profile(production, profile):
     production.AGENTSITE_ENV = profile
