@@ -1,7 +1,7 @@
 """The catalogues of words in `locale`: brought up to date (`make messages`), or held to the code (`--check`).
 
 Extracting and compiling is gettext's part. The compiled ones are kept beside their sources, since a user's
-machine has no gettext; `tests/agentsite/test_languages.py` looks at what they say.
+machine has no gettext; `tests/agentsite/test_catalogues.py` looks at what they say.
 """
 
 from __future__ import annotations

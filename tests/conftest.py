@@ -28,7 +28,7 @@ settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
-    # All that is imported and collected stays to the end; looking through it over and over took a third of
+    # All that is imported and collected stays to the end; looking through it over and over took a quarter of
     # the collection's time.
     gc.disable()
 

@@ -1,4 +1,6 @@
-"""Every page of the admin is accessible by day and by night, and its parts are reached by the keyboard.
+"""The admin's pages are accessible by day and by night, and their parts are reached by the keyboard.
+
+With `JOURNEYS=all` every page is looked at; without, one model of each app, and of some apps all.
 
 The pages are enumerated from Django's routes and filled with rows of a site that has one of everything
 (`furnish`), so that a new page is walked by itself.
@@ -147,7 +149,7 @@ def both_themes(person: Person, address: str, *, at_night: bool = True) -> str:
 
 
 @pytest.mark.parametrize("app", ["", *APPS])
-def test_every_page_of_the_admin_is_accessible(furnished: Site, operator: Person, app: str):
+def test_pages_of_the_admin_are_accessible(furnished: Site, operator: Person, app: str):
     seen, found = 0, []
     first: dict[str, str] = {}
     for of, address in addresses(furnished):
