@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from accounts.api.authentication import Caller
 from accounts.models import TokenScope
+from accounts.streaming import streamed
 from harness.errors import Invalid, NotFound
 from memory.access import Author, may_write, writable
 from memory.actions.remembering import (
@@ -34,10 +35,9 @@ from memory.actions.remembering import (
 from memory.models import Memory, MemoryStore, MemoryVersion
 from memory.searching import matching, search_memories, stores_of
 from recall.actions.switching import leave_out, switch_memory
-from recall.listing import as_row, exported, recalls_in, stores_in
+from recall.listing import as_row, exported, recalls_in, still_exported, stores_in
 from recall.models import MemoryOff
 from v1.memorystores import author
-from wire.streaming import streamed
 
 from .base import ApiView
 from .bodies import read_body
@@ -482,7 +482,8 @@ class MemoryExportView(MemoryView):
     def get(self, request: Any) -> StreamingHttpResponse:
         rows = exported(self.actor, self.organisation)
         lines = (f"{json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)}\n" for row in rows)
-        return StreamingHttpResponse(streamed(request, lines), content_type="application/x-ndjson")
+        pieces = streamed(request, lines, still=still_exported(self.organisation))
+        return StreamingHttpResponse(pieces, content_type="application/x-ndjson")
 
 
 class RecalledView(MemoryView):

@@ -17,12 +17,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from accounts.reviewing import reviewed_organisations
+from accounts.staff import has_staff_permission
 from harness.errors import Invalid
 from reading.digits import number_of
 from reading.moments import day_of
 from wire.spreadsheets import cell
 
-from .models import AuditEntry, AuditQuerySet
+from .models import VIEW_AUDIT, AuditEntry, AuditQuerySet
 
 PAGE_SIZE = 50
 EXPORT_PAGE = 500
@@ -116,6 +118,14 @@ def audit_page(user: User, chosen: Mapping[str, str], after: str = "") -> AuditP
     return AuditPage(
         [Line.of(entry) for entry in page], str(page[-1].pk) if len(rows) > PAGE_SIZE else ""
     )
+
+
+def reach_of(user: User) -> frozenset[int | None]:
+    """What the person may read of others: organisations by key, and None for all that there is."""
+    if not user.is_active:
+        return frozenset()
+    reviewed = frozenset[int | None](reviewed_organisations(user).values_list("pk", flat=True))
+    return reviewed | {None} if has_staff_permission(user, VIEW_AUDIT) else reviewed
 
 
 def as_csv(user: User, chosen: Mapping[str, str]) -> Iterator[str]:

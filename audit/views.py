@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from accounts.requests import SignedInRequest
-from wire.streaming import streamed
+from accounts.streaming import streamed
 
 from . import listing as auditlog
 from .models import AuditEntry
@@ -41,9 +41,9 @@ def export_audit(request: SignedInRequest) -> HttpResponseBase:
     chosen = _chosen(request)
     auditlog.found(request.user, chosen)
     lines = auditlog.as_csv(request.user, chosen)
-    response = StreamingHttpResponse(
-        streamed(request, lines), content_type="text/csv; charset=utf-8"
-    )
+    reach = auditlog.reach_of(request.user)
+    pieces = streamed(request, lines, still=lambda user: reach <= auditlog.reach_of(user))
+    response = StreamingHttpResponse(pieces, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="audit.csv"'
     return response
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.db.models import Count, QuerySet
 
-from accounts.models import Organisation, User
+from accounts.models import Membership, Organisation, User
 from agents.models import Agent
 from conversations.models import Conversation
 from memory.access import writable
@@ -104,6 +104,11 @@ def exported(user: User, organisation: Organisation) -> Iterator[dict[str, Any]]
             )
         for memory in store.memories.order_by("pk"):
             yield {**as_row(memory, store), "versions": versions.get(memory.uid, [])}
+
+
+def still_exported(organisation: Organisation) -> Callable[[User], bool]:
+    """Whether somebody may take along what she has there: as long as she belongs to it."""
+    return lambda user: Membership.objects.role_in(organisation, user) is not None
 
 
 def as_row(memory: Memory, store: MemoryStore) -> dict[str, Any]:

@@ -18,17 +18,17 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.requests import SignedInRequest
+from accounts.streaming import streamed
 from chat.views.answers import done
 from conversations.models import Conversation
 from harness.errors import AgentError, Conflict, NotFound
 from memory.access import may_write
 from memory.actions import remembering
 from memory.models import Memory, MemoryVersion
-from wire.streaming import streamed
 
 from .actions import switching
 from .forms import CorrectionForm, MemoryForm
-from .listing import agent_names, exported, memories_in, recalls_in, stores_in
+from .listing import agent_names, exported, memories_in, recalls_in, still_exported, stores_in
 from .models import MemoryOff
 
 WORDS_LIMIT = 200
@@ -141,7 +141,8 @@ def export(request: SignedInRequest) -> HttpResponseBase:
     """All of her own as a file, one JSON object a line."""
     rows = exported(request.user, request.organisation)
     lines = (f"{json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)}\n" for row in rows)
-    answer = StreamingHttpResponse(streamed(request, lines), content_type="application/x-ndjson")
+    pieces = streamed(request, lines, still=still_exported(request.organisation))
+    answer = StreamingHttpResponse(pieces, content_type="application/x-ndjson")
     answer["Content-Disposition"] = 'attachment; filename="memory.jsonl"'
     return answer
 

@@ -35,5 +35,4 @@ class ExportSession(Door):
     def get(self, request: Request, uid: str) -> Any:
         form = choice(request.query_params, "format", (MARKDOWN, JSON), JSON)
         row = find_session(self.caller, uid)
-        plain = request._request  # noqa: SLF001 - how it is served is asked of Django's own request
-        return export_of(plain, row, "markdown" if form == MARKDOWN else "json")
+        return export_of(request, row, "markdown" if form == MARKDOWN else "json")

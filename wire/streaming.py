@@ -1,7 +1,8 @@
 """Answers that are made while they are sent, in threads of their own.
 
 One that reads much neither holds up what else the server does in threads nor, where one person asks for
-many, the exports of others. What the pieces are is the subjects' part.
+many, the exports of others. Who may have them is asked in `accounts.streaming`, what they are is the
+subjects' part.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, AnyStr, TypeVar
+from typing import AnyStr, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
 from django.utils.translation import get_language, override
 
 from jobs.connections import with_healthy_connections
@@ -30,23 +30,18 @@ _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agentsite-stream")
 _making = Shares(EACH)
 
 
-def streamed(request: Any, pieces: Iterator[AnyStr]) -> Iterator[AnyStr] | AsyncIterator[AnyStr]:
-    """Them as the server of this request sends them one by one: under ASGI Django would first gather a plain
-    iterator in memory.
+def in_threads(
+    pieces: Iterator[AnyStr], who: Hashable, check: Callable[[], None] = lambda: None
+) -> AsyncIterator[AnyStr]:
+    """The same pieces, gathered to some size, in one of the places of `who`, in the language of the caller.
 
-    Between two of them no cursor may stay open: the next may be made in another thread, on another
-    connection. They are made in the language of the request.
+    `check` is called before each hand-over, in the same thread; what it raises ends them.
     """
-    given = getattr(request, "_request", request)  # REST framework's own has it inside
-    return in_threads(pieces, given.user.pk) if isinstance(given, ASGIRequest) else pieces
-
-
-def in_threads(pieces: Iterator[AnyStr], who: Hashable) -> AsyncIterator[AnyStr]:
-    """The same, gathered to some size, in one of the places of `who`."""
     language = get_language()
 
     def made() -> AnyStr | None:
         with override(language):
+            check()
             return _next_of(pieces)
 
     return _in_turn(partial(with_healthy_connections, made), who)

@@ -10,11 +10,13 @@ from django.utils.http import content_disposition_header
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from rest_framework.request import Request
 
+from accounts.models import User
 from accounts.requests import SignedInRequest
+from accounts.streaming import streamed
 from conversations.models import Conversation
 from keeping.export import as_json, as_markdown
-from wire.streaming import streamed
 
 from .lookup import find_conversation
 
@@ -34,16 +36,20 @@ def export_json(request: SignedInRequest, uid: str) -> StreamingHttpResponse:
 
 
 def export_of(
-    request: HttpRequest, conversation: Conversation, form: Literal["markdown", "json"]
+    request: HttpRequest | Request, conversation: Conversation, form: Literal["markdown", "json"]
 ) -> StreamingHttpResponse:
-    """The conversation as a download, for whoever may read it."""
+    """The conversation as a download, for whoever may read it and as long as she may."""
     if form == "markdown":
         pieces, media_type, suffix = as_markdown(conversation), "text/markdown", "md"
     else:
         pieces, media_type, suffix = as_json(conversation), "application/json", "json"
     name = f"{slugify(conversation.title)[:60].strip('-') or conversation.uid}.{suffix}"
+
+    def still(user: User) -> bool:
+        return Conversation.objects.visible_to(user).filter(pk=conversation.pk).exists()
+
     return StreamingHttpResponse(
-        streamed(request, pieces),
+        streamed(request, pieces, still=still),
         content_type=f"{media_type}; charset=utf-8",
         headers={
             "Content-Disposition": content_disposition_header(True, name) or "attachment",

@@ -15,13 +15,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from accounts.models import Membership, User
 from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
+from accounts.streaming import streamed
 from harness.errors import Invalid
 from reading.moments import day_of
 from spending import reports
 from spending.models import Usage
-from wire.streaming import streamed
 
 ORGANISATION = "organisation"
 """The value of `whose` for all members together."""
@@ -52,9 +53,16 @@ def show_usage(request: SignedInRequest) -> HttpResponse:
 def export_usage(request: SignedInRequest) -> StreamingHttpResponse:
     span = _span(request)
     lines = _as_csv(_rows(request, span))
+    organisation, everybody = request.organisation, _wants_everybody(request)
+
+    def still(user: User) -> bool:
+        if everybody:
+            return may_manage(user, organisation)
+        return Membership.objects.role_in(organisation, user) is not None
+
     name = f"usage-{span.first}-{span.last}.csv"
     return StreamingHttpResponse(
-        streamed(request, lines),
+        streamed(request, lines, still=still),
         content_type="text/csv; charset=utf-8",
         headers={
             "Content-Disposition": f'attachment; filename="{name}"',
