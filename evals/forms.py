@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.formwords import OurForm
 from accounts.models import Organisation, User
@@ -130,7 +131,7 @@ class TrySkillForm(StartForm):
 
 class MakeCaseForm(OurForm):
     suite = forms.ChoiceField(label=_("Suite"))
-    answer = forms.ChoiceField(label=_("Answer"))
+    answer = forms.ChoiceField(label=pgettext_lazy("noun", "Answer"))
     name = forms.CharField(
         label=_("Name of the case"),
         required=False,
