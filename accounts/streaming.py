@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, AnyStr
 
+from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIRequest
 
 from accounts.api.authentication import Caller, caller_of_token
@@ -18,9 +19,9 @@ from accounts.sessions import user_of_session
 from wire.streaming import in_threads
 
 
-class ReaderGone(Exception):
+class ReaderGone(RequestAborted):
     """Who asked may not read it any more. Raised amid an answer, so that the transfer breaks off and nobody
-    takes what was sent for the whole."""
+    takes what was sent for the whole; Django does as if she had hung up."""
 
 
 def streamed(
