@@ -2,7 +2,7 @@
 
 Twisted keeps a whole body, on disk if it is long, before daphne and any application see it, waits for
 headers as long as some byte comes each minute, counts no connections, and daphne writes an answer as
-fast as it is made, whether or not anybody reads it. The limits are
+fast as it is made, whether or not anybody reads it, and fails for good at one that breaks off. The limits are
 `agentsite.requestlimits`'; whose a long body is, `agentsite.bodies` finds out.
 """
 
@@ -112,6 +112,29 @@ class GuardedRequest(WebRequest):
     def connectionLost(self, reason: Any) -> None:  # noqa: N802
         self._end()
         super().connectionLost(reason)
+
+    def handle_exception(self, exception: BaseException) -> None:
+        """The application raised: half an answer is broken off, for an error's page behind it would make it
+        look whole."""
+        if self._response_started:
+            self._break_off()
+        else:
+            super().handle_exception(exception)
+
+    def left(self) -> None:
+        """The application is done; daphne alone would go on waiting for the rest of what it sends."""
+        if not self._response_started:
+            self.basic_error(500, b"Internal Server Error", "No answer was given.")
+        else:
+            self._break_off()
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self.finished) or self.channel is None
+
+    def _break_off(self) -> None:
+        if not self.is_answered:
+            self.channel.loseConnection()
 
     # --- its limits -------------------------------------------------------------------------------
 
@@ -383,6 +406,18 @@ class GuardedServer(Server):
         written = getattr(protocol, "channel", protocol)
         if isinstance(written, _Written):
             await written.room()
+
+    def application_checker(self) -> None:
+        """Each second, of every request and socket."""
+        for protocol, details in list(self.connections.items()):
+            application = details.get("application_instance")
+            if not isinstance(protocol, GuardedRequest) or protocol.is_answered:
+                continue
+            if application is None or not application.done() or application.cancelled():
+                continue
+            if application.exception() is None:
+                protocol.left()
+        super().application_checker()
 
     @property
     def http_factory(self) -> Any:
