@@ -23,8 +23,8 @@ PARTS = 200_000
 """Values and fields unless the caller says otherwise: what a moment is enough to read and to judge."""
 
 _HALVES = ("\\ud", "\\uD")
-_ODD = (*_HALVES, "\\u0000")
-"""How escapes begin that spell halves of characters, and a NUL."""
+_ODD = (*_HALVES, "\\u0000", "\0")
+"""How escapes begin that spell halves of characters, and a NUL in both spellings."""
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -79,10 +79,13 @@ def read_mended_json(
     text: str | bytes, *, limit: int = TEXT_LIMIT, nesting: int = NESTING, parts: int = PARTS
 ) -> Any:
     """The same for what is not to be lost over a sign: what a text cannot be kept with is replaced in it,
-    and a number that is none is nothing."""
+    line ends and the like may stand in a text as they are, and a number that is none is nothing."""
     whole = text.decode(errors="replace") if isinstance(text, bytes) else mended(text)
-    plain, value = _read(whole, _LENIENT, limit, nesting, parts)
-    # Only an escape spells what is not in the text itself, which is valid.
+    whole = whole.removeprefix("\ufeff")
+    # A text that goes past the end of its line would hide values from who counts them.
+    decoder = _LENIENT if len(whole) <= parts else _LENIENT_BY_LINES
+    plain, value = _read(whole, decoder, limit, nesting, parts)
+    # But for a NUL, only an escape spells what is not in the text itself, which is valid.
     return storable_value(value) if any(each in plain for each in _ODD) else value
 
 
@@ -189,6 +192,13 @@ def _finite_or_nothing(digits: str) -> float | None:
     return None if isinf(number) else number
 
 
+def _whole_or_nothing(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than anybody reads
+        return None
+
+
 def _nothing(_constant: str) -> None:
     return None
 
@@ -206,5 +216,13 @@ _STRICT = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 _ONCE = json.JSONDecoder(
     parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_given_once
 )
-_LENIENT = json.JSONDecoder(parse_constant=_nothing, parse_float=_finite_or_nothing)
+_LENIENT_BY_LINES = json.JSONDecoder(
+    parse_constant=_nothing, parse_float=_finite_or_nothing, parse_int=_whole_or_nothing
+)
+_LENIENT = json.JSONDecoder(
+    parse_constant=_nothing,
+    parse_float=_finite_or_nothing,
+    parse_int=_whole_or_nothing,
+    strict=False,
+)
 _RAW = json.JSONDecoder()

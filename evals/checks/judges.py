@@ -5,7 +5,7 @@ What is judged is material of strangers: it stands between marks, and the judge 
 
 from __future__ import annotations
 
-from reading.foreignjson import Unreadable
+from reading.foreignjson import Unreadable, read_mended_json
 
 from .facts import Facts, Verdict
 from .judging import json_in
@@ -52,7 +52,8 @@ def question_for(check: JudgeCheck | PreferenceCheck, facts: Facts, *, swapped: 
 def read_verdict(check: JudgeCheck | PreferenceCheck, answer: str, *, swapped: bool) -> Verdict:
     """What the judge's answer says; without points where it says nothing that was asked."""
     try:
-        given = json_in(answer)
+        # Who is judged may have it quote any sign, and must not be rid of the verdict by it.
+        given = json_in(answer, read_mended_json)
     except Unreadable as problem:
         return Verdict(None, f"{problem}: {answer[:200]}")
     if not isinstance(given, dict):
@@ -73,8 +74,12 @@ def read_verdict(check: JudgeCheck | PreferenceCheck, answer: str, *, swapped: b
     return Verdict(float((better == 1) != swapped), reason)
 
 
-def _marked(mark: str, text: str) -> str:
-    """The text cannot close the mark it stands in."""
+def enclosed(text: str) -> str:
+    """As it is shown: it cannot close the mark it stands in."""
     for each in MARKS:
         text = text.replace(f"</{each}>", f"<\\/{each}>")
-    return f"<{mark}>\n{text[:SHOWN]}\n</{mark}>"
+    return text
+
+
+def _marked(mark: str, text: str) -> str:
+    return f"<{mark}>\n{enclosed(text)[:SHOWN]}\n</{mark}>"

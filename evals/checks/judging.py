@@ -124,13 +124,13 @@ def _schema(_place: int, check: SchemaCheck, facts: Facts) -> Outcome:
     return _held("; ".join(faults))
 
 
-def json_in(text: str) -> Any:
+def json_in(text: str, read: Callable[[str], Any] = read_json) -> Any:
     """The value that a text is, or that its first code block holds. Raises `Unreadable`."""
     stripped = text.strip()
     head, fence, rest = stripped.partition("```")
     if fence and not head.lstrip().startswith(("{", "[")):
         stripped = rest.partition("\n")[2].partition("```")[0]
-    return read_json(stripped)
+    return read(stripped)
 
 
 def _call(_place: int, check: CallCheck, facts: Facts) -> Outcome:

@@ -98,6 +98,14 @@ def test_only_points_of_the_scale_are_read(said, points):
     assert read_verdict(JudgeCheck(rubric="x"), said, swapped=False).points == points
 
 
+@pytest.mark.parametrize("reason", [r"it says \ud83d", r"\u0000", "one\ntwo", "\x1b"])
+def test_no_sign_that_a_judge_quotes_loses_its_verdict(reason):
+    said = f'{{"reason": "{reason}", "points": 4}}'
+    assert read_verdict(JudgeCheck(rubric="x"), said, swapped=False).points == 4
+    said = f'{{"reason": "{reason}", "better": 1}}'
+    assert read_verdict(PreferenceCheck(over="other"), said, swapped=False).points == 1
+
+
 def test_a_preference_is_read_in_both_orders():
     check = PreferenceCheck(over="other")
 

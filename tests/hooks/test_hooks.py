@@ -188,8 +188,8 @@ def test_half_a_character_in_a_reason_loses_no_refusal(alice, converse, install,
 
 @pytest.mark.parametrize(
     "reason",
-    ["no", r"no \ud83d", r"no \u0000", "n" * 600],
-    ids=["words", "half a character", "nul", "long"],
+    ['"no"', r'"no \ud83d"', r'"no \u0000"', f'"{"n" * 600}"', '"no:\n\tit says \x1b"', "null"],
+    ids=["words", "half a character", "nul", "long", "as it was printed", "none"],
 )
 def test_a_signed_request_tells_of_the_call_and_its_answer_counts(
     alice, acme, converse, settings, client_of, reason
@@ -200,7 +200,7 @@ def test_a_signed_request_tells_of_the_call_and_its_answer_counts(
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             told.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            said = f'{{"verdict": "refuse", "reason": "{reason}"}}'.encode()
+            said = f'{{"verdict": "refuse", "reason": {reason}}}'.encode()
             self.send_response(200)
             self.send_header("content-length", str(len(said)))
             self.end_headers()

@@ -105,9 +105,16 @@ def test_what_is_no_json_that_can_be_kept_is_refused(text):
 @pytest.mark.parametrize("read", [read_json, read_mended_json, read_raw_json])
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[" * 100_000, nested(NESTING + 1), "9" * 5_000, '"\n"', "[1]" + " " * 1_000_000],
+    ["", "{", "[" * 100_000, nested(NESTING + 1), '"a', "[1]" + " " * 1_000_000],
 )
 def test_what_is_no_json_is_refused_however_it_is_read(read, text):
+    with pytest.raises(Unreadable):
+        read(text)
+
+
+@pytest.mark.parametrize("read", [read_json, read_raw_json])
+@pytest.mark.parametrize("text", ["9" * 5_000, '"\n"', '"\0"', "\ufeff1"])
+def test_a_sign_at_the_wrong_place_is_refused_where_nothing_is_mended(read, text):
     with pytest.raises(Unreadable):
         read(text)
 
@@ -121,10 +128,21 @@ def test_what_is_no_json_is_refused_however_it_is_read(read, text):
         (b'"\xff"', "\ufffd"),
         ("[NaN, -Infinity, 1e999, 1e5]", [None, None, None, 1e5]),
         (r'"\\ud800"', r"\ud800"),
+        ('{"a": "one\ntwo\tthree\x1b"}', {"a": "one\ntwo\tthree\x1b"}),
+        ('"a\0b"', "a\ufffdb"),
+        ("\ufeff[1]", [1]),
+        (b"\xef\xbb\xbf[1]", [1]),
+        (f"[{'9' * 5_000}, 1]", [None, 1]),
     ],
 )
 def test_what_is_not_to_be_lost_over_a_sign_is_mended(text, value):
     assert read_mended_json(text) == value
+
+
+def test_a_text_of_several_lines_hides_no_values_from_who_counts_them():
+    text = '["a\nb", [' + "1," * 300_000 + "1]]"
+    with pytest.raises(Unreadable):
+        read_mended_json(text)
 
 
 def test_pieces_that_are_put_together_later_keep_their_halves():
