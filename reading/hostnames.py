@@ -46,7 +46,8 @@ def is_web_address(text: str) -> bool:
         parts = split_address(text)
     except ValueError:
         return False
-    return parts.scheme in {"https", "http"} and bool(parts.hostname) and not parts.username
+    # A password may stand there without a name.
+    return parts.scheme in {"https", "http"} and bool(parts.hostname) and "@" not in parts.netloc
 
 
 def joined_address(base: str, address: str) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from reading.hostnames import ascii_name, joined_address, split_address
+from reading.hostnames import ascii_name, is_web_address, joined_address, split_address
 from reading.normalizing import BEGIN_WITH_A_MARK, MARKS_IN_A_ROW, normalized
 from tests.heartbeat import seconds_of_work
 from tests.hostile import marks
@@ -106,3 +106,22 @@ def test_every_character_that_becomes_a_mark_is_known():
         if not unicodedata.combining(sign)
         and unicodedata.combining(unicodedata.normalize("NFKD", sign)[0])
     } == BEGIN_WITH_A_MARK
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("https://example.org", True),
+        ("http://example.org:80/a@b?c=d@e", True),
+        ("https://alice@example.org", False),
+        ("https://alice:secret@example.org", False),
+        ("https://:secret@example.org", False),
+        ("https://@example.org", False),
+        ("ftp://example.org", False),
+        ("https://", False),
+        ("https://[", False),
+        ("https://example.org:x", False),
+    ],
+)
+def test_an_address_of_the_web_names_nobody_who_signs_in_there(text, is_one):
+    assert is_web_address(text) is is_one
