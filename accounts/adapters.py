@@ -102,6 +102,11 @@ class AccountAdapter(DefaultAccountAdapter):
             return False
         return bool(super().is_safe_url(url))
 
+    def set_password(self, user: Any, password: str) -> None:
+        """That alone: the account may have been closed since it was read, and stays so."""
+        user.set_password(password)
+        user.save(update_fields=["password"])
+
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **kwargs)
         remember_device(request, response, user.pk)

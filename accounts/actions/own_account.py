@@ -66,7 +66,9 @@ def delete_own_account(*, actor: User, typed: str) -> None:
         # All superusers with her: two of them cannot leave the server at once.
         rows = User.objects.select_for_update(no_key=True).order_by("pk")
         list(rows.filter(Q(pk=actor.pk) | Q(is_superuser=True)) if actor.is_superuser else ())
-        held = rows.get(pk=actor.pk)
+        held = rows.filter(pk=actor.pk).first()
+        if held is None or not held.is_active:  # by staff, or by another request of hers
+            raise Forbidden(_("This account was closed meanwhile."))
         if is_last_superuser(held):
             raise Conflict(
                 _("You are the last superuser of this server."),

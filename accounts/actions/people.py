@@ -22,7 +22,7 @@ from accounts.handing_over import hand_over_service_accounts
 from accounts.happenings import Happening, emit
 from accounts.leaving import delete_row
 from accounts.models import Organisation, User
-from harness.errors import Forbidden
+from harness.errors import Forbidden, NotFound
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 """What only a superuser hands out: whoever may grant it to others may grant it to themselves."""
@@ -39,9 +39,9 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
     """Store what staff changed in the form of an account; `changed` names the fields.
 
     Raises Forbidden for a superuser's account, powers and what one signs in with, unless the actor is
-    a superuser. An account that was closed stops working at once, and what it promised as a manager or
-    superuser is withdrawn. One that its person deleted and that is opened again is deleted no further, also
-    when it is closed again.
+    a superuser, and NotFound for one that is gone. An account that was closed stops working at once, and what
+    it promised as a manager or superuser is withdrawn. One that its person deleted and that is opened again
+    is deleted no further, also when it is closed again.
     """
     is_new = user.pk is None
     if not actor.is_superuser:
@@ -49,9 +49,15 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
         reserved = set(POWERS) | (set() if is_new else set(IDENTITY))
         if not may_change(actor, before) or reserved & set(changed):
             raise Forbidden(_("Only a superuser may change this."))
-    if user.is_active:
-        user.deleting_since = None
     with transaction.atomic():
+        if not is_new:
+            held = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
+            if held is None:
+                raise NotFound(_("This account is gone."))
+            if "is_active" not in changed:  # she may have deleted it since it was read
+                user.is_active, user.deleting_since = held.is_active, held.deleting_since
+        if user.is_active:
+            user.deleting_since = None
         user.save()
         emit(
             Happening.ACCOUNT_CHANGED,

@@ -20,10 +20,12 @@ from accounts.actions.own_account import delete_closed, delete_own_account
 from accounts.actions.people import delete_account, save_account
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
+from accounts.adapters import AccountAdapter
 from accounts.leaving import Part, clear_with
 from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope, User
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
+from conversations import leavers
 from conversations.actions.messages import post_message
 from conversations.actions.stored_files import store_file
 from conversations.models import Conversation, Removal, StoredFile
@@ -563,3 +565,86 @@ def test_a_stranger_is_sent_to_sign_in_and_nobody_is_deleted(alice: User, mallor
     with pytest.raises(Invalid):
         delete_own_account(actor=mallory, typed="alice")
     assert User.objects.filter(pk=alice.pk, is_active=True, deleting_since=None).exists()
+
+
+def test_who_was_closed_meanwhile_deletes_nothing_any_more(
+    alice: User, bobs_too: Organisation, staff: User, converse: Converse
+):
+    hers, _script = converse()
+    read_before = User.objects.get(pk=alice.pk)
+    alice.is_active = False
+    save_account(actor=staff, user=alice, changed=["is_active"])
+    with pytest.raises(Forbidden):
+        delete_own_account(actor=read_before, typed="alice")
+    delete_closed()
+    assert not gone(alice)
+    assert Conversation.objects.filter(pk=hers.pk).exists()
+
+
+def test_of_two_requests_at_once_one_deletes(alice: User, bobs_too: Organisation):
+    again = User.objects.get(pk=alice.pk)
+    delete_own_account(actor=alice, typed="alice")
+    since = User.objects.get(pk=alice.pk).deleting_since
+    with pytest.raises(Forbidden):
+        delete_own_account(actor=again, typed="alice")
+    assert User.objects.get(pk=alice.pk).deleting_since == since
+    assert AuditEntry.objects.filter(action="account_deleted").count() == 1
+
+
+def renames(_staff: User, read_before: User) -> None:
+    read_before.first_name = "Alice"
+    save_account(actor=_staff, user=read_before, changed=["first_name"])
+
+
+def changes_her_password(_staff: User, read_before: User) -> None:
+    AccountAdapter().set_password(read_before, "another of her passwords")
+
+
+@pytest.mark.parametrize("writes", [renames, changes_her_password])
+def test_what_is_written_of_an_account_as_it_was_before_does_not_open_it_again(
+    alice: User,
+    bobs_too: Organisation,
+    staff: User,
+    writes: Callable[[User, User], None],
+):
+    read_before = User.objects.get(pk=alice.pk)
+    delete_own_account(actor=alice, typed="alice")
+    writes(staff, read_before)
+    alice.refresh_from_db()
+    assert not alice.is_active
+    assert alice.deleting_since is not None
+    delete_closed()
+    assert gone(alice)
+
+
+def test_what_staff_write_of_an_account_that_is_gone_brings_it_not_back(
+    alice: User, bobs_too: Organisation, staff: User
+):
+    read_before = User.objects.get(pk=alice.pk)
+    delete_account(actor=staff, user=alice)
+    with pytest.raises(NotFound):
+        renames(staff, read_before)
+    assert gone(read_before)
+
+
+def test_a_conversation_that_cannot_be_deleted_keeps_none_of_the_others(
+    alice: User, bobs_too: Organisation, converse: Converse, monkeypatch: pytest.MonkeyPatch
+):
+    stuck, *others = (converse()[0] for _ in range(4))
+    monkeypatch.setattr(leavers, "AT_A_TIME", 1)
+
+    def fails(instance: Conversation, **_kwargs: Any) -> None:
+        if instance.pk == stuck.pk:
+            raise OSError("it cannot be deleted now")
+
+    post_delete.connect(fails, sender=Conversation)
+    try:
+        delete_own_account(actor=alice, typed="alice")
+        delete_closed()
+    finally:
+        post_delete.disconnect(fails, sender=Conversation)
+    assert not gone(alice)
+    assert list(Conversation.objects.filter(owner=alice)) == [stuck]
+    delete_closed()
+    assert gone(alice)
+    assert not Conversation.objects.filter(pk__in=[each.pk for each in others]).exists()
