@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -18,6 +19,7 @@ from django.utils import timezone
 from django.utils.translation import ngettext
 
 from conversations.models import Conversation
+from jobs.apart import each_apart
 from jobs.dispatch import dispatch
 from spending.models import Usage
 from webhooks.types import RUN_ENDED
@@ -47,9 +49,8 @@ def settle_ends(now: datetime | None = None) -> int:
     _end_without_conversation(now or timezone.now())
     waiting = OrderRun.objects.filter(is_settled=False).order_by("pk")
     found = list(waiting.values_list("pk", flat=True)[:AT_A_TIME])
-    for run_id in found:
-        settle(run_id, now)
-    return len(found)
+    told = "the end of run %s of a schedule was not settled"
+    return each_apart(partial(settle, now=now), found, told=told)
 
 
 def settle(run_id: int, now: datetime | None = None) -> None:

@@ -8,6 +8,7 @@ everything else not. Follow-ups go on to a depth and no further, and of one run 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -18,6 +19,7 @@ from deadletters.models import DeadLetter
 from deadletters.projection import cause_of
 from harness.content import Text
 from harness.events import UserMessage
+from jobs.apart import each_apart
 from jobs.dispatch import dispatch
 
 from .models import OrderRun, QueueItem, StandingOrder
@@ -119,10 +121,13 @@ def begin_waiting(now: datetime | None = None) -> int:
         Exists(ready), ~Exists(busy), works_queue=True, cron=""
     )
     found = list(orders.order_by("pk").values_list("pk", flat=True)[:AT_A_TIME])
-    for order_id in found:
-        with transaction.atomic():
-            rows = StandingOrder.objects.select_for_update(no_key=True).filter(pk=order_id)
-            order = rows.first()
-            if order is not None:
-                begin_pass(order, now)
-    return len(found)
+    told = "no pass of schedule %s could begin"
+    return each_apart(partial(_begin_pass_of, now), found, told=told)
+
+
+def _begin_pass_of(now: datetime, order_id: int) -> None:
+    with transaction.atomic():
+        rows = StandingOrder.objects.select_for_update(no_key=True).filter(pk=order_id)
+        order = rows.first()
+        if order is not None:
+            begin_pass(order, now)

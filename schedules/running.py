@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
@@ -19,6 +20,7 @@ from conversations.actions.sharing import share_conversation
 from conversations.kits import choose_provider
 from conversations.models import Conversation, StoredFile
 from harness.errors import AgentError, Conflict, Forbidden, NotFound, TooMany
+from jobs.apart import each_apart
 from jobs.dispatch import dispatch
 from programs.actions.sessions import begin_session
 from vaults.models import Vault
@@ -70,15 +72,14 @@ class CannotBegin(Exception):
 
 
 def take_due(now: datetime | None = None) -> int:
-    """Turn every due time that has come into a row; how many orders were due. One query where none is."""
+    """Turn every due time that has come into a row; of how many orders. One query where none is."""
     now = now or timezone.now()
     due = list(StandingOrder.objects.due(now).values_list("pk", flat=True)[:AT_A_TIME])
-    for order_id in due:
-        _take(order_id, now)
-    return len(due)
+    told = "what is due of schedule %s was not taken"
+    return each_apart(partial(_take, now), due, told=told)
 
 
-def _take(order_id: int, now: datetime) -> None:
+def _take(now: datetime, order_id: int) -> None:
     with transaction.atomic():
         held = StandingOrder.objects.due(now).filter(pk=order_id)
         order = (

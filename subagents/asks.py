@@ -16,6 +16,7 @@ from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.events import RequiresAction, SessionStatusIdle
 from harness.history import Entry
+from jobs.apart import each_apart
 
 from .events import SubagentsAsk, ThreadAsk
 from .models import Subagent, Tree
@@ -78,8 +79,7 @@ def tell_left() -> None:
         stop_reason="requires_action",
     ).order_by("-active_at")
     never_said = {root_of(row) for row in waiting[:MOST] if row.uid not in told}
-    for root_id in sorted({*said, *never_said}):
-        tell_asks(root_id)
+    each_apart(tell_asks, sorted({*said, *never_said}), told="who asks below %s could not be told")
 
 
 def _below(root_id: int) -> list[Conversation]:

@@ -6,8 +6,6 @@ together with the row's `told_at`, so that a process that dies in between leaves
 
 from __future__ import annotations
 
-import logging
-
 from django.db import transaction
 from django.utils import timezone
 
@@ -17,17 +15,15 @@ from conversations.log import append, entries_after
 from conversations.models import Conversation
 from conversations.opencalls import open_call
 from harness.content import as_blocks, text_of
-from harness.errors import AgentError
 from harness.events import AgentToolResult, BackgroundFinished, ResultOutcome, SubagentEnded
 from harness.events import Event as EventValue
 from harness.history import Entry, History
 from harness.tools import ToolOutput
+from jobs.apart import each_apart
 
 from .files import Brought, bring_up, changes_of, diff_text, named
 from .models import Subagent
 from .starting import go_on
-
-logger = logging.getLogger(__name__)
 
 State = Subagent.State
 
@@ -105,11 +101,8 @@ def tell_left() -> None:
     gone = Subagent.objects.working().filter(child=None)
     gone.update(state=State.LOST, ended_at=timezone.now(), detail="Its conversation was deleted.")
     ended = Subagent.objects.untold().filter(state__in=list(_STATES))
-    for pk in ended.order_by("pk").values_list("pk", flat=True)[:100]:
-        try:
-            tell(pk)
-        except AgentError:
-            logger.exception("the end of subagent %s could not be told", pk)
+    found = ended.order_by("pk").values_list("pk", flat=True)[:100]
+    each_apart(tell, found, told="the end of subagent %s could not be told")
 
 
 def _ended(pk: int) -> Subagent | None:

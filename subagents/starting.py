@@ -32,6 +32,7 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.history import Entry
 from harness.ids import new_conversation_id
+from jobs.apart import each_apart
 from tools_app.workspace import remove_workspace
 
 from . import limits
@@ -278,5 +279,5 @@ def begin_left() -> None:
     """What processes that died left to begin."""
     late = timezone.now() - timedelta(seconds=settings.AGENTSITE_SWEEP_SECONDS)
     waiting = Subagent.objects.filter(state=State.WAITING, created_at__lt=late)
-    for pk in waiting.order_by("pk").values_list("pk", flat=True)[:100]:
-        begin(pk)
+    found = waiting.order_by("pk").values_list("pk", flat=True)[:100]
+    each_apart(begin, found, told="subagent %s could not begin")

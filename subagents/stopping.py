@@ -15,6 +15,7 @@ from conversations.models import Conversation, Event
 from conversations.wakes import wake
 from harness.events import UserInterrupt
 from harness.history import Entry
+from jobs.apart import each_apart
 
 from .models import Subagent
 
@@ -36,8 +37,8 @@ def end_asked(parent: int) -> None:
 
 def end_left() -> None:
     """The same for all that a process that died left."""
-    for row in Subagent.objects.live().exclude(stop_asked_at=None).order_by("pk")[:100]:
-        end(row)
+    found = Subagent.objects.live().exclude(stop_asked_at=None).order_by("pk")[:100]
+    each_apart(end, found, told="subagent %s could not be ended")
 
 
 def end(row: Subagent) -> None:

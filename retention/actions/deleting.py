@@ -6,6 +6,7 @@ Nobody acts here but the server. A process that dies in between leaves the rest 
 from __future__ import annotations
 
 import logging
+from itertools import count
 
 from django.db import transaction
 
@@ -29,8 +30,14 @@ def delete_expired() -> int:
 
 
 def _delete_for(rule: RetentionRule) -> int:
-    due = list(meant_by(rule).values_list("pk", flat=True)[:AT_A_TIME])
-    return sum(_tried(rule, pk) for pk in due)
+    due = meant_by(rule).values_list("pk", flat=True)
+    for begin in count(0, AT_A_TIME):
+        some = list(due[begin : begin + AT_A_TIME])
+        gone = sum(_tried(rule, pk) for pk in some)
+        # Behind as many as cannot be deleted there may be others.
+        if gone or not some:
+            break
+    return gone
 
 
 def _tried(rule: RetentionRule, pk: int) -> bool:

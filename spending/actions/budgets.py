@@ -22,6 +22,7 @@ from conversations.wakes import wake
 from harness.errors import Forbidden, Invalid, NotFound
 from harness.events import RetryRequested, SessionStatusIdle
 from harness.history import Entry
+from jobs.apart import each_apart
 from jobs.dispatch import dispatch
 from spending import budgets, periods
 from spending import stops as budgetstops
@@ -157,10 +158,9 @@ def resume_stopped() -> None:
         conversation__status__in=[Conversation.Status.IDLE, Conversation.Status.TERMINATED]
     )
     found = list(released.order_by("id").values_list("pk", "conversation_id")[:AT_A_TIME])
-    for stop, conversation in found:
-        _resume(stop, conversation)
+    resumed = each_apart(_resume, found, told="what a budget stopped could not go on: %s")
     budgets.give_back_orphans()
-    if len(found) == AT_A_TIME:
+    if resumed == AT_A_TIME:
         dispatch(budgetstops.RESUME)
 
 
@@ -180,7 +180,8 @@ def _record(action: audit.Action, budget: Budget, actor: User, **details: Any) -
     )
 
 
-def _resume(stop_id: int, conversation_id: int) -> None:
+def _resume(found: tuple[int, int]) -> None:
+    stop_id, conversation_id = found
     with transaction.atomic():
         rows = Conversation.objects.select_for_update(of=("self",), no_key=True)
         held = rows.filter(pk=conversation_id).first()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db.models.signals import pre_delete
+from django.db.models.signals import post_delete, pre_delete
 from django.test import Client
 from django.utils import timezone
 
@@ -228,6 +228,25 @@ def test_much_goes_bit_by_bit(alice: User, old: Old, in_force: InForce):
     finally:
         deleting.AT_A_TIME = most
     assert not any(there(*made))
+
+
+def test_however_many_cannot_be_deleted_they_keep_no_other(
+    alice: User, old: Old, in_force: InForce, monkeypatch: pytest.MonkeyPatch
+):
+    stuck, other = old(alice, 200), old(alice)
+    in_force(90)
+    monkeypatch.setattr(deleting, "AT_A_TIME", 1)
+
+    def fails(instance: Conversation, **_kwargs: Any) -> None:
+        if instance.pk == stuck.pk:
+            raise OSError("it cannot be deleted now")
+
+    post_delete.connect(fails, sender=Conversation)
+    try:
+        assert [delete_expired(), delete_expired()] == [1, 0]
+    finally:
+        post_delete.disconnect(fails, sender=Conversation)
+    assert there(stuck, other) == [True, False]
 
 
 # --- the rule -------------------------------------------------------------------------------------

@@ -165,6 +165,45 @@ def test_a_clock_set_back_begins_nothing_again(make_order: MakeOrder) -> None:
     assert order.runs.count() == 1
 
 
+def test_an_order_that_cannot_be_looked_at_keeps_no_other_waiting(
+    make_order: MakeOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, other = make_order(), make_order(name="Other")
+    may_go_on = running.may_go_on
+
+    def fails_for_one(order: StandingOrder) -> bool:
+        if order.pk == stuck.pk:
+            raise OverflowError("no clock shows this")
+        return may_go_on(order)
+
+    monkeypatch.setattr(running, "may_go_on", fails_for_one)
+    tick(NINE)
+    assert (states(stuck), states(other)) == ([], [("started", "")])
+    monkeypatch.undo()
+    tick(NINE)
+    assert states(stuck) == [("started", "")]
+
+
+def test_an_end_that_cannot_be_settled_keeps_no_other_waiting(
+    make_order: MakeOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = make_order(), make_order(name="Other")
+    tick(NINE)
+    for order in (first, second):
+        end(order.runs.get())
+    OrderRun.objects.update(is_settled=False)
+    count = ending._count
+
+    def fails_for_one(order: StandingOrder, run: OrderRun) -> None:
+        if order.pk == first.pk:
+            raise OverflowError("it cannot be counted")
+        count(order, run)
+
+    monkeypatch.setattr(ending, "_count", fails_for_one)
+    ending.settle_ends(NINE)
+    assert [order.runs.get().is_settled for order in (first, second)] == [False, True]
+
+
 # --- when an earlier run is not done --------------------------------------------------------------
 
 

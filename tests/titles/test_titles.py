@@ -26,7 +26,14 @@ from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.content import Text
 from harness.errors import Overloaded
-from harness.events import InputTaken, SessionStatusRunning, SessionUpdated, UserMessage
+from harness.events import (
+    InputTaken,
+    SessionStatusRunning,
+    SessionUpdated,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+    UserMessage,
+)
 from harness.history import Entry
 from harness.providers.scripted import Fail, Hold, reply, say
 from jobs.engine import engine
@@ -355,6 +362,29 @@ def test_a_call_of_a_process_that_died_is_counted_once_and_not_made_again(
     usage = Usage.objects.get(purpose="title")
     assert usage.total_tokens > 0
     assert (outcome_of(conversation), len(model.requests)) == (Outcome.LOST, 1)
+
+
+def test_a_call_that_cannot_be_counted_keeps_no_other_from_it(
+    alice: User, converse: Converse, naming: Naming, monkeypatch: pytest.MonkeyPatch
+):
+    naming()
+    stuck, other = converse()[0], converse()[0]
+    for conversation in (stuck, other):
+        assert titles.begin(spoken_in(conversation, alice)) is not None
+    TitleRequest.objects.update(at=timezone.now() - titles.LOST_AFTER)
+    count = titles.record_request_end
+
+    def fails_for_one(
+        held: Conversation, begun: SpanModelRequestStart, ended: SpanModelRequestEnd, run: None
+    ) -> None:
+        if held.pk == stuck.pk:
+            raise OverflowError("it cannot be counted")
+        count(held, begun, ended, run=run)
+
+    monkeypatch.setattr(titles, "record_request_end", fails_for_one)
+    titles.settle_lost()
+    assert (outcome_of(stuck), outcome_of(other)) == (Outcome.ASKED, Outcome.LOST)
+    assert Usage.objects.get(purpose="title").conversation == other
 
 
 def test_deleting_a_conversation_whose_title_is_asked_for_hides_no_spending(

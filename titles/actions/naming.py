@@ -36,6 +36,7 @@ from harness.events import (
 from harness.history import Entry
 from harness.ids import new_event_id
 from harness.messages import ModelRequest
+from jobs.apart import each_apart
 from spending import budgets
 from spending.models import Usage
 from spending.recording import record_request_end
@@ -144,8 +145,8 @@ def lose(row: TitleRequest) -> None:
 def settle_lost() -> None:
     """Of what processes had asked that ended before the answer."""
     asked = TitleRequest.objects.filter(outcome=Outcome.ASKED, at__lt=timezone.now() - LOST_AFTER)
-    for row in asked.order_by("at")[:AT_A_TIME]:
-        lose(row)
+    found = asked.order_by("at")[:AT_A_TIME]
+    each_apart(lose, found, told="the request for a title %s could not be counted")
 
 
 def _words_of(conversation: Conversation, message_uid: str) -> str:
