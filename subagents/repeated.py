@@ -8,9 +8,11 @@ agent wrote in a call for a subagent is no copy: it decided to (ADR 37).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from django.db.models import Q
 
+from conversations.branches import counting
 from conversations.forgetting import Place, Removed, repeats
 from conversations.models import Event
 from harness.content import text_of
@@ -52,26 +54,29 @@ def _above(removed: Removed) -> Iterator[Place]:
 
 def _answered(removed: Removed) -> Iterator[Place]:
     """Where subagents said what is taken out of what they were asked for."""
-    for row, text in _taken_out(removed):
-        for found in _sources(row):
+    for row, at, text in _taken_out(removed):
+        for found in _sources(row, at):
             if row.child is not None and repeats(text, [_words(found.value)]):
                 yield row.child, found.subject
 
 
-def _taken_out(removed: Removed) -> Iterator[tuple[Subagent, str]]:
-    """Subagents that something of it was told of, and what."""
+def _taken_out(removed: Removed) -> Iterator[tuple[Subagent, datetime, str]]:
+    """Subagents that something of it was told of, when and what."""
     asked = Subagent.objects.filter(parent=removed.conversation).select_related("child")
     calls = Event.objects.filter(conversation=removed.conversation, type="agent.tool_use")
-    for event in removed.of(AgentToolResult, BackgroundFinished).values():
+    for entry in removed.entries:
+        event = entry.event
         if isinstance(event, BackgroundFinished):
             of_it, text = Q(uid=event.background_id), event.tail
-        else:
+        elif isinstance(event, AgentToolResult):
             of_it, text = Q(call_uid=event.tool_use_id), text_of(event.content)
             call = calls.filter(uid=event.tool_use_id, payload__name=LOOK).first()
             if call is not None and isinstance(use := call.value, AgentToolUse):
                 of_it = Q(uid=str(use.input.get("id")))
+        else:
+            continue
         for row in asked.filter(of_it):
-            yield row, text
+            yield row, datetime.fromtimestamp(entry.at, UTC), text
 
 
 def _shown(removed: Removed) -> Iterator[Place]:
@@ -102,11 +107,15 @@ def _told(row: Subagent) -> Iterator[tuple[str, str]]:
             yield event.subject, value.tail
 
 
-def _sources(row: Subagent) -> Iterator[Event]:
-    """What its answer may have been made of: its last words, by then or by now, and its errors."""
+def _sources(row: Subagent, at: datetime) -> Iterator[Event]:
+    """What its answer that was told `at` that time may have been made of: its last words, when it ended, then
+    or by now, of what counts or of all, and its errors."""
     log = Event.objects.filter(conversation=row.child_id)
     by_then = log.filter(seq__lte=row.ended_seq)
-    for some in (by_then, log):
+    found = [by_then, log.filter(created_at__lte=at), log]
+    if row.child is not None:
+        found.append(counting(row.child))
+    for some in found:
         last = some.filter(type="agent.message").order_by("-seq").first()
         if last is not None:
             yield last

@@ -1029,6 +1029,36 @@ def test_a_subagent_in_the_background_that_was_told_of_and_looked_at_is_forgotte
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_a_subagent_had_said_when_it_was_looked_at_goes_though_it_said_more_since(
+    alice: User, converse: Converse
+) -> None:
+    parent = leads(
+        alice,
+        converse,
+        scenes([reply(ask("alpha")), reply("All done.")], alpha=[reply("First.")]),
+    )
+    (row,) = told(parent)
+    child = child_of(row)
+
+    def says(conversation: Conversation, *events: Any) -> list[str]:
+        stored = append(conversation.pk, [Entry.of(event) for event in events])
+        return [each.uid for each in stored]
+
+    said = AgentMessage(content=(Text(text=f"It is {SECRET}."),))
+    # A person asks it something herself, and the agent above looks at it; then it says more.
+    (answer,) = says(child, said)
+    (look,) = says(parent, AgentToolUse(name="subagents", input={"id": row.uid}))
+    says(
+        parent,
+        AgentToolResult(tool_use_id=look, content=(Text(text=f"[done]\n\nIt is {SECRET}."),)),
+    )
+    says(child, AgentMessage(content=(Text(text="Something else."),)))
+    redact_content(actor=alice, conversation=parent, event_uid=look)
+    assert is_redacted(child, Event.objects.get(conversation=child, uid=answer))
+    assert places(SECRET) == {}
+
+
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("begins_with", ["child", "parent"])
 def test_the_error_that_a_subagent_failed_with_is_forgotten_in_both_logs(
     alice: User, converse: Converse, begins_with: str
