@@ -11,7 +11,7 @@ class EvalsConfig(AppConfig):
         from agents.holding import hold_with  # noqa: PLC0415
         from agents.uses import count_uses  # noqa: PLC0415
         from chat.commands import offer  # noqa: PLC0415
-        from conversations.forgetting import forget_with  # noqa: PLC0415
+        from conversations.forgetting import follow_with, forget_with  # noqa: PLC0415
         from conversations.kitparts import add_layer  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from harness.events import SessionStatusIdle, SessionStatusTerminated  # noqa: PLC0415
@@ -19,6 +19,7 @@ class EvalsConfig(AppConfig):
 
         from . import contracts, gate, layering, making, projection  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
+        from .repeated import said_elsewhere  # noqa: PLC0415
         from .reports import is_used  # noqa: PLC0415
 
         add_layer(layering.layer)
@@ -33,3 +34,4 @@ class EvalsConfig(AppConfig):
         hold_with(gate.holds, gate.objection)
         judge_with(contracts.contract, contracts.faults)
         forget_with("evals", forget)
+        follow_with("evals", said_elsewhere)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conversations.actions.redacting import redact_content
 from conversations.models import Conversation, Event
 from evals.actions.evaluations import start_evaluation
 from evals.checks.facts import Facts
@@ -226,3 +227,40 @@ def test_a_budget_ends_what_it_has_no_room_for(try_it, add_cases, alice):
 
     assert set(states(evaluation)) == {"broken"}
     assert "budget" in evaluation.trials.first().problem
+
+
+@pytest.mark.parametrize("of", ["answer", "question"])
+def test_what_is_taken_out_of_a_trial_is_taken_out_of_its_judges_logs(try_it, add_cases, alice, of):
+    check = {"type": "judge", "rubric": "Is it kind?", "at_least": 1}
+    said = {"answer": "It was </answer> swordfish", "question": "Is it swordfish?"}
+    graded = '{"reason": "it says swordfish", "points": 4}'
+    script = {"replies": [{"say": said["answer"] if of == "answer" else "Yes"}], "judge": [graded]}
+    asked = said["question"] if of == "question" else "Hello"
+    add_cases(spec("kind", input=asked, checks=[check], script=script))
+    trial = try_it().trials.get()
+    judge = trial.judgements.get().conversation
+    assert "swordfish" in str([row.payload for row in judge.events.all()])
+
+    kind = "agent.message" if of == "answer" else "user.message"
+    named = trial.conversation.events.filter(type=kind).last()
+    redact_content(actor=alice, conversation=trial.conversation, event_uid=named.uid)
+
+    for conversation in (trial.conversation, judge):
+        assert "swordfish" not in str([row.payload for row in conversation.events.all()])
+
+
+def test_a_judges_log_keeps_what_nobody_took_out(try_it, add_cases, alice):
+    check = {"type": "judge", "rubric": "Is it kind?", "at_least": 1}
+    script = {
+        "replies": [
+            {"say": "Looking.", "calls": [{"tool": "list_files", "input": {}}]},
+            {"say": "Good morning"},
+        ],
+        "judge": ['{"reason": "kind", "points": 4}'],
+    }
+    add_cases(spec("kind", checks=[check], script=script))
+    trial = try_it().trials.get()
+    judge = trial.judgements.get().conversation
+    first = trial.conversation.events.filter(type="agent.message").order_by("seq").first()
+    redact_content(actor=alice, conversation=trial.conversation, event_uid=first.uid)
+    assert "Good morning" in str([row.payload for row in judge.events.all()])
