@@ -1,7 +1,7 @@
 """Files that programs upload once and put into conversations, each as a copy in the workspace.
 
-The bytes lie where `storedbytes` says; a row without bytes, or the reverse, can only come of a crash
-between the two and is taken for no file. Those of a row that goes are removed by `removals`.
+The bytes lie where `storedbytes` says; a row without bytes can only come of a crash and is taken for no file.
+Bytes whose row goes, or never came, are removed by `removals`.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def store_file(
     path = path_of(uid)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
+    removals.begin_upload(uid)
     try:
         with path.open("xb") as out:
             path.chmod(0o600)
@@ -78,6 +79,8 @@ def store_file(
             list(rows.order_by("pk"))
             _require_still_there(actor, organisation)
             _check_size(size, _held_in(place))
+            if not removals.keep_upload(uid):
+                raise Conflict(_("The upload took too long."), hint=_("Send the file again."))
             return StoredFile.objects.create(
                 uid=uid,
                 organisation=organisation,
@@ -89,7 +92,7 @@ def store_file(
                 expires_at=timezone.now() + expires_in if expires_in is not None else None,
             )
     except BaseException:
-        path.unlink(missing_ok=True)
+        removals.clear([uid])
         raise
 
 

@@ -1,7 +1,8 @@
 """What is left to delete outside of the tables, once a conversation's rows are gone, or an upload's.
 
 Written in the transaction that deletes it, so that a process which dies right after leaves no files
-behind for ever. `conversations.removals` writes and clears the rows.
+behind for ever; and before an upload begins, for one that dies before it has a row. `conversations.removals`
+writes and clears the rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from django.db import models
 class Removal(models.Model):
     uid = models.CharField(max_length=40, unique=True)
     """Of the conversation or upload that was deleted."""
+    not_before = models.DateTimeField(null=True)
+    """Of an upload that is under way: until then it may still get its row. Null: it is to go now."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

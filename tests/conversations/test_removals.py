@@ -6,9 +6,10 @@ What is to happen after a commit never happens in these tests, as in a process t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -20,6 +21,9 @@ from conversations import removals
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.stored_files import delete_file, remove_expired, store_file
 from conversations.models import Conversation, Removal, StoredFile
+from conversations.models.stored_file import new_file_id
+from conversations.storedbytes import path_of
+from harness.errors import Conflict, TooLarge
 from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db
@@ -158,4 +162,71 @@ def test_an_upload_that_cannot_be_removed_keeps_no_other(
     assert [row.uid for row in Removal.objects.all()] == [upload.uid]
     stuck.rmdir()
     removals.clear_left()
+    assert not Removal.objects.exists()
+
+
+def test_an_upload_under_way_is_noted_and_left_alone(
+    bob: User, acme: Organisation, settings: Any, tmp_path: Path
+):
+    settings.AGENTSITE_FILES_DIR = tmp_path
+    seen: list[list[str]] = []
+
+    def pieces() -> Iterator[bytes]:
+        yield b"mi"
+        seen.append(list(Removal.objects.values_list("uid", flat=True)))
+        removals.clear_left()
+        seen.append(bytes_in(tmp_path))
+        yield b"ne"
+
+    kept = store_file(
+        actor=bob, organisation=acme, filename="a.txt", mime_type="text/plain", chunks=pieces()
+    )
+    assert seen == [[kept.uid], [kept.uid]]
+    assert not Removal.objects.exists()
+    assert path_of(kept.uid).read_bytes() == b"mine"
+
+
+def test_the_bytes_of_an_upload_whose_process_died_go_a_day_later(settings: Any, tmp_path: Path):
+    settings.AGENTSITE_FILES_DIR = tmp_path
+    uid = new_file_id()
+    removals.begin_upload(uid)
+    path_of(uid).parent.mkdir(parents=True)
+    path_of(uid).write_bytes(b"mi")  # and then it died
+    removals.clear_left()
+    assert bytes_in(tmp_path) == [uid]
+    Removal.objects.update(not_before=timezone.now())
+    removals.clear_left()
+    assert not bytes_in(tmp_path)
+    assert not Removal.objects.exists()
+
+
+def test_an_upload_that_takes_longer_than_any_may_is_refused(
+    bob: User, acme: Organisation, settings: Any, tmp_path: Path
+):
+    settings.AGENTSITE_FILES_DIR = tmp_path
+
+    def pieces() -> Iterator[bytes]:
+        yield b"mi"
+        Removal.objects.update(not_before=timezone.now())
+        removals.clear_left()
+        yield b"ne"
+
+    with pytest.raises(Conflict, match="too long"):
+        store_file(
+            actor=bob, organisation=acme, filename="a.txt", mime_type="text/plain", chunks=pieces()
+        )
+    assert not StoredFile.objects.exists()
+    assert not bytes_in(tmp_path)
+
+
+def test_an_upload_that_fails_leaves_no_note(
+    bob: User, acme: Organisation, settings: Any, tmp_path: Path
+):
+    settings.AGENTSITE_FILES_DIR = tmp_path
+    settings.AGENTSITE_FILE_BYTES = 3
+    with pytest.raises(TooLarge):
+        store_file(
+            actor=bob, organisation=acme, filename="a.txt", mime_type="text/plain", chunks=[b"mine"]
+        )
+    assert not bytes_in(tmp_path)
     assert not Removal.objects.exists()
