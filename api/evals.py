@@ -26,7 +26,7 @@ from spending.amounts import LARGEST_DOLLARS, units_of
 from .base import ApiView
 from .bodies import read_body
 from .schema import answers, errors, listed
-from .serializers import Deleted, StrictText
+from .serializers import Deleted, StrictNumber, StrictText
 
 TAG = "Evals"
 READ, MANAGE = TokenScope.CONVERSATIONS_READ, TokenScope.AGENTS_MANAGE
@@ -62,7 +62,7 @@ class NewEvaluation(serializers.Serializer[Any]):
     scripted = serializers.BooleanField(required=False, help_text="Play the cases' scripts.")
     repetitions = serializers.IntegerField(required=False, min_value=1, max_value=100)
     parallel = serializers.IntegerField(required=False, min_value=1, max_value=1_000)
-    limit = serializers.FloatField(
+    limit = StrictNumber(
         required=False,
         min_value=0,
         max_value=float(LARGEST_DOLLARS),

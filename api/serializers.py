@@ -12,6 +12,7 @@ from rest_framework import serializers
 from conversations.actions.branching import ACTS
 from conversations.actions.compacting import FOCUS_LENGTH
 from conversations.models import ShareRole
+from reading.digits import amount_of
 
 EFFORTS = ("high", "max")
 
@@ -46,6 +47,16 @@ class StrictText(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return str(super().to_internal_value(data))
+
+
+class StrictNumber(serializers.FloatField):
+    """A number that is one: neither “nan” nor true."""
+
+    def to_internal_value(self, data: Any) -> float:
+        amount = amount_of(data)
+        if amount is None:
+            self.fail("invalid")
+        return amount
 
 
 class StrictSwitch(serializers.BooleanField):

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from math import isfinite
+from typing import Literal
 
 LARGEST = 2**63 - 1
 """What a column of a table holds at most."""
 _LONGEST = 40
 """Characters of an amount; no way to write one that anybody means takes more."""
+_OCTAL, _HEXADECIMAL = b"01234567", b"0123456789abcdefABCDEF"
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -37,6 +39,14 @@ def amount_of(given: object) -> float | None:
     except OverflowError:
         return None
     return amount if isfinite(amount) else None
+
+
+def digits_of(text: bytes, base: Literal[8, 16], *, longest: int) -> int | None:
+    """A whole number in at most so many digits of this base, and nothing else: no sign, no prefix."""
+    known = _OCTAL if base == 8 else _HEXADECIMAL
+    if not 0 < len(text) <= longest or text.strip(known):
+        return None
+    return int(text, base)
 
 
 def is_digits(text: str | bytes) -> bool:

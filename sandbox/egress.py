@@ -18,6 +18,7 @@ from pathlib import Path
 
 from net.addresses import Address, Sort, reached, sort_of
 from net.lookups import Resolve, UnknownHost, judged_addresses, resolve_by_system
+from reading.digits import digits_of
 from reading.hostnames import split_address
 
 from .policy import Endpoint
@@ -388,15 +389,16 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     while True:
         line = await reader.readuntil(b"\r\n")
         size = line[:-2].partition(b";")[0].strip()
-        if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
+        length = digits_of(size, 16, longest=8)
+        if length is None:
             raise ValueError("a chunk has no proper size")
         writer.write(size + b"\r\n")
-        if int(size, 16) == 0:
+        if length == 0:
             # Trailers are not passed on.
             writer.write(b"\r\n")
             await writer.drain()
             return
-        await _copy_exactly(reader, writer, int(size, 16))
+        await _copy_exactly(reader, writer, length)
         if await reader.readexactly(2) != b"\r\n":
             raise ValueError("a chunk has no proper end")
         writer.write(b"\r\n")

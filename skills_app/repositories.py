@@ -18,7 +18,7 @@ from pathlib import Path
 from django.utils.translation import gettext as _
 
 from harness.errors import Declined, Invalid, TooLarge
-from reading.digits import number_of
+from reading.digits import digits_of, number_of
 
 from .fetching import LONGEST_ADDRESS, post
 
@@ -142,10 +142,9 @@ def _line(text: str) -> bytes:
 def _lines(answer: bytes) -> Iterator[bytes]:
     place = 0
     while place < len(answer):
-        try:
-            length = int(answer[place : place + 4], 16)
-        except ValueError:
-            raise _unusable(_("It does not answer as Git does.")) from None
+        length = digits_of(answer[place : place + 4], 16, longest=4)
+        if length is None:
+            raise _unusable(_("It does not answer as Git does."))
         if length >= 4:
             if place + length > len(answer):
                 raise _unusable(_("It broke off."))

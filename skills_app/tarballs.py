@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid, TooLarge
-from reading.digits import is_digits
+from reading.digits import digits_of, is_digits
 
 GZIP = b"\x1f\x8b"
 BLOCK = 512
@@ -96,10 +96,10 @@ def _read_head(head: bytes) -> tuple[int, bytes]:
 
 
 def _octal(field: bytes) -> int:
-    digits = field.strip(b"\0 ")
-    if not digits or digits.strip(b"01234567"):
+    number = digits_of(field.strip(b"\0 "), 8, longest=len(field))
+    if number is None:
         raise _broken()
-    return int(digits, 8)
+    return number
 
 
 def _name_in(head: bytes) -> str:

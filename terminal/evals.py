@@ -28,9 +28,9 @@ from evals.gate import words_on
 from evals.models import Evaluation, Suite
 from evals.reports import compare, summary
 from evals.shipped import example_suites
-from harness.arguments import whole_number
+from harness.arguments import amount, whole_number
 from harness.errors import Invalid, NotFound
-from spending.amounts import units_of
+from spending.amounts import LARGEST_DOLLARS, units_of
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
 from terminal.talk import Ending
@@ -63,7 +63,8 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--scripted", action="store_true", help="play the cases' scripts")
     made.add_argument("--repetitions", type=whole_number(1, 100), default=1)
     made.add_argument("--parallel", type=whole_number(1, 1_000))
-    made.add_argument("--limit", type=float, help="US dollars that all of it may cost")
+    dollars = amount(0, float(LARGEST_DOLLARS))
+    made.add_argument("--limit", type=dollars, help="US dollars that all of it may cost")
     made.add_argument("--no-cache", action="store_true", help="ask anew")
     made.add_argument("--note", default="")
     made.add_argument("--junit", type=Path, help="a file for JUnit's XML")

@@ -16,6 +16,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from harness.errors import ToolError
+from reading.digits import number_of
 
 MOST_CHARACTERS = 1_000
 MOST_NODES = 500
@@ -110,7 +111,8 @@ class _Reader:
             return Fraction(node.value)
         text = (ast.get_source_segment(self._text, node) or "").replace("_", "")
         match = _LITERAL.fullmatch(text)
-        if match is None or int(match["exponent"] or 0) > MOST_EXPONENT:
+        exponent = number_of(match["exponent"] or "0", most=MOST_EXPONENT) if match else None
+        if exponent is None:
             raise _too_large()
         return Fraction(text)
 
@@ -148,9 +150,13 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
 def _irrational_power(base: Fraction, exponent: Fraction) -> Fraction:
     if base < 0:
         raise ToolError("A negative number has no such power among the real numbers.")
-    if base == 0:
-        return Fraction(0)
-    logarithm = (math.log2(base.numerator) - math.log2(base.denominator)) * float(exponent)
+    if base in {0, 1}:
+        return base
+    try:
+        times = float(exponent)
+    except OverflowError:
+        raise _too_large() from None
+    logarithm = (math.log2(base.numerator) - math.log2(base.denominator)) * times
     if abs(logarithm) > MOST_BITS - 200:
         raise _too_large()
     with localcontext() as context:

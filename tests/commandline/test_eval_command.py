@@ -87,3 +87,10 @@ def test_a_suite_in_ci_catches_a_prompt_that_forgets_a_rule(evals, alice, acme, 
     code, told = evals("run", "Manners", "--agent", "Clerk", user="mallory")
     assert (code, "no suite" in told) == (1, True)
     assert evals("compare", before, after, user="mallory")[0] == 1
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "1_0", "-1", "1e999"])
+def test_a_limit_that_is_no_amount_is_refused_in_words(evals, alice, acme, limit):
+    code, said = evals("run", "Manners", "--agent", "Clerk", f"--limit={limit}")
+    assert code
+    assert "give a number from 0 to 1e+09" in said

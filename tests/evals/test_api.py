@@ -99,6 +99,10 @@ def test_what_cannot_be_tried_is_refused_in_words(alice, bob, suite, add_cases, 
     add_cases()
     refused = program(alice, "POST", f"suites/{suite.uid}/runs", {"agent": "Nobody"})
     assert refused.status_code == 422
+    for limit in ("nan", "inf", "1_0", True, -1):
+        body = {"agent": "Clerk", "scripted": True, "limit": limit}
+        refused = program(alice, "POST", f"suites/{suite.uid}/runs", body)
+        assert (refused.status_code, refused.json()["error"]["field"]) == (422, "limit")
     assert program(alice, "POST", "suites", {"file": "version: 2"}).status_code == 422
     file = written_suite(read_suite(program(alice, "GET", f"suites/{suite.uid}").json()["file"]))
     assert program(bob, "POST", "suites", {"file": file}).status_code == 403

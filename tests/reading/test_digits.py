@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reading.digits import LARGEST, amount_of, is_digits, number_of
+from reading.digits import LARGEST, amount_of, digits_of, is_digits, number_of
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,22 @@ def test_an_amount_is_read_as_programs_write_it(given, amount):
 )
 def test_what_is_no_finite_amount_is_none_and_no_error(given):
     assert amount_of(given) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "number"),
+    [
+        (b"001f", 16, 31),
+        (b"FF", 16, 255),
+        (b"755", 8, 493),
+        (b"", 16, None),
+        (b"+01f", 16, None),
+        (b"0x1f", 16, None),
+        (b"1_0f", 16, None),
+        (b" 01f", 16, None),
+        (b"0001f", 16, None),
+        (b"8", 8, None),
+    ],
+)
+def test_digits_of_another_base_are_these_and_nothing_else(text, base, number):
+    assert digits_of(text, base, longest=4) == number

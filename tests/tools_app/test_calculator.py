@@ -100,6 +100,21 @@ def test_what_is_no_arithmetic_is_refused_in_words(expression: str, words: str):
         calculate(expression)
 
 
+@pytest.mark.parametrize(
+    "power",
+    [
+        "2 ** (10**400 + 1/2)",
+        "0.5 ** (-10**400 - 1/2)",
+        "(1 + 1/10**1000) ** (10**400 + 1/2)",
+        "1e" + "9" * 900,
+        "9 ** 9 ** 9",
+    ],
+)
+def test_a_power_of_any_size_is_refused_at_once_and_in_words(power: str):
+    with pytest.raises(ToolError, match="more than 1,233 digits"):
+        calculate(power)
+
+
 def test_nothing_is_ever_evaluated_as_code():
     tree = ast.parse(Path(calculator.__file__).read_text(encoding="utf-8"))
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
