@@ -41,16 +41,23 @@ def readers_in(tree: ast.Module) -> Iterator[str]:
     modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules |= {one.asname or one.name for one in node.names if one.name in MODULES}
-        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            for one in node.names:
+                if _first(one.name) in MODULES:
+                    modules.add(one.asname or _first(one.name))
+        elif isinstance(node, ast.ImportFrom) and _first(node.module or "") in MODULES:
             yield from (one.name for one in node.names if one.name in OF_MODULES)
+            modules |= {one.asname or one.name for one in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            of_module = isinstance(node.value, ast.Name) and node.value.id in modules
+            of_module = _first(ast.unparse(node.value)) in modules
             if node.attr in OF_VALUES or (of_module and node.attr in OF_MODULES):
                 yield ast.unparse(node)
-        elif isinstance(node, ast.Call) and ast.unparse(node).endswith(".json()"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".json"):
             yield ast.unparse(node)  # of an answer of the web
+
+
+def _first(dotted: str) -> str:
+    return dotted.partition(".")[0]
 
 
 def test_json_of_others_is_read_in_one_place():
@@ -74,6 +81,10 @@ def test_json_of_others_is_read_in_one_place():
         "Model.model_validate_json(text)",
         "adapter.validate_json(text)",
         "answer = (await client.get(url)).json()",
+        "answer = client.get(url).json(parse_float=Decimal)",
+        "import json.decoder\njson.decoder.JSONDecoder().decode(text)",
+        "from json.decoder import JSONDecoder",
+        "from json import decoder as d\nread = d.JSONDecoder",
     ],
 )
 def test_the_judge_finds_what_reads_json(source):
