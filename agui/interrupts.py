@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeVar
 
-import orjson
 from ag_ui.core import Interrupt
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,6 +34,7 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.faults import place
+from reading.wholetext import json_of
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, answer_text, checked, questions_of
 from v1.door import parse
@@ -267,4 +267,4 @@ def _payload(payload: Any, shape: type[Shape], field: str) -> Shape:
 
 
 def _words(payload: Any) -> str:
-    return payload if isinstance(payload, str) else orjson.dumps(payload).decode()
+    return payload if isinstance(payload, str) else json_of(payload).decode()

@@ -7,7 +7,6 @@ It translates: frames are `incoming`'s, what they do is `commands`', what the lo
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import orjson
 from django.utils import translation
 from django.utils.translation import gettext as _
 
@@ -30,6 +28,7 @@ from conversations.models.conversation import ConversationQuerySet
 from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
 from jobs.prepared import Given, Prepared
 from live.hub import Delta
+from reading.wholetext import json_of
 from wire.ids import session_uid
 from wire.socketframes import Refused
 
@@ -356,10 +355,7 @@ class ChatConsumer(FollowingConsumer):
 
 
 def encode(frame: Frame) -> str:
-    try:
-        return orjson.dumps(frame).decode()
-    except TypeError:  # numbers past 64 bits and halves of surrogate pairs, which models do write
-        return json.dumps(frame)
+    return json_of(frame).decode()
 
 
 def _declined(problem: AgentError) -> Frame:

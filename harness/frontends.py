@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from harness.content import Document, Frozen, PlainTextSource
+from reading.wholetext import json_of
 
 SOURCE = "what the front end sent along"
 """How it is named where it brings untrusted content in."""
@@ -43,7 +42,7 @@ class FrontEnd(Frozen):
         """What the agent is told of it: the context, and the state as JSON."""
         if not self.state:
             return self.context
-        state = orjson.dumps(self.state).decode()
+        state = json_of(self.state).decode()
         return (*self.context, Surrounding(description="state", value=state))
 
 

@@ -5,6 +5,7 @@ For what is to be kept though a sign of it is none; `foreignjson` refuses such t
 
 from __future__ import annotations
 
+import json
 from math import isfinite
 from typing import Any
 
@@ -40,6 +41,14 @@ def storable_value(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
     return value
+
+
+def json_of(value: Any) -> bytes:
+    """A plain value as JSON, whatever others wrote in it."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # it knows no halves of characters and no numbers of any length
+        return json.dumps(value).encode()
 
 
 def storable_json(value: Any) -> bytes | None:

@@ -7,7 +7,6 @@ log is the only road, so a client that comes back with the last number it saw mi
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
@@ -15,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-import orjson
 from asgiref.sync import SyncToAsync
 from channels.db import database_sync_to_async
 from django.conf import settings
@@ -25,6 +23,7 @@ from conversations.joining import Joining
 from harness.ids import new_event_id
 from jobs.shares import Shares
 from live.hub import BlockClosed, Delta, Item, Kind, Lagged, Nudge, OpenText, Subscription, hub
+from reading.wholetext import json_of
 
 from .outgoing import Wire
 
@@ -221,14 +220,7 @@ def _ping_seconds() -> float:
 
 def _frame(name: str, data: Wire, seq: int | None) -> bytes:
     place = b"" if seq is None else b"id: %d\n" % seq
-    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), place, _encode(data))
-
-
-def _encode(data: Wire) -> bytes:
-    try:
-        return orjson.dumps(data)
-    except TypeError:  # numbers past 64 bits and halves of surrogate pairs, which models do write
-        return json.dumps(data).encode()
+    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), place, json_of(data))
 
 
 def deleted() -> Wire:
