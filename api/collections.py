@@ -27,7 +27,7 @@ from harness.errors import Invalid, NotFound
 
 from .base import ApiView
 from .bodies import read_body
-from .schema import answers, errors, listed
+from .schema import LIKENESS, answers, errors, listed
 from .serializers import Deleted, StrictText
 
 TAG = "Collections"
@@ -85,6 +85,7 @@ class PassageRow(serializers.Serializer[Any]):
     heading = serializers.CharField(allow_blank=True)
     text = serializers.CharField()
     words = serializers.ListField(child=serializers.CharField(), help_text="Why it was found.")
+    likeness = serializers.FloatField(allow_null=True, help_text=LIKENESS)
 
 
 class FoundRows(serializers.Serializer[Any]):
@@ -296,6 +297,7 @@ class SearchView(CollectionView):
                 "heading": hit.passage.heading,
                 "text": hit.passage.text,
                 "words": list(hit.why),
+                "likeness": hit.likeness,
             }
             for hit in found.hits
         ]

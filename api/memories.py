@@ -42,7 +42,7 @@ from v1.memorystores import author
 from .base import ApiView
 from .bodies import read_body
 from .pages import cursor_of, encode_cursor, limit_of, page
-from .schema import CURSOR, LIMIT, answers, errors, listed
+from .schema import CURSOR, LIKENESS, LIMIT, answers, errors, listed
 from .serializers import StrictSwitch, StrictText
 
 TAG = "Memory"
@@ -147,6 +147,7 @@ class MemoryStoreRow(serializers.Serializer[Any]):
 class MemoryHit(serializers.Serializer[Any]):
     memory = MemoryRow()
     words = serializers.ListField(child=serializers.CharField(), help_text="Why it was found.")
+    likeness = serializers.FloatField(allow_null=True, help_text=LIKENESS)
 
 
 class MemoriesFound(serializers.Serializer[Any]):
@@ -177,6 +178,7 @@ class MemorySwitch(serializers.Serializer[Any]):
 class RecallHit(serializers.Serializer[Any]):
     memory = MemoryRow(allow_null=True, help_text="As it is now; null: it is forgotten.")
     words = serializers.ListField(child=serializers.CharField())
+    likeness = serializers.FloatField(allow_null=True, help_text=LIKENESS)
     changed = serializers.BooleanField(help_text="It says something else by now.")
 
 
@@ -382,7 +384,12 @@ class MemorySearchView(MemoryView):
         return Response(
             {
                 "hits": [
-                    {"memory": _row(hit.memory), "words": list(hit.why)} for hit in found.hits
+                    {
+                        "memory": _row(hit.memory),
+                        "words": list(hit.why),
+                        "likeness": hit.likeness,
+                    }
+                    for hit in found.hits
                 ],
                 "confidence": found.confidence,
                 "low_confidence": found.low,
@@ -522,5 +529,6 @@ def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "memory": None if memory is None else _row(memory),
         "words": hit["words"],
+        "likeness": hit["likeness"],
         "changed": hit["changed"],
     }

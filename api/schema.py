@@ -25,6 +25,8 @@ SEARCH = OpenApiParameter(
     description='What is searched for: words, `"quoted phrases"` and filters, as in the pages\' search box.',
 )
 
+LIKENESS = "How near its vector is to the question's, up to 1. Null: it has none, or is far."
+
 
 def errors(*statuses: int) -> dict[int, OpenApiResponse]:
     """The errors an address may answer with; those that any may are among them by themselves."""

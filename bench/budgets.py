@@ -90,6 +90,16 @@ BUDGETS: tuple[Budget, ...] = (
         None,
     ),
     *(
+        Budget("RECALL", f"{part} with letters", f"{words}, also by letters", "%", "at least", *of)
+        for part, words, of in (
+            ("evidence", "evidence among the first five", (85, 92)),
+            ("now", "the newest fact first", (90, 95)),
+            ("unknown", "without an answer told as unsure", (95, 99)),
+            ("sure", "with one not told so", (None, None)),
+            ("other words", "evidence in other words", (None, None)),
+        )
+    ),
+    *(
         Budget("API", part, f"{part} at /v1 / an empty signed-in view", "x", "at most", None, None)
         for part in ("create", "send", "list")
     ),

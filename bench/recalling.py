@@ -14,7 +14,9 @@ from bench.dialogues import Question, generate
 from bench.figures import quantile
 from bench.sites import environment
 from bench.stage import Stage
-from memory.retrieval.turns import Found, TurnIndex
+from memory.dialogues import dialogue_search
+from memory.embedding.letters import Letters
+from memory.retrieval.turns import Found
 
 FIRST = 5
 """So many hits are looked at."""
@@ -22,15 +24,17 @@ FIRST = 5
 
 def recall(stage: Stage) -> Iterator[Reading]:
     corpus = generate(conversations=60, questions=150) if stage.quick else generate()
-    index = TurnIndex(corpus.turns)
-    good: Counter[str] = Counter()
-    every: Counter[str] = Counter()
-    for question in corpus.questions:
-        for part, is_good in _judged(question, index.search(question.text, limit=FIRST)):
-            every[part] += 1
-            good[part] += is_good
-    for part, count in every.items():
-        yield Reading(f"RECALL {part}", 100 * good[part] / count, good[part], count)
+    # Vectors by letters need no model, so that everybody has the same.
+    for embedder, beside in ((None, ""), (Letters(), " with letters")):
+        search = dialogue_search(corpus.turns, embedder)
+        good: Counter[str] = Counter()
+        every: Counter[str] = Counter()
+        for question in corpus.questions:
+            for part, is_good in _judged(question, search(question.text, FIRST)):
+                every[part] += 1
+                good[part] += is_good
+        for part, count in every.items():
+            yield Reading(f"RECALL {part}{beside}", 100 * good[part] / count, good[part], count)
 
 
 def _judged(question: Question, found: Found) -> Iterator[tuple[str, bool]]:

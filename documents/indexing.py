@@ -26,6 +26,7 @@ from .chunking import Chunk
 from .fetching import fetch_document
 from .models import Document, DocumentBody, Passage
 from .reading import Read, read_document
+from .vectors import passages_made
 
 INDEX = "documents.index"
 BATCH = 50
@@ -72,6 +73,7 @@ def index_document(document_id: int) -> None:
         edition=claimed.edition + 1,
     )
     _clear(claimed.pk)
+    passages_made()
 
 
 def sweep() -> None:

@@ -6,6 +6,7 @@ from jobs.engine import engine
 from jobs.registry import job
 
 from . import indexing
+from .vectors import EMBED, embed_passages
 
 SWEEP = "documents.sweep"
 
@@ -18,3 +19,8 @@ async def index_document(document_id: int) -> None:
 @job(SWEEP, every="AGENTSITE_SWEEP_SECONDS")
 async def sweep_documents() -> None:
     await engine.in_database(indexing.sweep)
+
+
+@job(EMBED, every="AGENTSITE_EMBEDDING_SECONDS")
+async def make_vectors_of_passages() -> None:
+    await engine.in_tool_thread(embed_passages)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
 from harness.ids import new_id
+from memory.models import Vector
 from memory.retrieval.words import audience_of
 
 NAME_LIMIT = 200
@@ -198,3 +199,16 @@ class Passage(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+
+class PassageVector(Vector):
+    passage = models.OneToOneField(
+        Passage, on_delete=models.CASCADE, primary_key=True, related_name="vector"
+    )
+
+    class Meta:
+        verbose_name = _("vector of a passage")
+        verbose_name_plural = _("vectors of passages")
+
+    def __str__(self) -> str:
+        return f"{self.passage_id}: {self.model}"

@@ -1,4 +1,5 @@
-"""Finds passages that answer a question: candidates by the index, ordered by `memory.retrieval`.
+"""Finds passages that answer a question: candidates by the index and, where vectors are made, by these;
+ordered by `memory.retrieval`.
 
 Who may see what is part of every statement: the index is asked for audiences of the person alone, and of
 what it finds only what lies in collections that she sees now is looked at.
@@ -11,11 +12,13 @@ from dataclasses import dataclass
 from django.db.models.functions import Left
 
 from accounts.models import User
+from memory.embedding.chosen import chosen
+from memory.embedding.nearest import near_of, nearest
 from memory.retrieval.question import read_question
 from memory.retrieval.turns import Ranked, Turn, TurnIndex
 from memory.termindex import TermIndexOf
 
-from .models import Collection, CollectionQuerySet, Passage
+from .models import Collection, CollectionQuerySet, Passage, PassageVector
 
 INDEX = TermIndexOf("documents_passage")
 TERMS = 6_000
@@ -31,6 +34,11 @@ class Hit:
     def why(self) -> tuple[str, ...]:
         """The terms of the question that it has."""
         return self.ranked.words
+
+    @property
+    def likeness(self) -> float | None:
+        """The cosine of its vector and the question's; None: it has none, or is far."""
+        return self.ranked.likeness
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +60,22 @@ def search_passages(
         for organisation, owner in kinds
     }
     keys = INDEX.candidates(Passage, question.terms, audiences) if question.terms else []
-    if not keys:
+    rows = Passage.objects.filter(document__collection__in=seen).current()
+    embedder = chosen()
+    near: dict[int, float] = {}
+    if embedder is not None and question.terms:
+        made = PassageVector.objects.filter(passage__in=rows)
+        near = nearest(embedder, made, question.text, keys)
+    if not keys and not near:
         return FoundPassages((), low=True)
-    rows = Passage.objects.filter(pk__in=keys, document__collection__in=seen).current()
+    rows = rows.filter(pk__in=[*keys, *near])
     values = rows.order_by("pk").values_list("pk", "text", Left("terms", TERMS))
     turns = [
         Turn(str(key), text, group=str(key), terms=tuple(terms.split(" ")))
         for key, text, terms in values
     ]
-    found = TurnIndex(turns, asked=question).search(question.text, limit=limit)
+    like = None if embedder is None else near_of(embedder, near)
+    found = TurnIndex(turns, asked=question).search(question.text, limit=limit, near=like)
     passages = (
         Passage.objects.visible_to(user)
         .select_related("document__collection")

@@ -1,4 +1,5 @@
-"""Finds memories that answer a question: candidates by the index, ordered by `memory.retrieval`.
+"""Finds memories that answer a question: candidates by the index and, where vectors are made, by these;
+ordered by `memory.retrieval`.
 
 Who may see what is part of every statement: the stores are those that the caller gives, narrowed to those
 its person sees, and nothing of others is counted. A question costs a bounded number of bounded statements.
@@ -7,19 +8,22 @@ its person sees, and nothing of others is counted. A question costs a bounded nu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Left
 from django.utils import timezone
 
 from accounts.models import User
 
-from .models import Memory, MemoryStore
+from .embedding.chosen import chosen
+from .embedding.nearest import near_of, nearest
+from .models import Memory, MemoryStore, MemoryVector
 from .models.store import MemoryStoreQuerySet
 from .retrieval.question import Question, read_question
+from .retrieval.ranking import Near
 from .retrieval.turns import Ranked, Turn, TurnIndex
 from .termindex import TermIndexOf
 
@@ -43,6 +47,11 @@ class Hit:
         """The terms of the question that it has."""
         return self.ranked.words
 
+    @property
+    def likeness(self) -> float | None:
+        """The cosine of its vector and the question's; None: it has none, or is far."""
+        return self.ranked.likeness
+
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
@@ -51,6 +60,8 @@ class Recalled:
     hits: tuple[Hit, ...]
     confidence: float
     low: bool
+    alike: float = 1.0
+    """The likeness from which on a hit is about the same in other words."""
 
 
 class _Row(NamedTuple):
@@ -79,17 +90,26 @@ def search_memories(
     all, what is true first. `for_agents`: without what strangers wrote and nobody confirmed."""
     question = read_question(query)
     seen = stores.visible_to(user)
-    keys = INDEX.candidates(Memory, question.terms, _audiences(seen)) if question.terms else []
-    if not keys:
-        return Recalled((), 0.0, low=True)
-    rows = Memory.objects.filter(pk__in=keys, store__in=seen)
+    rows = Memory.objects.filter(store__in=seen)
     if at is not None:
         rows = rows.true_at(at)
     if kinds:
         rows = rows.filter(kind__in=kinds)
     if for_agents:
         rows = rows.trusted()
-    return _ranked(question, rows, limit)
+    keys = INDEX.candidates(Memory, question.terms, _audiences(seen)) if question.terms else []
+    embedder = chosen()
+    near: dict[int, float] = {}
+    if embedder is not None and question.terms:
+        made = MemoryVector.objects.filter(memory__in=rows, sha256=F("memory__sha256"))
+        near = nearest(embedder, made, question.text, keys)
+    if not keys and not near:
+        return Recalled((), 0.0, low=True)
+    rows = rows.filter(pk__in=[*keys, *near])
+    if embedder is None:
+        return _ranked(question, rows, limit)
+    found = _ranked(question, rows, limit, near_of(embedder, near))
+    return replace(found, alike=embedder.alike)
 
 
 def matching(rows: QuerySet[Memory], text: str, stores: Iterable[MemoryStore]) -> QuerySet[Memory]:
@@ -110,7 +130,9 @@ def _audiences(stores: MemoryStoreQuerySet) -> set[str]:
     }
 
 
-def _ranked(question: Question, candidates: QuerySet[Memory], limit: int) -> Recalled:
+def _ranked(
+    question: Question, candidates: QuerySet[Memory], limit: int, near: Near | None = None
+) -> Recalled:
     values = candidates.order_by("updated_at", "pk").values_list(
         "pk",
         "path",
@@ -132,7 +154,7 @@ def _ranked(question: Question, candidates: QuerySet[Memory], limit: int) -> Rec
         )
         for key, row in by_key.items()
     ]
-    found = TurnIndex(turns, asked=question).search(question.text, limit=len(turns))
+    found = TurnIndex(turns, asked=question).search(question.text, limit=len(turns), near=near)
     now = timezone.now()
     # What is no longer so stands behind what is, where both answer the same.
     best = sorted(found.hits, key=lambda hit: not _is_true(by_key[hit.turn.id], now))[:limit]

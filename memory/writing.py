@@ -22,6 +22,7 @@ from .access import Author
 from .models import Memory, MemoryStore, MemoryVersion
 from .paths import check_path
 from .retrieval.words import indexed
+from .vectors import text_written
 
 CONTENT_LIMIT = 102_400
 """Bytes of one memory."""
@@ -77,6 +78,7 @@ def write_new(
     version = _version(memory, Operation.CREATED, content, author, account)
     _take(memory, content, version)
     memory.save(force_insert=True)
+    text_written(memory, new=True)
     return memory
 
 
@@ -91,10 +93,13 @@ def write_change(
     if path != memory.path:
         _require_free(memory.store, path)
     memory.path = path
+    said = memory.content
     version = _version(memory, Operation.MODIFIED, content, author, account)
     _take(memory, content, version)
     memory.updated_at = version.created_at
     memory.save()
+    if content != said:
+        text_written(memory)
     return memory
 
 

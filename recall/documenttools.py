@@ -19,6 +19,7 @@ from harness.errors import ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
 from .reach import read_by_others
+from .why import why_found
 
 EXTRA = "documents"
 """The key of the conversation, among a context's extras."""
@@ -67,8 +68,8 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     if not found.hits:
         return ToolOutput("No document says anything about this.")
     lines = [
-        f"[{number}]({_address(hit.passage)}) {_place(hit.passage)} ({hit.passage.uid}; has: "
-        f"{', '.join(hit.why) or '–'}; read_passage reads on)\n  {_short(hit.passage.text)}"
+        f"[{number}]({_address(hit.passage)}) {_place(hit.passage)} ({hit.passage.uid}; "
+        f"{why_found(hit.why, hit.likeness)}; read_passage reads on)\n  {_short(hit.passage.text)}"
         for number, hit in enumerate(found.hits, 1)
     ]
     if found.low:

@@ -77,6 +77,8 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
                     "memory": by_uid.get(hit["memory"]),
                     "words": hit["words"],
                     "score": hit["score"],
+                    "likeness": hit.get("likeness"),
+                    "percent": round(100 * (hit.get("likeness") or 0)),
                     "changed": hit["memory"] in by_uid
                     and by_uid[hit["memory"]].version_uid != hit["version"],
                 }

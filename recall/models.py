@@ -42,7 +42,8 @@ class Recall(models.Model):
     )
     message_uid = models.CharField(max_length=40)
     hits: Any = models.JSONField(default=list)
-    """Best first: ids of memory, version and store, the score, and the words that it was found by."""
+    """Best first: ids of memory, version and store, the score, the words that it was found by, and how near
+    its vector is to the message's."""
     confidence = models.FloatField()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

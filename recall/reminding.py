@@ -28,7 +28,8 @@ from .reach import reach_of, stores_for
 MOST = 5
 """Memories that one message recalls."""
 WORDS = 2
-"""Of a message that a memory has to have; a question that it covers needs no more than one."""
+"""Of a message that a memory has to have; of a question that it covers one is enough, and none where its
+vector is near to the message's."""
 STRONG = 0.4
 """Share of the best score that others need."""
 
@@ -65,6 +66,7 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
                 "store": hit.memory.store.uid,
                 "score": hit.ranked.score,
                 "words": list(hit.why),
+                "likeness": hit.likeness,
             }
             for hit in hits
         ],
@@ -83,5 +85,8 @@ def _worth_telling(found: Recalled) -> list[Hit]:
     best = max(hit.ranked.score for hit in found.hits)
     enough = 1 if not found.low else WORDS
     return [
-        hit for hit in found.hits if len(hit.why) >= enough and hit.ranked.score >= STRONG * best
+        hit
+        for hit in found.hits
+        if (len(hit.why) >= enough or (hit.likeness or 0.0) >= found.alike)
+        and hit.ranked.score >= STRONG * best
     ][:MOST]

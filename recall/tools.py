@@ -30,6 +30,7 @@ from reading.digits import number_of
 from .past import around, search_past
 from .reach import reach_of, stores_for
 from .strangers import has_strangers_words
+from .why import why_found
 
 EXTRA = "memory"
 """The key of the conversation, among a context's extras."""
@@ -52,7 +53,7 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     at = timezone.now() if not arguments.get("also_ended") else None
     found = search_memories(conversation.owner, query, stores, limit=FOUND, at=at, for_agents=True)
     lines = [
-        f"{hit.memory.uid} ({_about(hit.memory)}; has: {', '.join(hit.why) or '–'}; read_memory reads it)\n"
+        f"{hit.memory.uid} ({_about(hit.memory)}; {why_found(hit.why, hit.likeness)}; read_memory reads it)\n"
         f"  {_short(hit.memory.content)}"
         for hit in found.hits
     ]

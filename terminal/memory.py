@@ -21,8 +21,10 @@ from conversations.models import Conversation
 from harness.arguments import whole_number
 from harness.errors import Invalid, NotFound
 from memory.actions.remembering import forget_memory
+from memory.dialogues import dialogue_search
+from memory.embedding.chosen import chosen
 from memory.models import Memory
-from memory.retrieval.turns import Turn, TurnIndex
+from memory.retrieval.turns import Turn
 from memory.searching import search_memories, stores_of
 from reading.foreignjson import Unreadable, read_json
 from reading.moments import moment_of
@@ -79,7 +81,8 @@ def run(
             query = " ".join(words)
             found = search_memories(user, query, stores, limit=options["limit"])
             for hit in found.hits:
-                _show(screen, hit.memory, as_json=options["json"], why=hit.why)
+                why, like = hit.why, hit.likeness
+                _show(screen, hit.memory, as_json=options["json"], why=why, likeness=like)
             if found.low:
                 screen.note("None of these covers the question.")
         case "why":
@@ -110,7 +113,8 @@ def _why(screen: Screen, user: User, uid: str, *, as_json: bool) -> None:
     for each in recalls_in(user, conversation):
         for hit in each["hits"]:
             if hit["memory"] is not None:
-                _show(screen, hit["memory"], as_json=as_json, why=hit["words"])
+                why, like = hit["words"], hit["likeness"]
+                _show(screen, hit["memory"], as_json=as_json, why=why, likeness=like)
 
 
 def _find(user: User, uid: str) -> Memory:
@@ -122,12 +126,21 @@ def _find(user: User, uid: str) -> Memory:
 
 
 def _show(
-    screen: Screen, memory: Memory, *, as_json: bool, why: tuple[str, ...] | list[str] = ()
+    screen: Screen,
+    memory: Memory,
+    *,
+    as_json: bool,
+    why: tuple[str, ...] | list[str] = (),
+    likeness: float | None = None,
 ) -> None:
     if as_json:
-        _print(screen, {**as_row(memory, memory.store), **({"why": list(why)} if why else {})})
+        more: dict[str, Any] = {"why": list(why)} if why else {}
+        if likeness is not None:
+            more["likeness"] = likeness
+        _print(screen, {**as_row(memory, memory.store), **more})
         return
     found = f" has: {', '.join(why)}" if why else ""
+    found += f" alike: {likeness:.2f}" if likeness is not None else ""
     about = f"{memory.uid} ({memory.kind}, {memory.store.name}){found}"
     screen.pieces([f"{about}\n  {' '.join(memory.content.split())}\n"])
 
@@ -140,9 +153,10 @@ def _print(screen: Screen, row: dict[str, Any]) -> None:
 
 
 def _ranked(turns: Path, questions: Path, limit: int) -> Iterator[dict[str, Any]]:
-    index = TurnIndex([_turn(row, turns) for row in _rows(turns)])
+    every = [_turn(row, turns) for row in _rows(turns)]
+    search = dialogue_search(every, chosen())
     for row in _rows(questions):
-        found = index.search(_text(row, "query", questions), limit=limit)
+        found = search(_text(row, "query", questions), limit)
         yield {
             "id": row.get("id"),
             "confidence": found.confidence,
@@ -153,6 +167,7 @@ def _ranked(turns: Path, questions: Path, limit: int) -> Iterator[dict[str, Any]
                     "score": hit.score,
                     "words": list(hit.words),
                     "near": list(hit.near),
+                    "likeness": hit.likeness,
                 }
                 for hit in found.hits
             ],

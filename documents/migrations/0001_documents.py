@@ -115,5 +115,18 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name='PassageVector',
+            fields=[
+                ('model', models.CharField(max_length=80)),
+                ('sha256', models.CharField(max_length=64)),
+                ('data', models.BinaryField()),
+                ('passage', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='documents.passage')),
+            ],
+            options={
+                'verbose_name': 'vector of a passage',
+                'verbose_name_plural': 'vectors of passages',
+            },
+        ),
         migrations.RunPython(make_index, drop_index),
     ]

@@ -131,5 +131,30 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name='EmbeddingClaim',
+            fields=[
+                ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ('holder', models.CharField(blank=True, max_length=40)),
+                ('lease_until', models.DateTimeField(null=True)),
+            ],
+            options={
+                'verbose_name': 'claim to make vectors',
+                'verbose_name_plural': 'claims to make vectors',
+            },
+        ),
+        migrations.CreateModel(
+            name='MemoryVector',
+            fields=[
+                ('model', models.CharField(max_length=80)),
+                ('sha256', models.CharField(max_length=64)),
+                ('data', models.BinaryField()),
+                ('memory', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='memory.memory')),
+            ],
+            options={
+                'verbose_name': 'vector of a memory',
+                'verbose_name_plural': 'vectors of memories',
+            },
+        ),
         migrations.RunPython(make_index, drop_index),
     ]

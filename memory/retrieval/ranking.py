@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from .question import Question
 from .words import pairs_of
@@ -22,8 +23,6 @@ PAIR = 0.3
 """What two terms side by side count beside themselves: of the same sentence in other words little is left."""
 NAME = 1.0
 """So of a name's: half of it is another's."""
-VECTORS_AT_LEAST, VECTORS_AT_MOST = 0.1, 0.6
-"""Share of vectors in a mixed score: the more of the question words alone cover, the less."""
 
 
 class TermIndex:
@@ -95,23 +94,35 @@ def weights_of(question: Question, terms: Sequence[str]) -> dict[str, float]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What vectors say of texts: cosines with the question's by id, and what these count."""
+
+    cosines: Mapping[str, float]
+    floor: float
+    """Below it a text is about something else."""
+    share: tuple[float, float]
+    """Of a mixed score, where words cover the question, and where they cover nothing of it."""
+
+
 def fused(
-    lexical: Mapping[int, float], near: Mapping[int, float], *, covered: float
+    lexical: Mapping[int, float], cosines: Mapping[int, float], near: Near, *, covered: float
 ) -> dict[int, float]:
-    """Words and vectors as one score, each as a share of its best. `near`: cosines, of texts that any were
-    made of. Where words cover the question vectors only settle what is close; where they do not, they find
-    what was said in other words."""
-    best = max(lexical.values(), default=0.0)
-    close = [value for value in near.values() if value > 0]
-    if not close:
+    """Words and vectors as one score, each as a share of its best. A text without a vector is judged by its
+    words alone. Where words cover the question vectors only settle what is close; where they do not, they
+    find what was said in other words."""
+    best = max(lexical.values(), default=0.0) or 1.0
+    reach = max(cosines.values(), default=0.0) - near.floor
+    if reach <= 0:
         return dict(lexical)
-    least, most = min(close), max(close)
-    reach = most - least or 1.0
-    share = VECTORS_AT_LEAST + (VECTORS_AT_MOST - VECTORS_AT_LEAST) * (1 - covered)
-    mixed = (
-        {number: (1 - share) * score / best for number, score in lexical.items()} if best else {}
-    )
-    for number, value in near.items():
-        if value > 0:
-            mixed[number] = mixed.get(number, 0.0) + share * (value - least) / reach
+    least, most = near.share
+    share = least + (most - least) * (1 - covered)
+    mixed = {}
+    for number in {**lexical, **cosines}:
+        words, cosine = lexical.get(number, 0.0) / best, cosines.get(number)
+        if cosine is None:
+            mixed[number] = words
+        elif words or cosine >= near.floor:
+            like = max(0.0, cosine - near.floor) / reach
+            mixed[number] = (1 - share) * words + share * like
     return mixed

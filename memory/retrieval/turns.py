@@ -6,13 +6,12 @@ the question) stands in the modules beside it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from .question import Question, read_question
-from .ranking import TermIndex, fused, weights_of
+from .ranking import Near, TermIndex, fused, weights_of
 from .words import terms_of
 
 NEIGHBOURS = 0.4
@@ -34,10 +33,6 @@ ABOUT_THE_SAME = 50
 """So many of the best are compared for that."""
 LOW = 0.56
 """Below this share of the question nothing that was found is taken for an answer."""
-
-Vector = Sequence[float]
-Embed = Callable[[Sequence[str]], Sequence[Vector]]
-"""Vectors of texts, all of one length, each of length 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +57,8 @@ class Ranked:
     """Terms of the question that stand in it."""
     near: tuple[str, ...]
     """Terms that stand in a turn beside it only."""
+    likeness: float | None = None
+    """The cosine of its vector and the question's, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +77,7 @@ class TurnIndex:
     """Turns in the order in which they were said. `asked`: the only question that will be asked, where that
     is known: the index is made for it alone."""
 
-    def __init__(
-        self, turns: Sequence[Turn], embed: Embed | None = None, asked: Question | None = None
-    ) -> None:
+    def __init__(self, turns: Sequence[Turn], asked: Question | None = None) -> None:
         self._turns = list(turns)
         self._terms = TermIndex(
             (terms_of(turn.text) if turn.terms is None else turn.terms for turn in self._turns),
@@ -91,19 +86,19 @@ class TurnIndex:
         self._lower = [turn.text.lower() for turn in self._turns]
         self._asks = [_asks(turn.text) for turn in self._turns]
         self._speakers = {turn.speaker: set(terms_of(turn.speaker)) for turn in self._turns}
-        self._embed = embed
-        self._vectors = embed([turn.text for turn in self._turns]) if embed and turns else ()
 
-    def search(self, query: str, *, limit: int = 10) -> Found:
-        """The turns that fit best, best first; the same for the same, whoever asks."""
+    def search(self, query: str, *, limit: int = 10, near: Near | None = None) -> Found:
+        """The turns that fit best, best first; the same for the same, whoever asks. `near`: what vectors say,
+        by the ids of turns."""
         question = read_question(query)
         terms, named = self._without_speakers(question)
         own = self._fitting(question, self._terms.scores(weights_of(question, terms)))
         scores = self._shared(own)
-        if self._embed is not None:
-            best = sorted(scores, key=lambda number: -scores[number])[:5]
+        like = self._by_number(near) if near is not None else {}
+        if near is not None:
+            best = sorted(scores, key=lambda number: (-scores[number], -number))[:5]
             covered = self._best_cover(question, terms, best)
-            scores = fused(scores, self._near(self._embed([query])[0]), covered=covered)
+            scores = fused(scores, like, near, covered=covered)
         for number in scores:
             if self._turns[number].speaker in named:
                 scores[number] *= SPEAKER
@@ -113,7 +108,10 @@ class TurnIndex:
         if question.now:
             order = self._newest_first(order, scores, question, terms)
         return Found(
-            tuple(self._ranked(number, scores[number], terms) for number in order[:limit]),
+            tuple(
+                self._ranked(number, scores[number], terms, like.get(number))
+                for number in order[:limit]
+            ),
             round(self._best_cover(question, terms, order[:5]), 4),
         )
 
@@ -190,11 +188,9 @@ class TurnIndex:
         share = sum(asked[term] for term in there) / (sum(asked.values()) or 1.0)
         return share if not question.names or there & {*question.names} else share / 2
 
-    def _near(self, asked: Vector) -> dict[int, float]:
-        return {
-            number: sum(map(operator.mul, asked, vector))
-            for number, vector in enumerate(self._vectors)
-        }
+    def _by_number(self, near: Near) -> dict[int, float]:
+        every, cosines = enumerate(self._turns), near.cosines
+        return {number: cosines[turn.id] for number, turn in every if turn.id in cosines}
 
     def _newest_first(
         self,
@@ -216,7 +212,9 @@ class TurnIndex:
         chosen = set(strong)
         return [*strong, *(number for number in order if number not in chosen)]
 
-    def _ranked(self, number: int, score: float, terms: Sequence[str]) -> Ranked:
+    def _ranked(
+        self, number: int, score: float, terms: Sequence[str], likeness: float | None
+    ) -> Ranked:
         words = tuple(term for term in terms if self._terms.has(number, term))
         beside = self._beside(number)
         near = tuple(
@@ -224,7 +222,7 @@ class TurnIndex:
             for term in terms
             if term not in words and any(self._terms.has(other, term) for other in beside)
         )
-        return Ranked(self._turns[number], round(score, 6), words, near)
+        return Ranked(self._turns[number], round(score, 6), words, near, likeness)
 
 
 def _asks(text: str) -> int:

@@ -1,0 +1,38 @@
+"""What makes vectors of texts, as everybody who uses one knows it. Which one it is, is `chosen`'s part.
+
+Vectors are made where the server is, in milliseconds: what a message reminds of is found in the transaction
+that stores it, which waits for no other machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Vectors = Any
+"""A numpy array of float32, a row for each text: of length 1, or 0 where a text says nothing."""
+
+
+class Embedder(Protocol):
+    @property
+    def name(self) -> str:
+        """What it is, with all that its vectors depend on: those of another name are made anew."""
+
+    @property
+    def reads(self) -> int:
+        """Characters of a text that it looks at; of a longer one the beginning."""
+
+    @property
+    def floor(self) -> float:
+        """The cosine from which on a text is found that shares no word with a question."""
+
+    @property
+    def alike(self) -> float:
+        """The cosine from which on two texts are about the same, so that one reminds of the other."""
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """Of a mixed score, where words cover the question, and where they cover nothing of it."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Of each text; the same for the same, whatever it stands beside, to four digits."""

@@ -1,0 +1,63 @@
+"""The vectors of memories: which are lacking, and that a text has changed. How they are made is
+`memory.embedding`'s part, what they find `searching`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Left
+
+from jobs.dispatch import dispatch
+
+from .embedding.indexing import Due, make_vectors
+from .models import Memory, MemoryVector
+
+EMBED = "memory.embed"
+
+
+class _Memories:
+    name = "memory"
+
+    def due(self, model: str, reads: int, most: int) -> list[Due]:
+        made = MemoryVector.objects.filter(
+            memory=OuterRef("pk"), model=model, sha256=OuterRef("sha256")
+        )
+        rows = Memory.objects.exclude(Exists(made)).order_by("-pk")
+        found = rows.values_list("pk", Left("content", reads), "sha256")[:most]
+        return [Due(*each) for each in found]
+
+    def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
+        with transaction.atomic():
+            held = Memory.objects.select_for_update(of=("self",), no_key=True)
+            rows = held.filter(pk__in=[due.key for due, _data in made]).order_by("pk")
+            now = dict(rows.values_list("pk", "sha256"))
+            MemoryVector.objects.bulk_create(
+                [
+                    MemoryVector(memory_id=due.key, model=model, sha256=due.sha256, data=data)
+                    for due, data in made
+                    if now.get(due.key) == due.sha256
+                ],
+                update_conflicts=True,
+                unique_fields=["memory"],
+                update_fields=["model", "sha256", "data"],
+            )
+
+
+MEMORIES = _Memories()
+
+
+def embed_memories() -> None:
+    if make_vectors(MEMORIES):
+        dispatch(EMBED)
+
+
+def text_written(memory: Memory, *, new: bool = False) -> None:
+    """In the transaction that wrote it: nothing is left of the text before."""
+    if not new:
+        MemoryVector.objects.filter(memory=memory).delete()
+    if settings.AGENTSITE_EMBEDDINGS:
+        dispatch(EMBED)

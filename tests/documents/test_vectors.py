@@ -1,0 +1,89 @@
+"""Vectors of passages: made once a document is read, found by who may read it now, gone with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import Membership
+from documents import indexing, vectors
+from documents.actions.collections import create_collection, delete_collection
+from documents.actions.documents import add_document, delete_document
+from documents.models import Collection, Document, Passage, PassageVector
+from documents.searching import search_passages
+from documents.vectors import PASSAGES, embed_passages
+from memory.embedding.indexing import make_vectors
+
+pytestmark = pytest.mark.django_db
+HANDBOOK = b"# Travel\n\nTrains are booked in second class.\n\n# Meals\n\nA lunch costs 14 euros at most.\n"
+
+
+@pytest.fixture(autouse=True)
+def begun(monkeypatch, settings) -> list[str]:
+    """Jobs are begun by the tests; which were asked for."""
+    settings.AGENTSITE_EMBEDDINGS = "letters"
+    names: list[str] = []
+    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
+    monkeypatch.setattr(vectors, "dispatch", lambda name, **given: names.append(name))
+    return names
+
+
+@pytest.fixture
+def shared(alice, acme) -> Collection:
+    return create_collection(actor=alice, organisation=acme, name="Handbooks", shared=True)
+
+
+def added(alice, collection, data: bytes = HANDBOOK) -> Document:
+    document = add_document(actor=alice, collection=collection, name="handbook.md", data=data)
+    indexing.index_document(document.pk)
+    assert not make_vectors(PASSAGES)
+    return document
+
+
+def found(user, query: str = "trainz") -> list[str]:
+    hits = search_passages(user, query, Collection.objects.all()).hits
+    return [hit.passage.text for hit in hits]
+
+
+def test_a_passage_is_found_by_letters_once_its_vector_is_made(alice, shared, begun, client_of):
+    document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
+    indexing.index_document(document.pk)
+    assert (begun, found(alice)) == (["documents.embed"], [])
+    embed_passages()
+    assert found(alice) == ["Trains are booked in second class."]
+    (hit,) = search_passages(alice, "trainz", Collection.objects.all()).hits
+    assert (hit.why, hit.likeness) == ((), pytest.approx(0.387, abs=0.001))
+    page = client_of(alice).get(f"/settings/documents/{shared.uid}/?q=trainz").content.decode()
+    assert "second class" in page
+
+
+def test_vectors_find_only_what_may_be_read_now(alice, bob, mallory, acme, shared):
+    added(alice, shared)
+    own = create_collection(actor=alice, organisation=acme, name="Mine")
+    added(alice, own, b"Alice's trains are secret.")
+    assert len(found(alice)) == 2
+    assert found(bob) == ["Trains are booked in second class."]
+    assert found(mallory) == []
+    Membership.objects.filter(user=bob, organisation=acme).delete()
+    assert found(bob) == []
+
+
+def test_what_is_read_anew_or_deleted_takes_its_vectors_along(alice, shared):
+    document = added(alice, shared)
+    assert PassageVector.objects.count() == Passage.objects.count() == 2
+    added(alice, shared, b"Ferries are booked by the office.")
+    assert (found(alice), PassageVector.objects.count()) == ([], 1)
+    assert found(alice, "ferrys") == ["Ferries are booked by the office."]
+    delete_document(actor=alice, document=document)
+    assert not PassageVector.objects.exists()
+    added(alice, shared)
+    delete_collection(actor=alice, collection=shared)
+    assert not PassageVector.objects.exists()
+
+
+def test_a_new_edition_is_found_by_its_vectors_only_when_it_is_whole(alice, shared, monkeypatch):
+    document = added(alice, shared)
+    Passage.objects.create(
+        document=document, edition=9, number=1, text="Trainz, trainz.", audience=shared.audience
+    )
+    make_vectors(PASSAGES)
+    assert found(alice) == ["Trains are booked in second class."]

@@ -1,0 +1,313 @@
+"""Vectors of memories: made in the background, found by whom words are found by, gone with their text."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Membership
+from memory import vectors
+from memory.actions.memories import change_memory, create_memory, redact_version
+from memory.actions.remembering import forget_memory, own_store, remember
+from memory.actions.stores import ORGANIZATION, create_store, delete_store
+from memory.embedding import indexing, minilm, nearest
+from memory.embedding.chosen import EMBEDDERS, chosen
+from memory.embedding.indexing import make_vectors
+from memory.embedding.letters import Letters
+from memory.models import EmbeddingClaim, Memory, MemoryStore, MemoryVector, MemoryVersion
+from memory.retrieval.ranking import Near, fused
+from memory.retrieval.turns import Turn, TurnIndex
+from memory.searching import search_memories
+from memory.vectors import MEMORIES, embed_memories
+
+pytestmark = pytest.mark.django_db
+WAREHOUSE = "The warehouse is managed by Petronella."
+MISSPELT = "warehuose Petronela"
+"""It shares no word with that, and most of its letters."""
+
+
+@pytest.fixture(autouse=True)
+def begun(monkeypatch) -> list[str]:
+    """Jobs are begun by the tests; which were asked for."""
+    names: list[str] = []
+    monkeypatch.setattr(vectors, "dispatch", lambda name, **given: names.append(name))
+    return names
+
+
+@pytest.fixture(autouse=True)
+def by_letters(settings):
+    settings.AGENTSITE_EMBEDDINGS = "letters"
+
+
+@pytest.fixture
+def shared(alice, acme) -> MemoryStore:
+    return create_store(actor=alice, organisation=acme, name="Ours", scope=ORGANIZATION)
+
+
+def known(alice, store, text: str = WAREHOUSE) -> Memory:
+    memory = remember(actor=alice, store=store, text=text).memory
+    assert not make_vectors(MEMORIES)
+    return memory
+
+
+def found(user, query: str = MISSPELT, **options) -> list[str]:
+    every = MemoryStore.objects.all()
+    return [hit.memory.content for hit in search_memories(user, query, every, **options).hits]
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+def test_what_is_spelt_otherwise_is_found_and_says_why(alice, shared, settings):
+    known(alice, shared)
+    known(alice, shared, "Tea is green.")
+    (hit,) = search_memories(alice, MISSPELT, MemoryStore.objects.all()).hits
+    assert (hit.memory.content, hit.why) == (WAREHOUSE, ())
+    assert hit.likeness == pytest.approx(0.607, abs=0.001)
+    settings.AGENTSITE_EMBEDDINGS = ""
+    assert found(alice) == []
+
+
+def test_what_vectors_alone_find_is_told_as_unsure(alice, shared):
+    known(alice, shared)
+    assert search_memories(alice, MISSPELT, MemoryStore.objects.all()).low
+    assert not search_memories(alice, "warehouse Petronella", MemoryStore.objects.all()).low
+
+
+def test_what_is_about_something_else_is_not_found(alice, shared):
+    known(alice, shared)
+    assert found(alice, "How is the weather on Mars?") == []
+    assert found(alice, "?!") == []
+
+
+def test_a_phrase_in_quotation_marks_still_has_to_stand_there(alice, shared):
+    known(alice, shared)
+    assert found(alice, 'warehouse "managed by Petronella"') == [WAREHOUSE]
+    assert found(alice, 'warehouse "manged by Petronela"') == []
+
+
+def test_before_its_vector_is_made_a_memory_is_found_by_its_words(alice, shared, begun):
+    known(alice, shared, "The warehouse is in Lisbon.")
+    remember(actor=alice, store=shared, text=WAREHOUSE)
+    assert begun == ["memory.embed", "memory.embed"]
+    assert found(alice, "Who is Petronella of the warehouse?")[0] == WAREHOUSE
+
+
+def test_kinds_times_and_trust_narrow_what_vectors_find_as_what_words_find(alice, shared):
+    memory = known(alice, shared)
+    assert found(alice, kinds=["fact"]) == [WAREHOUSE]
+    assert found(alice, kinds=["lesson"]) == []
+    assert found(alice, at=memory.created_at - timedelta(days=1)) == []
+    Memory.objects.update(untrusted=True, confirmed_at=None)
+    assert found(alice) == [WAREHOUSE]
+    assert found(alice, for_agents=True) == []
+
+
+def test_only_the_newest_are_compared_beside_those_that_words_found(alice, shared, monkeypatch):
+    monkeypatch.setattr(nearest, "LOOKED_AT", 1)
+    known(alice, shared)
+    known(alice, shared, "Tea is green.")
+    assert found(alice) == []
+    (hit,) = search_memories(alice, "Petronella", MemoryStore.objects.all()).hits
+    assert hit.likeness
+
+
+def test_without_an_embedder_nothing_more_is_asked(alice, shared, settings):
+    known(alice, shared)
+    settings.AGENTSITE_EMBEDDINGS = ""
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        assert found(alice, "Petronella") == [WAREHOUSE]
+        assert found(alice) == []
+    assert "vector" not in str([query["sql"] for query in asked.captured_queries])
+    remember(actor=alice, store=shared, text="Tea is green.")
+    assert not make_vectors(MEMORIES)
+    assert MemoryVector.objects.count() == 1
+
+
+# --- who may --------------------------------------------------------------------------------------
+
+
+def test_vectors_find_nothing_of_others(alice, bob, mallory, acme, elsewhere, shared):
+    own = own_store(actor=alice, organisation=acme)
+    known(alice, own, "Petronella of the warehouse owes alice money.")
+    known(alice, shared)
+    assert len(found(alice)) == 2
+    assert found(bob) == [WAREHOUSE]
+    assert found(mallory) == []
+    Membership.objects.filter(user=bob, organisation=acme).delete()
+    assert found(bob) == []
+
+
+def test_what_others_have_moves_nothing_in_an_order(alice, mallory, elsewhere, shared):
+    known(alice, shared)
+    known(alice, shared, "Petronilla has a warehouse.")
+    before = search_memories(alice, MISSPELT, MemoryStore.objects.all())
+    theirs = own_store(actor=mallory, organisation=elsewhere)
+    for number in range(5):
+        known(mallory, theirs, f"Number {number}: warehuose Petronela.")
+    assert search_memories(alice, MISSPELT, MemoryStore.objects.all()) == before
+
+
+# --- with the text --------------------------------------------------------------------------------
+
+
+def test_a_changed_text_leaves_no_vector_of_the_one_before(alice, shared):
+    memory = known(alice, shared)
+    change_memory(actor=alice, memory=memory, path="/elsewhere.md")
+    assert MemoryVector.objects.exists()
+    change_memory(actor=alice, memory=memory, content="Tea is green.")
+    assert not MemoryVector.objects.exists()
+    version = MemoryVersion.objects.filter(content=WAREHOUSE).latest("pk")
+    redact_version(actor=alice, version=version)
+    make_vectors(MEMORIES)
+    assert found(alice) == []
+    assert found(alice, "grene teas") == ["Tea is green."]
+
+
+def test_a_vector_of_another_text_counts_for_nothing(alice, shared):
+    known(alice, shared)
+    MemoryVector.objects.update(sha256="0" * 64)
+    assert found(alice) == []
+    make_vectors(MEMORIES)
+    assert found(alice) == [WAREHOUSE]
+
+
+def test_what_is_forgotten_or_deleted_takes_its_vector_along(alice, shared):
+    forget_memory(actor=alice, memory=known(alice, shared))
+    assert not MemoryVector.objects.exists()
+    known(alice, shared)
+    delete_store(actor=alice, store=shared)
+    assert not MemoryVector.objects.exists()
+
+
+def test_another_model_makes_them_anew_and_finds_nothing_by_the_old(alice, shared, monkeypatch):
+    known(alice, shared)
+    monkeypatch.setattr(Letters, "name", "letters-of-another-kind")
+    assert found(alice) == []
+    make_vectors(MEMORIES)
+    assert found(alice) == [WAREHOUSE]
+    assert MemoryVector.objects.get().model == "letters-of-another-kind"
+
+
+# --- in the background ----------------------------------------------------------------------------
+
+
+def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, begun, monkeypatch):
+    monkeypatch.setattr(indexing, "AT_ONCE", 2)
+    monkeypatch.setattr(indexing, "BATCHES", 1)
+    for number in range(3):
+        create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
+    begun.clear()
+    embed_memories()
+    assert (MemoryVector.objects.count(), begun) == (2, ["memory.embed"])
+    monkeypatch.setattr(indexing, "BATCHES", 2)
+    embed_memories()
+    assert (MemoryVector.objects.count(), begun) == (3, ["memory.embed"])
+    create_memory(actor=alice, store=shared, path="/empty.md", content="")
+    assert not make_vectors(MEMORIES)
+    assert MemoryVector.objects.count() == 4
+
+
+def test_one_at_a_time_makes_them_and_who_died_is_followed(alice, shared):
+    create_memory(actor=alice, store=shared, path="/a.md", content="A text.")
+    assert indexing._claim("memory", "somebody")
+    assert not make_vectors(MEMORIES)
+    assert not MemoryVector.objects.exists()
+    EmbeddingClaim.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    make_vectors(MEMORIES)
+    assert MemoryVector.objects.exists()
+    assert EmbeddingClaim.objects.get().holder == ""
+
+
+def test_who_was_overtaken_keeps_nothing(alice, shared, monkeypatch):
+    create_memory(actor=alice, store=shared, path="/a.md", content="A text.")
+    embed = Letters.embed
+
+    def overtaken(self, texts):
+        EmbeddingClaim.objects.update(holder="somebody")
+        return embed(self, texts)
+
+    monkeypatch.setattr(Letters, "embed", overtaken)
+    assert not make_vectors(MEMORIES)
+    assert not MemoryVector.objects.exists()
+    assert EmbeddingClaim.objects.get().holder == "somebody"
+
+
+def test_what_changes_or_goes_while_its_vector_is_made_keeps_none(alice, shared, monkeypatch):
+    gone = create_memory(actor=alice, store=shared, path="/a.md", content="A text.")
+    changed = create_memory(actor=alice, store=shared, path="/b.md", content="Another.")
+    embed = Letters.embed
+
+    def meanwhile(self, texts):
+        if Memory.objects.filter(pk=gone.pk).exists():
+            forget_memory(actor=alice, memory=gone)
+            change_memory(actor=alice, memory=changed, content="Yet another.")
+        return embed(self, texts)
+
+    monkeypatch.setattr(Letters, "embed", meanwhile)
+    make_vectors(MEMORIES)
+    (vector,) = MemoryVector.objects.all()
+    assert vector.sha256 == Memory.objects.get().sha256
+
+
+# --- what makes them ------------------------------------------------------------------------------
+
+
+def test_letters_give_the_same_for_the_same_whatever_stands_beside():
+    embedder = Letters()
+    one = embedder.embed([WAREHOUSE])
+    other = embedder.embed(["", "Tea", WAREHOUSE])
+    assert numpy.array_equal(one[0], other[2])
+    assert numpy.linalg.norm(other, axis=1) == pytest.approx([0, 1, 1])
+    assert embedder.embed([]).shape == (0, 512)
+
+
+def test_the_offline_model_says_what_it_lacks(monkeypatch):
+    monkeypatch.setattr(minilm, "PACKAGE", "no-such-package")
+    with pytest.raises(minilm.Declined, match="not installed"):
+        EMBEDDERS["minilm"]().embed(["Tea"])
+
+
+def test_one_of_each_serves_a_process(settings):
+    assert chosen() is chosen()
+    settings.AGENTSITE_EMBEDDINGS = ""
+    assert chosen() is None
+
+
+# --- words and vectors ----------------------------------------------------------------------------
+
+
+def near(**cosines: float) -> Near:
+    return Near(cosines, 0.25, (0.1, 0.6))
+
+
+def test_where_words_cover_the_question_vectors_only_settle_what_is_close():
+    lexical = {1: 10.0, 2: 9.8, 3: 5.0}
+    mixed = fused(lexical, {1: 0.3, 2: 0.6, 3: 0.9}, near(), covered=1.0)
+    assert sorted(mixed, key=mixed.__getitem__) == [3, 1, 2]
+    mixed = fused(lexical, {1: 0.3, 2: 0.6, 3: 0.9}, near(), covered=0.0)
+    assert max(mixed, key=mixed.__getitem__) == 3
+
+
+def test_what_is_far_or_has_no_vector_is_judged_by_its_words():
+    assert fused({1: 10.0, 2: 5.0}, {1: 0.2}, near(), covered=0.0) == {1: 10.0, 2: 5.0}
+    mixed = fused({1: 10.0}, {2: 0.2, 3: 0.5}, near(), covered=0.0)
+    assert (mixed[1], set(mixed)) == (1.0, {1, 3})
+
+
+def test_the_same_score_is_put_in_the_same_order():
+    turns = [Turn(str(number), "Tea is green.", group=str(number)) for number in range(4)]
+    index = TurnIndex(turns)
+    cosines = {str(number): 0.5 for number in range(4)}
+    orders = [
+        [hit.turn.id for hit in index.search("green tea", near=near(**given)).hits]
+        for given in (cosines, dict(reversed(cosines.items())))
+    ]
+    assert orders == [["3", "2", "1", "0"]] * 2
