@@ -182,10 +182,19 @@ class RecallHit(serializers.Serializer[Any]):
     changed = serializers.BooleanField(help_text="It says something else by now.")
 
 
+class RecalledPassage(serializers.Serializer[Any]):
+    id = serializers.CharField(allow_null=True, help_text="Null: it is gone.")
+    document = serializers.CharField(allow_null=True)
+    page = serializers.CharField(allow_null=True)
+    words = serializers.ListField(child=serializers.CharField())
+    likeness = serializers.FloatField(allow_null=True, help_text=LIKENESS)
+
+
 class RecallRow(serializers.Serializer[Any]):
     message_id = serializers.CharField()
     at = serializers.DateTimeField()
     hits = RecallHit(many=True)
+    passages = RecalledPassage(many=True, help_text="Of documents, which the agent was named.")
 
 
 def _row(memory: Memory) -> dict[str, Any]:
@@ -508,6 +517,7 @@ class RecalledView(MemoryView):
                     "message_id": each["recall"].message_uid,
                     "at": each["recall"].created_at,
                     "hits": [_hit(hit) for hit in each["hits"]],
+                    "passages": [_passage(hit) for hit in each["passages"]],
                 }
                 for each in recalls_in(self.actor, conversation)
             ]
@@ -531,4 +541,15 @@ def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
         "words": hit["words"],
         "likeness": hit["likeness"],
         "changed": hit["changed"],
+    }
+
+
+def _passage(hit: Mapping[str, Any]) -> dict[str, Any]:
+    passage = hit["passage"]
+    return {
+        "id": passage and passage.uid,
+        "document": passage and passage.document.name,
+        "page": passage and passage.page,
+        "words": hit["words"],
+        "likeness": hit["likeness"],
     }

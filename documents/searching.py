@@ -46,6 +46,8 @@ class FoundPassages:
     hits: tuple[Hit, ...]
     low: bool
     """Better to say that it is not known."""
+    alike: float = 1.0
+    """The likeness from which on a hit is about the same in other words."""
 
 
 def search_passages(
@@ -84,4 +86,5 @@ def search_passages(
     hits = [
         Hit(passages[int(hit.turn.id)], hit) for hit in found.hits if int(hit.turn.id) in passages
     ]
-    return FoundPassages(tuple(hits), found.low)
+    alike = 1.0 if embedder is None else embedder.alike
+    return FoundPassages(tuple(hits), found.low, alike)

@@ -12,13 +12,13 @@ from django.urls import reverse
 
 from conversations.kitparts import Part
 from conversations.models import Conversation
-from documents.models import Collection, CollectionQuerySet, Passage
+from documents.models import Passage
 from documents.searching import search_passages
 from harness.agentconfig import AgentConfig
 from harness.errors import ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
-from .reach import read_by_others
+from .reach import collections_for
 from .why import why_found
 
 EXTRA = "documents"
@@ -38,13 +38,6 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
         tools={tool.name: tool for tool in TOOLS},
         extras={EXTRA: conversation.pk},
     )
-
-
-def collections_for(conversation: Conversation) -> CollectionQuerySet:
-    """The organisation's, and its owner's own unless others read along."""
-    seen = Collection.objects.visible_to(conversation.owner)
-    seen = seen.filter(organisation=conversation.organisation_id)
-    return seen.filter(owner=None) if read_by_others(conversation) else seen
 
 
 def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -126,6 +119,21 @@ def _short(text: str) -> str:
 
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 80}
+READ_PASSAGE = Tool(
+    name="read_passage",
+    description="Read a passage of a document whole, with what stands around it, by its id.",
+    input_schema={
+        "type": "object",
+        "properties": {"id": _ID},
+        "required": ["id"],
+        "additionalProperties": False,
+    },
+    handler=read,
+    effect=Effect.READ,
+    untrusted=True,
+    intent=lambda arguments: str(arguments.get("id", "")),
+    owner="recall",
+)
 TOOLS = (
     Tool(
         name="search_documents",
@@ -145,19 +153,5 @@ TOOLS = (
         intent=lambda arguments: str(arguments.get("query", "")),
         owner="recall",
     ),
-    Tool(
-        name="read_passage",
-        description="Read a passage of a document whole, with what stands around it, by its id.",
-        input_schema={
-            "type": "object",
-            "properties": {"id": _ID},
-            "required": ["id"],
-            "additionalProperties": False,
-        },
-        handler=read,
-        effect=Effect.READ,
-        untrusted=True,
-        intent=lambda arguments: str(arguments.get("id", "")),
-        owner="recall",
-    ),
+    READ_PASSAGE,
 )

@@ -11,18 +11,27 @@ TYPE = "x.memory_recalled"
 
 
 class MemoryRecalled(AppEvent):
-    """An agent was reminded of something by a message; which memories, and why, stands in a row."""
+    """An agent was reminded of something by a message; which memories and passages, and why, says a row."""
 
     type: str = TYPE
     recall_id: str
     message_id: str
     conversation_id: str
     count: int
+    passages: int = 0
 
     def remark(self) -> str:
-        return ngettext(
+        memories = ngettext(
             "Recalled %(count)d memory.", "Recalled %(count)d memories.", self.count
         ) % {"count": self.count}
+        passages = ngettext(
+            "Found %(count)d passage of documents.",
+            "Found %(count)d passages of documents.",
+            self.passages,
+        ) % {"count": self.passages}
+        return " ".join(
+            words for words, any_ in ((memories, self.count), (passages, self.passages)) if any_
+        )
 
     def more(self) -> str:
         return f"{reverse('recall:recalled', args=[self.conversation_id])}#{self.recall_id}"

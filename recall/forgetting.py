@@ -15,4 +15,5 @@ def forget(removed: Removed) -> None:
         found = Recall.objects.filter(conversation=removed.conversation, message_uid=message)
         for recall in found:
             recall.hits = [{**hit, "words": []} for hit in recall.hits]
-            recall.save(update_fields=["hits"])
+            recall.passages = [{**each, "words": []} for each in recall.passages]
+            recall.save(update_fields=["hits", "passages"])

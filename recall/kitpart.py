@@ -1,4 +1,5 @@
-"""Memory in a run: the tools for it, and one section of the prompt with what the conversation recalled.
+"""Memory in a run: the tools for it, and one section of the prompt with what the conversation recalled, with
+the names of documents.
 
 The section grows with what messages recall and stays the same otherwise, so that the cached beginning of
 the prompt stays, too. It tells memories as they are now: what was corrected since is told as corrected, and
@@ -18,6 +19,7 @@ from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from memory.models import Memory
 
+from . import passages
 from .models import Access, AttachedStore, Recall
 from .mounted import attached_to
 from .reach import Reach, reach_of, stores_for
@@ -69,18 +71,25 @@ def _about_stores(given: Sequence[AttachedStore]) -> str:
 
 
 def section_text(conversation: Conversation, reach: Reach) -> str:
-    memories = recalled_in(conversation, reach)
-    if not memories:
-        return ""
+    told = [line_of(memory) for memory in recalled_in(conversation, reach)]
+    named = list(passages.lines_of(conversation))
     room = settings.AGENTSITE_MEMORY_PROMPT
-    lines: list[str] = []
-    for memory in memories:
-        line = line_of(memory)
+    lines = _fitting(told, room)
+    places = _fitting(named, room - sum(len(line) + 1 for line in lines))
+    if places:
+        places.insert(0, passages.HEADING)
+    return "\n".join((HEADING, *lines, *places, ENDING)) if lines or places else ""
+
+
+def _fitting(lines: Sequence[str], room: int) -> list[str]:
+    """The first of them, as far as there is room."""
+    taken: list[str] = []
+    for line in lines:
         if len(line) > room:
             break
         room -= len(line) + 1
-        lines.append(line)
-    return "\n".join((HEADING, *lines, ENDING)) if lines else ""
+        taken.append(line)
+    return taken
 
 
 def recalled_in(conversation: Conversation, reach: Reach) -> list[Memory]:

@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 from accounts.models import Membership, Organisation, User
 from agents.models import Agent
 from conversations.models import Conversation
+from documents.models import Passage
 from memory.access import writable
 from memory.models import Memory, MemoryStore
 from memory.searching import matching
@@ -62,10 +63,11 @@ def agent_names(user: User, memories: list[Memory]) -> dict[str, str]:
 
 
 def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
-    """What was recalled in a conversation of hers, newest first: each memory as it is now, with the words it
-    was found by; of one that was forgotten, only that."""
+    """What was recalled in a conversation of hers, newest first: each memory and passage as it is now, with
+    the words it was found by; of one that is gone, only that."""
     rows = Recall.objects.visible_to(user).filter(conversation=conversation)
     found = list(rows.order_by("-pk")[:RECALLS])
+    passages = _passages(user, found)
     uids = {hit["memory"] for recall in found for hit in recall.hits}
     seen = Memory.objects.visible_to(user).filter(uid__in=uids).select_related("store")
     by_uid = {memory.uid: memory for memory in seen}
@@ -84,9 +86,26 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
                 }
                 for hit in recall.hits
             ],
+            "passages": [
+                {
+                    "passage": passages.get(each["passage"]),
+                    "words": each["words"],
+                    "likeness": each["likeness"],
+                    "percent": round(100 * (each["likeness"] or 0)),
+                }
+                for each in recall.passages
+            ],
         }
         for recall in found
     ]
+
+
+def _passages(user: User, recalls: list[Recall]) -> dict[str, Passage]:
+    uids = {each["passage"] for recall in recalls for each in recall.passages}
+    if not uids:
+        return {}
+    seen = Passage.objects.visible_to(user).filter(uid__in=uids)
+    return {each.uid: each for each in seen.select_related("document")}
 
 
 def exported(user: User, organisation: Organisation) -> Iterator[dict[str, Any]]:

@@ -44,6 +44,8 @@ class Recall(models.Model):
     hits: Any = models.JSONField(default=list)
     """Best first: ids of memory, version and store, the score, the words that it was found by, and how near
     its vector is to the message's."""
+    passages: Any = models.JSONField(default=list)
+    """Best first: ids of passage and document, and the same of how they were found."""
     confidence = models.FloatField()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

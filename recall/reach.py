@@ -1,5 +1,5 @@
-"""Which memory a conversation may use: nothing while it is switched off, and nothing of its owner's own as
-soon as somebody else can read along.
+"""Which memory and which documents a conversation may use: no memory while it is switched off, and nothing of
+its owner's own as soon as somebody else can read along.
 
 What is found there is narrowed to what the owner sees (`memory.searching`) each time it is asked for.
 """
@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
+from documents.models import Collection, CollectionQuerySet
 from memory.models import MemoryStore
 from memory.models.store import MemoryStoreQuerySet
 
@@ -58,3 +59,10 @@ def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
         .filter(shared | mine if reach.personal else shared)
         .filter(organisation=conversation.organisation_id)
     )
+
+
+def collections_for(conversation: Conversation) -> CollectionQuerySet:
+    """The organisation's, and its owner's own unless others read along."""
+    seen = Collection.objects.visible_to(conversation.owner)
+    seen = seen.filter(organisation=conversation.organisation_id)
+    return seen.filter(owner=None) if read_by_others(conversation) else seen

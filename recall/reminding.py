@@ -23,6 +23,7 @@ from memory.searching import Hit, Recalled, search_memories
 
 from .events import MemoryRecalled
 from .models import Recall
+from .passages import passages_for
 from .reach import reach_of, stores_for
 
 MOST = 5
@@ -32,10 +33,11 @@ WORDS = 2
 vector is near to the message's."""
 STRONG = 0.4
 """Share of the best score that others need."""
+NOTHING = Recalled((), 0.0, low=True)
 
 
 def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
-    """In the transaction of the message; where nothing is remembered it costs a query or two."""
+    """In the transaction of the message; where there is nothing to find it costs a few queries."""
     match event:
         case UserMessage(content=content):
             uid = row.uid
@@ -47,13 +49,14 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
     reach = reach_of(conversation)
     if not reach.on or not text.strip():
         return
-    stores = stores_for(conversation, reach)
-    if not Memory.objects.filter(store__in=stores).exists():
-        return
     now = timezone.now()
-    found = search_memories(conversation.owner, text, stores, limit=20, at=now, for_agents=True)
+    stores = stores_for(conversation, reach)
+    found = NOTHING
+    if Memory.objects.filter(store__in=stores).exists():
+        found = search_memories(conversation.owner, text, stores, limit=20, at=now, for_agents=True)
     hits = _worth_telling(found)
-    if not hits:
+    passages = passages_for(conversation, text)
+    if not hits and not passages:
         return
     recall = Recall.objects.create(
         conversation=conversation,
@@ -70,11 +73,16 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
             }
             for hit in hits
         ],
+        passages=passages,
     )
     keys = [hit.memory.pk for hit in hits]
     Memory.objects.filter(pk__in=keys).update(uses=F("uses") + 1, used_at=now)
     told = MemoryRecalled(
-        recall_id=recall.uid, message_id=uid, conversation_id=conversation.uid, count=len(hits)
+        recall_id=recall.uid,
+        message_id=uid,
+        conversation_id=conversation.uid,
+        count=len(hits),
+        passages=len(passages),
     )
     transaction.on_commit(partial(append, conversation.pk, [Entry.of(told)]))
 

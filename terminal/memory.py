@@ -115,6 +115,19 @@ def _why(screen: Screen, user: User, uid: str, *, as_json: bool) -> None:
             if hit["memory"] is not None:
                 why, like = hit["words"], hit["likeness"]
                 _show(screen, hit["memory"], as_json=as_json, why=why, likeness=like)
+        for hit in each["passages"]:
+            if hit["passage"] is not None:
+                _show_passage(screen, hit, as_json=as_json)
+
+
+def _show_passage(screen: Screen, hit: dict[str, Any], *, as_json: bool) -> None:
+    passage, why = hit["passage"], hit["words"]
+    if as_json:
+        row = {"id": passage.uid, "document": passage.document.name, "page": passage.page}
+        _print(screen, {**row, "why": why, "likeness": hit["likeness"]})
+        return
+    place = f"{passage.document.name}, {passage.page}".removesuffix(", ")
+    screen.pieces([f"{passage.uid} ({place}) has: {', '.join(why)}\n"])
 
 
 def _find(user: User, uid: str) -> Memory:

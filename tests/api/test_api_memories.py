@@ -83,6 +83,7 @@ def test_something_is_remembered_once_found_put_right_and_forgotten(program, ali
     assert status == 200
     assert [hit["memory"]["id"] for hit in found["hits"]] == [made["memory"]["id"]]
     assert "offic" in " ".join(found["hits"][0]["words"])
+    assert found["hits"][0]["likeness"] is None
     assert not found["low_confidence"]
 
     status, moved = program("POST", "", {"text": "The office is in Oslo.", "key": "office"})
@@ -198,6 +199,7 @@ def test_why_something_was_recalled_is_told_to_its_owner_and_left_out_on_her_wor
     (told,) = program._client.get(path).json()
     assert told["hits"][0]["memory"]["content"] == "The office of Acme is in Lisbon."
     assert told["hits"][0]["words"]
+    assert (told["hits"][0]["likeness"], told["passages"]) == (None, [])
     assert Program(bob, acme)._client.get(path).status_code == 404
     assert program._client.delete(path).json() == {"forgotten": 0}
     conversation.refresh_from_db()

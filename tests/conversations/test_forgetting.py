@@ -251,6 +251,7 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
         conversation=conversation,
         message_uid=asked.uid,
         hits=[{"memory": "mem_1", "score": 1.0, "words": [SECRET]}],
+        passages=[{"passage": "psg_1", "score": 1.0, "words": [SECRET]}],
         confidence=1.0,
     )
     _ask_beside(alice, acme, conversation, call.uid)
@@ -471,7 +472,7 @@ COPIES = {
         "evals_trial.spec",
     },
     "mcpservers": {"mcpservers_mcpquestion.asked"},
-    "recall": {"recall_recall.hits"},
+    "recall": {"recall_recall.hits", "recall_recall.passages"},
     "schedules": {
         "schedules_orderrun.payload",
         "schedules_orderrun.words",

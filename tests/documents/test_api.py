@@ -33,6 +33,7 @@ def test_a_program_makes_a_collection_fills_it_searches_and_deletes(
     assert client.get(address).json()["state"] == "ready"
     found = client.get(f"{one}/search?q=lunch").json()
     assert [each["heading"] for each in found["passages"]] == ["Meals"]
+    assert found["passages"][0]["likeness"] is None
     assert not found["low_confidence"]
     assert client.post(f"{address}/again").status_code == 409  # only its text is kept
     odd = base64.b64encode(b"\0\1").decode()

@@ -1,0 +1,76 @@
+"""Passages of documents that a message may be about: found with what it recalls, and named in the prompt.
+
+Never told there: what stands in documents is others' words, and what `read_passage` reads is marked as such.
+The prompt has the name that a person gave the document, and the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conversations.models import Conversation
+from documents.models import Passage
+from documents.searching import search_passages
+from harness.policy import Policy
+
+from .documenttools import READ_PASSAGE
+from .models import Recall
+from .reach import collections_for
+
+MOST = 3
+"""Passages that one message recalls."""
+STRONG = 0.6
+"""Share of the best score that others need."""
+LOOKED_AT = 10
+HEADING = "Passages of documents that may be about it; read_passage reads one, search_documents finds others:"
+
+
+def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
+    """Those that cover what the text says, or are alike, as a row of it keeps them; none where the agent may
+    not read them. Where there are no documents it costs a query."""
+    if not Policy(conversation.config.tools).offers(READ_PASSAGE, conversation.features):
+        return []
+    collections = collections_for(conversation)
+    if not collections.exists():
+        return []
+    found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
+    best = max((hit.ranked.score for hit in found.hits), default=0.0)
+    hits = [
+        hit
+        for hit in found.hits
+        if hit.ranked.score >= STRONG * best
+        and ((hit.why and not found.low) or (hit.likeness or 0.0) >= found.alike)
+    ]
+    return [
+        {
+            "passage": hit.passage.uid,
+            "document": hit.passage.document.uid,
+            "score": hit.ranked.score,
+            "words": list(hit.why),
+            "likeness": hit.likeness,
+        }
+        for hit in hits[:MOST]
+    ]
+
+
+def lines_of(conversation: Conversation) -> Iterator[str]:
+    """Those that its messages recalled and that may be read there now, as they first did."""
+    kept = Recall.objects.filter(conversation=conversation).exclude(passages=[]).order_by("pk")
+    order = dict.fromkeys(
+        each["passage"] for (found,) in kept.values_list("passages") for each in found
+    )
+    if not order:
+        return
+    rows = Passage.objects.visible_to(conversation.owner).filter(
+        document__collection__in=collections_for(conversation), uid__in=order
+    )
+    by_uid = {each.uid: each for each in rows.select_related("document")}
+    for uid in order:
+        if uid in by_uid:
+            yield f"- {uid} {_place(by_uid[uid])}"
+
+
+def _place(passage: Passage) -> str:
+    name = f"“{passage.document.name}”".replace("</memory>", "")
+    return f"{name}, {passage.page}" if passage.page.startswith("Page ") else name

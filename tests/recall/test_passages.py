@@ -1,0 +1,195 @@
+"""Documents that a message may be about: named in the prompt to who may read them now, never told there, and
+shown with why."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import Membership
+from conversations.actions.messages import post_message
+from conversations.actions.sharing import share_conversation
+from conversations.models import Conversation, ShareRole
+from documents import indexing
+from documents.actions.collections import create_collection
+from documents.actions.documents import add_document, delete_document
+from documents.models import Collection, Document, Passage
+from documents.vectors import PASSAGES
+from harness.agentconfig import ToolRule
+from harness.providers.scripted import call, reply
+from memory.actions.remembering import own_store, remember
+from memory.embedding.indexing import make_vectors
+from memory.vectors import MEMORIES
+from recall.models import Recall
+from tests.conversations.conftest import rested
+from tests.recall.test_recall import result, say, told
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HANDBOOK = b"# Meals\n\nA lunch costs 14 euros at most.\n"
+ASKED = "What may a lunch cost?"
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_by_itself(monkeypatch):
+    """Documents are read by the tests."""
+    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
+
+
+@pytest.fixture
+def shared(alice, acme) -> Collection:
+    return create_collection(actor=alice, organisation=acme, name="Handbooks", shared=True)
+
+
+def added(alice, collection, data: bytes = HANDBOOK, name: str = "handbook.md") -> Document:
+    document = add_document(actor=alice, collection=collection, name=name, data=data)
+    indexing.index_document(document.pk)
+    return document
+
+
+def test_a_message_names_the_passage_that_answers_it_and_the_page_says_why(
+    converse, alice, shared, client_of
+):
+    added(alice, shared)
+    passage = Passage.objects.get()
+    conversation, script = converse([reply(call("read_passage", id=passage.uid)), reply("14.")])
+    say(conversation, ASKED)
+    system = script.requests[0].system
+    assert f"- {passage.uid} “handbook.md”" in system
+    assert "read_passage reads one" in system
+    assert "14 euros" in result(conversation)
+    assert "14 euros" not in system, (
+        "what others wrote is told by the tool, which says that they did"
+    )
+    (kept,) = Recall.objects.get(conversation=conversation).passages
+    assert (kept["passage"], kept["likeness"]) == (passage.uid, None)
+    assert {"lunch", "cost"} <= set(kept["words"])
+    page = client_of(alice).get(f"/c/{conversation.uid}/memory/").content.decode()
+    assert f"/passages/{passage.uid}/" in page
+    assert "read_passage" in page
+    assert "lunch" in page
+    event = conversation.events.get(type="x.memory_recalled")
+    assert event.value.remark() == "Found 1 passage of documents."
+
+
+def test_what_fits_no_document_names_none(converse, alice, shared):
+    added(alice, shared)
+    conversation, script = converse([reply("Sunny."), reply("Yes.")])
+    say(conversation, "How is the weather on Mars?")
+    say(conversation, "Tell me all about lunch and breakfast on other planets, please.", times=2)
+    assert "handbook" not in script.requests[1].system
+    assert not Recall.objects.exists()
+
+
+def test_memories_and_passages_stand_in_one_section_of_one_size(
+    converse, alice, acme, shared, settings
+):
+    remember(
+        actor=alice,
+        store=own_store(actor=alice, organisation=acme),
+        text="A lunch may cost little.",
+    )
+    added(alice, shared)
+    conversation, script = converse([reply("14."), reply("14.")])
+    say(conversation, ASKED)
+    section = told(conversation)
+    assert section.index("cost little") < section.index("handbook.md")
+    assert section.count("<memory>") == section.count("</memory>") == 1
+    assert section in script.requests[0].system
+    event = conversation.events.get(type="x.memory_recalled")
+    assert event.value.remark() == "Recalled 1 memory. Found 1 passage of documents."
+    settings.AGENTSITE_MEMORY_PROMPT = section.index("handbook.md") - section.index("- mem_")
+    assert "handbook.md" not in told(conversation)
+    assert "cost little" in told(conversation)
+
+
+def test_an_agent_that_may_not_read_passages_is_named_none(converse, alice, shared):
+    added(alice, shared)
+    rules = [ToolRule(tool="*"), ToolRule(tool="read_passage", permission="always_deny")]
+    conversation, script = converse([reply("Hm.")], tools=rules)
+    say(conversation, ASKED)
+    assert "handbook" not in script.requests[0].system
+    assert not Recall.objects.exists()
+
+
+def test_what_is_deleted_or_not_hers_any_more_is_named_no_more(
+    converse, alice, bob, acme, shared, client_of
+):
+    document = added(alice, shared)
+    conversation, _script = converse([reply("14.")])
+    say(conversation, ASKED)
+    assert "handbook.md" in told(conversation)
+    Conversation.objects.filter(pk=conversation.pk).update(owner=bob)
+    assert "handbook.md" in told(conversation)
+    Membership.objects.filter(user=bob, organisation=acme).delete()
+    assert told(conversation) == ""
+    Conversation.objects.filter(pk=conversation.pk).update(owner=alice)
+    delete_document(actor=alice, document=document)
+    assert told(conversation) == ""
+    page = client_of(alice).get(f"/c/{conversation.uid}/memory/").content.decode()
+    assert "A passage that is gone." in page
+
+
+def test_a_persons_own_document_is_named_to_nobody_who_reads_along(converse, alice, bob, acme):
+    own = create_collection(actor=alice, organisation=acme, name="Mine")
+    added(alice, own)
+    conversation, script = converse([reply("14."), reply("14.")])
+    say(conversation, ASKED)
+    assert "handbook.md" in told(conversation)
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
+    )
+    assert told(conversation) == ""
+    say(conversation, f"Again: {ASKED}", times=2)
+    assert "handbook.md" not in script.requests[1].system
+    assert Recall.objects.count() == 1
+
+
+def test_mallory_is_named_nothing_of_alices(converse, alice, acme, mallory, elsewhere, shared):
+    added(alice, shared)
+    hers, script = converse([reply("I do not know.")])
+    Conversation.objects.filter(pk=hers.pk).update(owner=mallory, organisation=elsewhere)
+    hers = Conversation.objects.get(pk=hers.pk)
+    post_message(actor=mallory, conversation=hers, text=ASKED)
+    rested(hers)
+    assert "handbook" not in script.requests[0].system
+    assert not Recall.objects.exists()
+
+
+# --- by vectors -----------------------------------------------------------------------------------
+
+
+def test_a_message_reminds_by_its_vector_of_what_shares_no_word_with_it(
+    converse, alice, acme, shared, settings, client_of, monkeypatch
+):
+    settings.AGENTSITE_EMBEDDINGS = "letters"
+    for module in ("memory", "documents"):
+        monkeypatch.setattr(f"{module}.vectors.dispatch", lambda name, **given: None)
+    text = "The warehouse is managed by Petronella."
+    store = own_store(actor=alice, organisation=acme)
+    memory = remember(actor=alice, store=store, text=text).memory
+    added(alice, shared, b"Warehouses: Petronella.")
+    make_vectors(MEMORIES)
+    make_vectors(PASSAGES)
+    conversation, script = converse([reply("She does.")])
+    say(conversation, "warehuose Petronela")
+    assert text in script.requests[0].system
+    assert "handbook.md" in script.requests[0].system
+    recall = Recall.objects.get()
+    assert [(hit["memory"], hit["words"]) for hit in recall.hits] == [(memory.uid, [])]
+    assert recall.hits[0]["likeness"] == pytest.approx(0.607, abs=0.001)
+    page = client_of(alice).get(f"/c/{conversation.uid}/memory/").content.decode()
+    assert "alike as a whole: 61 %" in page
+    assert "found by" not in page
+
+
+def test_an_agent_is_told_how_alike_a_find_is(converse, alice, acme, settings, monkeypatch):
+    settings.AGENTSITE_EMBEDDINGS = "letters"
+    monkeypatch.setattr("memory.vectors.dispatch", lambda name, **given: None)
+    store = own_store(actor=alice, organisation=acme)
+    remember(actor=alice, store=store, text="The warehouse is managed by Petronella.")
+    make_vectors(MEMORIES)
+    conversation, _script = converse(
+        [reply(call("search_memory", query="warehuose Petronela")), reply("She does.")]
+    )
+    say(conversation, "Who?")
+    assert "has: –; alike as a whole: 0.61" in result(conversation)
+    assert result(conversation).startswith("Low confidence")
