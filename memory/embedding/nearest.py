@@ -7,12 +7,11 @@ is compared is bounded, and so is what it takes of memory.
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, ExpressionWrapper, F, QuerySet
 
 from memory.retrieval.ranking import Near
 
@@ -31,20 +30,24 @@ def nearest(
     embedder: Embedder, vectors: QuerySet[Any], question: str, keys: Collection[int]
 ) -> dict[int, float]:
     """Cosines by primary key: of the nearest among the newest of `vectors`, and of all that have `keys`."""
-    rows = vectors.filter(model=embedder.name).order_by("-pk").values_list("pk", "data")
     (asked,) = embedder.embed([question])
     if not asked.any():
         return {}
-    wanted = set(keys)
+    rows, wanted = vectors.filter(model=embedder.name), set(keys)
+    made = rows.model.objects.filter(model=embedder.name)
+    # Put in order by what no index has: else the database may go through everybody's, the newest first.
+    order = ExpressionWrapper(F("pk") + 0, output_field=BigIntegerField())
+    places = list(rows.order_by(order.desc()).values_list("pk", flat=True)[:LOOKED_AT])
     found: dict[int, float] = {}
     best: list[tuple[float, int]] = []
-    for some in _chunks(rows[:LOOKED_AT].iterator(chunk_size=CHUNK)):
-        near = _cosines(some, asked)
+    for at in range(0, len(places), CHUNK):
+        near = _cosines(made, places[at : at + CHUNK], asked)
         found.update((key, cosine) for key, cosine in near if key in wanted)
         close = [(cosine, key) for key, cosine in near if cosine >= embedder.floor]
         best = heapq.nlargest(NEAREST, [*best, *close])
-    if missing := wanted - found.keys():
-        found.update(_cosines(list(rows.filter(pk__in=missing)), asked))
+    if missing := wanted.difference(places):
+        seen = rows.filter(pk__in=missing).values_list("pk", flat=True)
+        found.update(_cosines(made, list(seen), asked))
     return found | {key: cosine for cosine, key in best}
 
 
@@ -53,12 +56,9 @@ def near_of(embedder: Embedder, cosines: Mapping[int, float]) -> Near:
     return Near(by_id, embedder.floor, embedder.share)
 
 
-def _chunks(rows: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    while some := list(itertools.islice(rows, CHUNK)):
-        yield some
-
-
-def _cosines(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> list[tuple[int, float]]:
+def _cosines(made: QuerySet[Any], keys: Sequence[int], asked: Vectors) -> list[tuple[int, float]]:
+    """Of rows that may be looked at."""
+    rows = list(made.filter(pk__in=keys).values_list("pk", "data"))
     if not rows:
         return []
     numpy = import_module("numpy")  # needed by few installations
