@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -71,8 +72,10 @@ def _about_stores(given: Sequence[AttachedStore]) -> str:
 
 
 def section_text(conversation: Conversation, reach: Reach) -> str:
-    told = [line_of(memory) for memory in recalled_in(conversation, reach)]
-    named = list(passages.lines_of(conversation))
+    kept = Recall.objects.filter(conversation=conversation).order_by("pk")
+    recalls = list(kept.values_list("hits", "passages"))
+    told = [line_of(each) for each in _recalled(conversation, reach, [hits for hits, _ in recalls])]
+    named = passages.lines_of(conversation, [found for _, found in recalls])
     room = settings.AGENTSITE_MEMORY_PROMPT
     lines = _fitting(told, room)
     places = _fitting(named, room - sum(len(line) + 1 for line in lines))
@@ -92,14 +95,15 @@ def _fitting(lines: Sequence[str], room: int) -> list[str]:
     return taken
 
 
-def recalled_in(conversation: Conversation, reach: Reach) -> list[Memory]:
+def _recalled(
+    conversation: Conversation, reach: Reach, recalls: Sequence[list[dict[str, Any]]]
+) -> list[Memory]:
     """Pinned ones, then those that its messages recalled, as they first did; those alone that may be told
     here now."""
     seen = Memory.objects.filter(store__in=stores_for(conversation, reach))
     there = seen.true_at(timezone.now()).trusted().select_related("store")
     pinned = list(there.filter(pinned=True).order_by("pk")[:MOST_PINNED])
-    hits = Recall.objects.filter(conversation=conversation).order_by("pk").values_list("hits")
-    order = dict.fromkeys(hit["memory"] for (found,) in hits for hit in found)
+    order = dict.fromkeys(hit["memory"] for hits in recalls for hit in hits)
     for memory in pinned:
         order.pop(memory.uid, None)
     by_uid = {memory.uid: memory for memory in there.filter(uid__in=order)} if order else {}

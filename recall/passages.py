@@ -6,16 +6,15 @@ The prompt has the name that a person gave the document, and the page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 from conversations.models import Conversation
-from documents.models import Passage
+from documents.models import Collection, Passage
 from documents.searching import search_passages
 from harness.policy import Policy
 
 from .documenttools import READ_PASSAGE
-from .models import Recall
 from .reach import collections_for
 
 MOST = 3
@@ -31,9 +30,10 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     not read them. Where there are no documents it costs a query."""
     if not Policy(conversation.config.tools).offers(READ_PASSAGE, conversation.features):
         return []
-    collections = collections_for(conversation)
-    if not collections.exists():
+    seen = Collection.objects.visible_to(conversation.owner)
+    if not seen.filter(organisation=conversation.organisation_id).exists():
         return []
+    collections = collections_for(conversation)
     found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
     best = max((hit.ranked.score for hit in found.hits), default=0.0)
     hits = [
@@ -54,21 +54,16 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     ]
 
 
-def lines_of(conversation: Conversation) -> Iterator[str]:
+def lines_of(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]) -> list[str]:
     """Those that its messages recalled and that may be read there now, as they first did."""
-    kept = Recall.objects.filter(conversation=conversation).exclude(passages=[]).order_by("pk")
-    order = dict.fromkeys(
-        each["passage"] for (found,) in kept.values_list("passages") for each in found
-    )
+    order = dict.fromkeys(each["passage"] for found in recalls for each in found)
     if not order:
-        return
+        return []
     rows = Passage.objects.visible_to(conversation.owner).filter(
         document__collection__in=collections_for(conversation), uid__in=order
     )
     by_uid = {each.uid: each for each in rows.select_related("document")}
-    for uid in order:
-        if uid in by_uid:
-            yield f"- {uid} {_place(by_uid[uid])}"
+    return [f"- {uid} {_place(by_uid[uid])}" for uid in order if uid in by_uid]
 
 
 def _place(passage: Passage) -> str:
