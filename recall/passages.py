@@ -13,12 +13,16 @@ from conversations.models import Conversation
 from documents.models import Collection, Passage
 from documents.searching import search_passages
 from harness.policy import Policy
+from memory.retrieval.question import read_question
 
 from .documenttools import READ_PASSAGE
 from .reach import collections_for
 
 MOST = 3
 """Passages that one message recalls."""
+WORDS = 2
+"""Of a message that a passage has to have, and half of them; of a question that it covers one is enough, and
+none where its vector is near to the message's."""
 STRONG = 0.6
 """Share of the best score that others need."""
 LOOKED_AT = 10
@@ -26,7 +30,7 @@ HEADING = "Passages of documents that may be about it; read_passage reads one, s
 
 
 def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
-    """Those that cover what the text says, or are alike, as a row of it keeps them; none where the agent may
+    """Those that have what the text says, or are alike, as a row of it keeps them; none where the agent may
     not read them. Where there are no documents it costs a query."""
     if not Policy(conversation.config.tools).offers(READ_PASSAGE, conversation.features):
         return []
@@ -36,11 +40,12 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     collections = collections_for(conversation)
     found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
     best = max((hit.ranked.score for hit in found.hits), default=0.0)
+    enough = max(WORDS, len(read_question(text).terms) / 2) if found.low else 1
     hits = [
         hit
         for hit in found.hits
         if hit.ranked.score >= STRONG * best
-        and ((hit.why and not found.low) or (hit.likeness or 0.0) >= found.alike)
+        and (len(hit.why) >= enough or (hit.likeness or 0.0) >= found.alike)
     ]
     return [
         {

@@ -20,6 +20,7 @@ from memory.actions.remembering import own_store, remember
 from memory.embedding.indexing import make_vectors
 from memory.vectors import MEMORIES
 from recall.models import Recall
+from recall.passages import HEADING
 from tests.conversations.conftest import rested
 from tests.recall.test_recall import result, say, told
 
@@ -96,7 +97,7 @@ def test_memories_and_passages_stand_in_one_section_of_one_size(
     assert section in script.requests[0].system
     event = conversation.events.get(type="x.memory_recalled")
     assert event.value.remark() == "Recalled 1 memory. Found 1 passage of documents."
-    settings.AGENTSITE_MEMORY_PROMPT = section.index("handbook.md") - section.index("- mem_")
+    settings.AGENTSITE_MEMORY_PROMPT = section.index(HEADING) - section.index("- mem_") + 5
     assert "handbook.md" not in told(conversation)
     assert "cost little" in told(conversation)
 
