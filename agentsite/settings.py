@@ -241,6 +241,14 @@ AGENTSITE_TITLE_MODELS: dict[str, str] = env.dict(
 AGENTSITE_TITLE_TOKENS_PER_DAY = env.int("AGENTSITE_TITLE_TOKENS_PER_DAY", default=50_000)
 """Of one person, for all titles together."""
 
+AGENTSITE_LEARNING_MODELS: dict[str, str] = env.dict("AGENTSITE_LEARNING_MODELS", default={})
+"""The model of each service that reads conversations, once they rest, for what is to be remembered. Empty, or
+without the service: agents alone remember."""
+AGENTSITE_LEARNING_TOKENS_PER_DAY = env.int("AGENTSITE_LEARNING_TOKENS_PER_DAY", default=200_000)
+"""Of one person, for all of that together; 0: none is read."""
+AGENTSITE_LEARNING_CHARACTERS = env.int("AGENTSITE_LEARNING_CHARACTERS", default=1_000)
+"""So much has to be new in a conversation before it is read on."""
+
 AGENTSITE_SANDBOXES: list[str] = env.list("AGENTSITE_SANDBOXES", default=["bubblewrap", "process"])
 """The sandboxes this server uses, in the order in which they are tried: bubblewrap, process, docker,
 openshell. A command runs in the first that can hold its policy, or not at all."""
@@ -458,6 +466,7 @@ INSTALLED_APPS = [
     "subagents",
     "brief",
     "evals",
+    "learning",
     "receipts",
     "teams_app",
     "timers",
@@ -479,6 +488,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "hooks",
     "mcpservers",
     "prompts",
+    "learning",  # before `recall`, below whose addresses one of its own is
     "recall",
     "documents",
     "owndata",

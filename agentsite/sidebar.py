@@ -61,6 +61,7 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
         [
             ("spending.usage", "monitoring"),
             ("titles.titlerequest", "title"),
+            ("learning.analysis", "school"),
             ("spending.budget", "savings"),
             ("spending.modelprice", "payments"),
         ],

@@ -198,8 +198,7 @@ class RecallRow(serializers.Serializer[Any]):
 
 
 def _row(memory: Memory) -> dict[str, Any]:
-    waits = memory.untrusted and memory.confirmed_at is None
-    return {**as_row(memory, memory.store), "waits": waits}
+    return {**as_row(memory, memory.store), "waits": memory.waits}
 
 
 class MemoryView(ApiView):

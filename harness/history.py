@@ -704,7 +704,7 @@ class History:
             case WakeDue(reason=reason, note=note):
                 return self._foreign_wakes.get((reason, note), "")
             case _:
-                return _untrusted_in(input_)
+                return untrusted_in_input(input_)
 
     def _fold_subagent(self, event: SubagentEnded) -> None:
         """What it did not use comes back to the turn it began in; another one has nothing of it."""
@@ -837,7 +837,7 @@ def _sent_along(input_: Entry) -> FrontEnd | None:
     return input_.event.front_end if isinstance(input_.event, UserMessage) else None
 
 
-def _untrusted_in(input_: Entry) -> str:
+def untrusted_in_input(input_: Entry) -> str:
     """What brings into an input what others wrote, in words; empty: nothing does."""
     match input_.event:
         case UserMessage(untrusted_by=source) if source:

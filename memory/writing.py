@@ -109,6 +109,16 @@ def write_end(memory: Memory, *, author: Author, account: User) -> None:
     memory.delete()
 
 
+def write_away(memory: Memory, *, author: Author, account: User) -> None:
+    """Take the memory away with everything that its versions say. That there was one stays."""
+    store, uid = memory.store, memory.uid
+    write_end(memory, author=author, account=account)
+    for version in MemoryVersion.objects.filter(
+        store=store, memory_uid=uid, redacted_at__isnull=True
+    ):
+        take_out(version, author)
+
+
 def take_out(version: MemoryVersion, author: Author) -> None:
     """Blank what a version says, for good. Who wrote it when stays."""
     version.path = version.content = version.sha256 = version.size = None

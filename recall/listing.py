@@ -15,6 +15,7 @@ from memory.access import writable
 from memory.models import Memory, MemoryStore
 from memory.searching import matching
 
+from .beside import messages_of
 from .models import Recall
 
 MOST = 200
@@ -37,15 +38,22 @@ def memories_in(
     seen = Memory.objects.visible_to(user).filter(store__in=chosen)
     rows = matching(seen, words, chosen)
     shown = rows.select_related("store__organisation", "store__agent")
-    found = list(shown.order_by("-pinned", "-updated_at", "-pk")[:MOST])
-    sources = _sources(user, found)
-    may = writable(user, stores)
+    return as_rows(user, list(shown.order_by("-pinned", "-updated_at", "-pk")[:MOST]))
+
+
+def as_rows(user: User, found: list[Memory]) -> list[dict[str, Any]]:
+    """As pages show memories that she sees, with their stores."""
+    sources, messages = _sources(user, found), messages_of(user, found)
+    may = writable(user, {memory.store for memory in found})
+    names = agent_names(user, found)
     return [
         {
             "memory": memory,
             "source": sources.get(memory.source_conversation),
+            "message": messages.get(memory.uid),
+            "agent": names.get(memory.source_agent),
             "may_write": may[memory.store_id],
-            "waits": memory.untrusted and memory.confirmed_at is None,
+            "waits": memory.waits,
         }
         for memory in found
     ]

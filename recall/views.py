@@ -27,8 +27,9 @@ from memory.actions import remembering
 from memory.models import Memory, MemoryVersion
 
 from .actions import switching
+from .beside import messages_of, switches_of
 from .forms import CorrectionForm, MemoryForm
-from .listing import agent_names, exported, memories_in, recalls_in, still_exported, stores_in
+from .listing import exported, memories_in, recalls_in, still_exported, stores_in
 from .models import MemoryOff
 
 WORDS_LIMIT = 200
@@ -178,15 +179,15 @@ def _list(request: SignedInRequest, form: MemoryForm, status: int = 200) -> Http
     words = request.GET.get("q", "").replace("\0", "")[:WORDS_LIMIT]
     store = request.GET.get("store", "").replace("\0", "")[:40]
     rows = memories_in(request.user, request.organisation, words=words, store=store)
-    names = agent_names(request.user, [row["memory"] for row in rows])
     off = MemoryOff.objects.filter(user=request.user, organisation=request.organisation)
     context = {
         "form": form,
         "stores": stores_in(request.user, request.organisation),
-        "rows": [{**row, "agent": names.get(row["memory"].source_agent)} for row in rows],
+        "rows": rows,
         "words": words,
         "store": store,
         "off": off.exists(),
+        "switches": switches_of(request.user, request.organisation),
     }
     return render(request, "recall/memory.html", context, status=status)
 
@@ -199,12 +200,13 @@ def _show(
         "memory": memory,
         "form": form,
         "may_write": may_write(request.user, memory.store),
-        "waits": memory.untrusted and memory.confirmed_at is None,
+        "waits": memory.waits,
         "source": source.filter(uid=memory.source_conversation).first(),
+        "message": messages_of(request.user, [memory]).get(memory.uid),
         "versions": MemoryVersion.objects.filter(
             store=memory.store, memory_uid=memory.uid
         ).order_by("-pk")[:50],
-        "later": memory.superseded_by.first(),
+        "later": memory.superseded_by.first() if memory.valid_until else None,
     }
     return render(request, "recall/one.html", context, status=status)
 

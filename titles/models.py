@@ -9,13 +9,15 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from conversations.models import Conversation
-from harness.events import SpanModelRequestStart
+from spending.beside import CallBeside
 
 PURPOSE = "title"
 """Of the model call, in usage."""
 
 
-class TitleRequest(models.Model):
+class TitleRequest(CallBeside):
+    PURPOSE = PURPOSE
+
     class Outcome(models.TextChoices):
         ASKED = "asked", _("asked")
         TITLED = "titled", _("titled")
@@ -31,13 +33,6 @@ class TitleRequest(models.Model):
     """What it is named after."""
     replaces = models.CharField(max_length=40, blank=True)
     """The event that gave the title of first words; any later one is somebody's."""
-    model_request_id = models.CharField(max_length=40, null=True, unique=True)
-    """None: no model was asked."""
-    provider = models.CharField(max_length=50, blank=True)
-    model = models.CharField(max_length=100, blank=True)
-    server_keys = models.BooleanField(default=False)
-    prompt_tokens_at_most = models.PositiveIntegerField(default=0)
-    output_tokens_at_most = models.PositiveIntegerField(default=0)
     outcome = models.CharField(max_length=20, choices=Outcome, default=Outcome.ASKED)
     at = models.DateTimeField(auto_now_add=True)
 
@@ -57,15 +52,3 @@ class TitleRequest(models.Model):
 
     def __str__(self) -> str:
         return f"{self.conversation_id}: {self.outcome}"
-
-    @property
-    def begun(self) -> SpanModelRequestStart:
-        """The call as a log would tell of it."""
-        return SpanModelRequestStart(
-            purpose=PURPOSE,
-            provider=self.provider,
-            model=self.model,
-            prompt_tokens_at_most=self.prompt_tokens_at_most,
-            output_tokens_at_most=self.output_tokens_at_most,
-            server_keys=self.server_keys,
-        )

@@ -22,10 +22,10 @@ from harness.errors import Forbidden, Invalid, TooLarge
 from memory.access import Author, author_of, held_memory, held_store, require_in_force
 from memory.auditing import about_store
 from memory.keys import alike_in, clean_key
-from memory.models import Kind, Memory, MemoryStore, MemoryVersion
+from memory.models import Kind, Memory, MemoryStore
 from memory.paths import as_part
 from memory.searching import search_memories
-from memory.writing import take_out, write_change, write_end, write_new
+from memory.writing import write_away, write_change, write_new
 
 TEXT_LIMIT = 2_000
 """Characters of a learning: one thing, not a document."""
@@ -48,6 +48,8 @@ class Remembered:
     memory: Memory
     new: bool
     """False: it was known."""
+    changed: bool = False
+    """It was known, and says more by this."""
     superseded: Memory | None = None
 
 
@@ -78,8 +80,9 @@ def remember(
     author: Author | None = None,
     valid_from: datetime | None = None,
 ) -> Remembered:
-    """Keep a learning, unless it is known. Raises NotFound, Forbidden, Conflict for an archived store,
-    Invalid, HoldsSecret, TooLarge, LimitReached."""
+    """Keep a learning, unless it is known. One that waits for a person's yes ends and changes nothing that
+    does not wait: it takes the place of that with the yes. Raises NotFound, Forbidden, Conflict for an
+    archived store, Invalid, HoldsSecret, TooLarge, LimitReached."""
     text = text.strip()
     if kind not in LEARNABLE:
         raise Invalid(
@@ -110,13 +113,19 @@ def remember(
             if alike is not None:
                 same, before = (alike.memory, None) if alike.same else (None, alike.memory)
         by = author or author_of(actor)
+        waits = source.untrusted and author is not None
+        stays = before is not None and waits and not before.waits
+        ends = before
+        if before is not None and stays and same is None:
+            ends = _against(before)
+            same = ends if ends is not None and ends.content == text else None
         if same is not None:
-            if len(text) > len(same.content):
+            more = len(text) > len(same.content) and (same.waits or not waits)
+            if more:
                 write_change(same, author=by, account=actor, content=text)
-            return Remembered(same, new=False)
-        if before is not None:
-            before.valid_until = max(now, before.valid_from or now)
-            before.save(update_fields=["valid_until"])
+            return Remembered(same, new=False, changed=more)
+        if ends is not None:
+            _end(ends, now)
         memory = write_new(
             store=held,
             path=_free_path(held, kind, key or text),
@@ -124,7 +133,7 @@ def remember(
             author=by,
             account=actor,
             kind=kind,
-            key=key,
+            key="" if stays else key,
             valid_from=valid_from or now,
             supersedes=before,
             untrusted=source.untrusted,
@@ -133,7 +142,7 @@ def remember(
             source_event=source.event,
             source_agent=source.agent,
         )
-    return Remembered(memory, new=True, superseded=before)
+    return Remembered(memory, new=True, superseded=None if stays else before)
 
 
 def correct_memory(
@@ -149,8 +158,8 @@ def correct_memory(
         require_in_force(held.store)
         write_change(held, author=author or author_of(actor), account=actor, content=text)
         if author is None and not actor.is_service:
-            held.confirmed_at = timezone.now()
-            held.save(update_fields=["confirmed_at"])
+            _confirm(held)
+            held.save(update_fields=["confirmed_at", "key", "valid_from"])
     return held
 
 
@@ -164,8 +173,8 @@ def mark_memory(*, actor: User, memory: Memory, pinned: bool | None = None) -> M
         elif actor.is_service:
             raise Forbidden(_("A person confirms memories."), hint=_("Ask one to do it."))
         else:
-            held.confirmed_at = timezone.now()
-        held.save(update_fields=["pinned", "confirmed_at"])
+            _confirm(held)
+        held.save(update_fields=["pinned", "confirmed_at", "key", "valid_from"])
     return held
 
 
@@ -175,12 +184,7 @@ def forget_memory(*, actor: User, memory: Memory, author: Author | None = None) 
     with transaction.atomic():
         held = held_memory(actor, memory)
         store, uid = held.store, held.uid
-        by = author or author_of(actor)
-        write_end(held, author=by, account=actor)
-        for version in MemoryVersion.objects.filter(
-            store=store, memory_uid=uid, redacted_at__isnull=True
-        ):
-            take_out(version, by)
+        write_away(held, author=author or author_of(actor), account=actor)
         about_store(AuditEntry.Action.MEMORY_FORGOTTEN, actor, store, memory=uid)
 
 
@@ -215,12 +219,33 @@ def promote_memory(*, actor: User, memory: Memory, store: MemoryStore) -> Memory
     return made.memory
 
 
+def _confirm(memory: Memory) -> None:
+    """Say yes; what it contradicts and was left standing meanwhile ends now. The caller saves it."""
+    now = timezone.now()
+    before = memory.supersedes
+    if memory.waits and before is not None and before.valid_until is None:
+        _end(before, now)
+        memory.key, memory.valid_from = before.key, now
+    memory.confirmed_at = now
+
+
+def _end(memory: Memory, now: datetime) -> None:
+    memory.valid_until = max(now, memory.valid_from or now)
+    memory.save(update_fields=["valid_until"])
+
+
 def _under(store: MemoryStore, kind: str, key: str) -> Memory | None:
     return (
         Memory.objects.select_for_update(of=("self",), no_key=True)
         .filter(store=store, kind=kind, key=key, valid_until=None)
         .first()
     )
+
+
+def _against(memory: Memory) -> Memory | None:
+    """What waits for a yes to take its place."""
+    others = Memory.objects.filter(supersedes=memory, valid_until=None)
+    return others.filter(untrusted=True, confirmed_at=None).first()
 
 
 def _free_path(store: MemoryStore, kind: str, words: str) -> str:

@@ -113,3 +113,8 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+    @property
+    def waits(self) -> bool:
+        """No agent is told of it before a person says yes."""
+        return self.untrusted and self.confirmed_at is None

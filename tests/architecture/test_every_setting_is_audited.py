@@ -151,6 +151,7 @@ NEED_NOT = {
         folders/places.move_conversation
         recall/attaching.attach_stores
         recall/switching.switch_memory
+        learning/switching.switch_learning
         keeping/many.change_many
         keeping/many.chosen
         keeping/pins.pin_conversation

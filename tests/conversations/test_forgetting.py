@@ -81,7 +81,9 @@ from harness.messages import ModelRequest
 from harness.providers.scripted import Hold, call, reply, say
 from harness.redacted import REMOVED, SUMMARY_REMOVED
 from hooks.events import HookAnswer, HooksAnswered
+from learning.models import Learned
 from mcpservers.models import McpQuestion, McpServer
+from memory.actions.remembering import Source, own_store, remember
 from recall.models import Recall
 from schedules.ending import settle
 from schedules.models import OrderRun, QueueItem, StandingOrder
@@ -253,6 +255,15 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
         hits=[{"memory": "mem_1", "score": 1.0, "words": [SECRET]}],
         passages=[{"passage": "psg_1", "score": 1.0, "words": [SECRET]}],
         confidence=1.0,
+    )
+    learned = remember(
+        actor=alice,
+        store=own_store(actor=alice, organisation=acme),
+        text=f"The word is {SECRET}.",
+        source=Source(conversation.uid, asked.uid),
+    )
+    Learned.objects.create(
+        conversation=conversation, message_uid=asked.uid, memory_uid=learned.memory.uid
     )
     _ask_beside(alice, acme, conversation, call.uid)
     _write_to(alice, acme, conversation, asked.uid)
@@ -472,6 +483,13 @@ COPIES = {
         "evals_trial.spec",
     },
     "mcpservers": {"mcpservers_mcpquestion.asked"},
+    "memory": {
+        "memory_memory.content",
+        "memory_memory.path",
+        "memory_memory.terms",
+        "memory_memoryversion.content",
+        "memory_memoryversion.path",
+    },
     "recall": {"recall_recall.hits", "recall_recall.passages"},
     "schedules": {
         "schedules_orderrun.payload",

@@ -38,6 +38,7 @@ def furnish() -> None:
     )
     from deadletters.models import DeadLetter  # noqa: PLC0415
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
+    from learning.models import Analysis  # noqa: PLC0415
     from mcpservers.models import McpServer, McpTool  # noqa: PLC0415
     from receipts.signing import current_key  # noqa: PLC0415
     from retention.actions.rules import save_rule  # noqa: PLC0415
@@ -147,6 +148,12 @@ def furnish() -> None:
         provider="anthropic",
         model="claude-haiku-5-5",
         outcome=TitleRequest.Outcome.TITLED,
+    )
+    Analysis.objects.create(
+        conversation=conversation,
+        provider="anthropic",
+        model="claude-haiku-5-5",
+        outcome=Analysis.Outcome.NOTHING,
     )
     DeadLetter.objects.create(
         conversation=conversation,

@@ -115,6 +115,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/tasks/",
     "/c/{uid}/team/",
     "/c/{uid}/memory/",
+    "/c/{uid}/learned/",
     "/c/{uid}/subagents/",
     "/c/{uid}/share/",
     "/c/{uid}/link/",

@@ -11,9 +11,9 @@ from conversations.actions.messages import edit_message, post_message
 from conversations.actions.sharing import share_conversation
 from conversations.log import append
 from conversations.models import Conversation, ShareRole
-from harness.content import Text
+from harness.content import Document, PlainTextSource, Text
 from harness.errors import NotFound
-from harness.events import AgentToolResult
+from harness.events import AgentMcpToolResult, AgentToolResult, MessageEdited, UserMessage
 from harness.history import Entry
 from harness.providers.scripted import Hold, call, reply
 from harness.providers.scripted import say as said
@@ -29,9 +29,11 @@ from memory.models import Memory
 from recall.actions.switching import leave_out, switch_memory
 from recall.kitpart import part
 from recall.models import Recall
+from recall.strangers import has_strangers_words
 from tests.conversations.conftest import rested, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
+PAPER = Document(source=PlainTextSource(data="Somebody wrote this."))
 
 
 def told(conversation: Conversation) -> str:
@@ -182,6 +184,25 @@ def test_what_is_learned_where_strangers_wrote_waits_for_a_person(converse, alic
     third, script = converse([reply("To 123.")])
     say(third, "How do I pay 123?")
     assert "Pay to 123." in script.requests[0].system
+
+
+@pytest.mark.parametrize(
+    ("event", "strangers"),
+    [
+        (AgentMcpToolResult(mcp_tool_use_id="sevt_1", content=(Text(text="Hi."),)), True),
+        (AgentToolResult(tool_use_id="sevt_1", content=(Text(text="Hi."),)), False),
+        (AgentToolResult(tool_use_id="s", content=(Text(text="Hi."),), untrusted=True), True),
+        (AgentToolResult(tool_use_id="s", content=(PAPER,)), True),
+        (UserMessage(content=(Text(text='An "image" in words.'),)), False),
+        (UserMessage(content=(Text(text="Hi."), PAPER)), True),
+        (UserMessage(content=(Text(text="Hi."),), untrusted_by="a webhook"), True),
+        (MessageEdited(event_id="sevt_1", content=(PAPER,)), True),
+    ],
+)
+def test_whatever_taints_a_run_counts_as_strangers_words(converse, alice, event, strangers):
+    conversation, _script = converse()
+    append(conversation.pk, [Entry.of(event)], actor=alice)
+    assert has_strangers_words(conversation) is strangers
 
 
 def test_a_secret_is_not_learned(converse, alice):

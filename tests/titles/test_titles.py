@@ -38,6 +38,7 @@ from harness.history import Entry
 from harness.providers.scripted import Fail, Hold, reply, say
 from jobs.engine import engine
 from spending.actions.budgets import set_budget
+from spending.beside import LOST_AFTER, REST
 from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
 from tests.conversations.conftest import Converse, rested, still, until
 from tests.patience import PATIENCE
@@ -315,7 +316,7 @@ def test_a_model_that_fails_is_left_alone_for_an_hour(
     second, _script = converse([reply(say("The south quay.")), reply(say("Yes."))])
     asked(alice, second)
     assert (len(model.requests), outcome_of(second)) == (1, None)
-    TitleRequest.objects.update(at=timezone.now() - titles.REST)
+    TitleRequest.objects.update(at=timezone.now() - REST)
     post_message(actor=alice, conversation=second, text="And then?")
     rested(second, times=2)
     still()
@@ -355,7 +356,7 @@ def test_a_call_of_a_process_that_died_is_counted_once_and_not_made_again(
     TitleRequest.objects.filter(pk=row.pk).update(outcome=Outcome.ASKED)
     titles.settle_lost()
     assert not Usage.objects.filter(purpose="title").exists()  # it may still be answered
-    TitleRequest.objects.update(at=timezone.now() - titles.LOST_AFTER)
+    TitleRequest.objects.update(at=timezone.now() - LOST_AFTER)
     titles.settle_lost()
     titles.settle_lost()
     engine.submit(partial(write_title, conversation.pk)).result()

@@ -1,0 +1,44 @@
+"""What the memory page shows of learning: the switch, and the message of which a memory was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from accounts.models import Organisation, User
+from chat.links import address_of
+from memory.models import Memory
+from recall.beside import Beside, Switch
+
+from .models import Learned
+from .wanted import may_switch, switched_off
+
+
+def switch(user: User, organisation: Organisation) -> Switch | None:
+    if not may_switch(user, organisation):
+        return None
+    on = not switched_off(user, organisation)
+    words = (
+        _(
+            "Once a conversation rests, a model reads what is new in it for what is to be remembered."
+        )
+        if on
+        else _(
+            "Your conversations are not read for what is to be remembered; agents remember alone."
+        )
+    )
+    return Switch(on, words, reverse("learning:switch"))
+
+
+def messages(user: User, memories: Sequence[Memory]) -> dict[str, str]:
+    uids = [memory.uid for memory in memories]
+    found = Learned.objects.visible_to(user).filter(memory_uid__in=uids)
+    return {
+        each.memory_uid: address_of(each.conversation, each.message_uid)
+        for each in found.select_related("conversation").order_by("pk")
+    }
+
+
+BESIDE = Beside(switch, messages)

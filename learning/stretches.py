@@ -1,0 +1,119 @@
+"""What of a conversation has not been read yet: what people and the agent said, once each, in order.
+
+Only what counts now and was taken into the dialogue is read, without files, tools and thoughts. What a fork
+began with was read where it was said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.branches import counting
+from conversations.models import Conversation, Event
+from harness.content import Block, Text, text_of
+from harness.events import AgentMessage, InputTaken, MessageEdited, UserMessage
+from harness.redacted import REMOVED
+
+READ = 20_000
+"""Characters of one stretch; what comes behind is the next one's."""
+MESSAGE = 4_000
+"""Of one message: a long one is read at both ends."""
+BEFORE = 600
+"""Of the answer that stands before the stretch, at its end: what a correction is about."""
+TYPES = ("x.input_taken", "agent.message")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    uid: str
+    """Of the message: what its words go with."""
+    by_person: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    said: tuple[Said, ...]
+    through: int
+    """The number of its last event."""
+    before: str = ""
+    """What the agent had said last, which was read then."""
+    more: bool = False
+    """There is more behind it."""
+
+    @property
+    def size(self) -> int:
+        return sum(len(each.text) for each in self.said)
+
+    @property
+    def has_person(self) -> bool:
+        return any(each.by_person for each in self.said)
+
+
+def stretch_after(conversation: Conversation, seq: int) -> Stretch:
+    rows = counting(conversation).filter(
+        type__in=TYPES, seq__gt=seq, created_at__gte=conversation.created_at
+    )
+    said: list[Said] = []
+    size, through = 0, seq
+    for row in rows.order_by("seq").iterator(chunk_size=100):
+        found = _said_at(conversation, row)
+        if said and found and size + sum(len(each.text) for each in found) > READ:
+            before = _before(conversation, seq)
+            return Stretch(tuple(said), through, before, more=True)
+        said += found
+        size += sum(len(each.text) for each in found)
+        through = row.seq
+    return Stretch(tuple(said), through, _before(conversation, seq) if said else "")
+
+
+def _said_at(conversation: Conversation, row: Event) -> list[Said]:
+    match row.value:
+        case InputTaken(event_ids=uids):
+            words = _messages(conversation, uids)
+            return [Said(uid, True, _short(words[uid])) for uid in uids if words.get(uid)]
+        case AgentMessage(content=content):
+            text = _short(text_of(content))
+            return [Said(row.subject, False, text)] if text else []
+        case _:
+            return []
+
+
+def _messages(conversation: Conversation, uids: tuple[str, ...]) -> dict[str, str]:
+    """What people said in these, as it was when it was taken."""
+    rows = Event.objects.filter(
+        conversation=conversation,
+        subject__in=uids,
+        type__in=("user.message", "x.message_edited"),
+    )
+    words: dict[str, str] = {}
+    for row in rows.order_by("seq"):
+        match row.value:
+            case UserMessage(by_agent=False, content=content) | MessageEdited(content=content):
+                words[row.subject] = _typed(content)
+            case _:
+                pass
+    return words
+
+
+def _typed(content: tuple[Block, ...]) -> str:
+    """What stands before everything that was put behind it."""
+    return text_of(content[:1]) if content and isinstance(content[0], Text) else ""
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    if text == REMOVED:
+        return ""
+    if len(text) <= MESSAGE:
+        return text
+    return f"{text[: MESSAGE // 2]} […] {text[-MESSAGE // 2 :]}"
+
+
+def _before(conversation: Conversation, seq: int) -> str:
+    answers = counting(conversation).filter(type="agent.message", seq__lte=seq)
+    for row in answers.order_by("-seq")[:1]:
+        value = row.value
+        if isinstance(value, AgentMessage):
+            return _short(text_of(value.content))[-BEFORE:]
+    return ""
