@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from conversations.models import Conversation
 from conversations.models.run import Run
+from conversations.outcomes import outcomes_of
 from harness.errors import AgentError, Declined, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from memory.access import Author
@@ -156,6 +157,7 @@ def share(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     store = stores.select_related("organisation", "agent").first()
     if store is None:
         raise ToolError("There is no such shared store.", hint="search_memory names stores.")
+    _require_pass(memory)
     try:
         made = promote_memory(actor=conversation.owner, memory=memory, store=store)
     except AgentError as problem:
@@ -192,6 +194,17 @@ def _listed(conversation: Conversation) -> str:
     lines = [f"Store “{store.name}” ({store.scope}): {store.uid}" for store in stores]
     lines += [f"{each.uid} ({_about(each)}) {_short(each.content)}" for each in newest]
     return "\n".join(lines) or "Nothing is remembered yet."
+
+
+def _require_pass(memory: Memory) -> None:
+    """What was learned where an outcome was asked for is shared once that is reached."""
+    source = Conversation.objects.filter(uid=memory.source_conversation).first()
+    standing = outcomes_of([source.pk]).get(source.pk) if source is not None else None
+    if standing and standing[-1].state != "satisfied":
+        raise ToolError(
+            "The outcome that was asked for where this was learned is not reached.",
+            hint="Share it once the outcome is judged to be satisfied.",
+        )
 
 
 def _learned(conversation: Conversation) -> int:

@@ -12,12 +12,22 @@ from conversations.actions.sharing import share_conversation
 from conversations.log import append
 from conversations.models import Conversation, ShareRole
 from harness.content import Document, PlainTextSource, Text
-from harness.errors import NotFound
-from harness.events import AgentMcpToolResult, AgentToolResult, MessageEdited, UserMessage
+from harness.errors import NotFound, ToolError
+from harness.events import (
+    AgentMcpToolResult,
+    AgentToolResult,
+    MessageEdited,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
+    UserDefineOutcome,
+    UserMessage,
+)
 from harness.history import Entry
 from harness.providers.scripted import Hold, call, reply
 from harness.providers.scripted import say as said
+from harness.tools import ToolContext
 from memory.actions.remembering import (
+    Source,
     correct_memory,
     forget_memory,
     mark_memory,
@@ -30,6 +40,7 @@ from recall.actions.switching import leave_out, switch_memory
 from recall.kitpart import part
 from recall.models import Recall
 from recall.strangers import has_strangers_words
+from recall.tools import EXTRA, share
 from tests.conversations.conftest import rested, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -221,6 +232,31 @@ def test_sharing_a_memory_asks_the_person(converse, alice, acme):
     say(conversation, "Share where the office is.")
     assert conversation.waits_for_person
     assert not store.memories.exists()
+
+
+@pytest.mark.parametrize("verdict", ["satisfied", "failed", None])
+def test_what_was_learned_for_an_outcome_is_shared_once_that_is_reached(
+    converse, alice, acme, verdict
+):
+    store = create_store(actor=alice, organisation=acme, name="Ours", scope=ORGANIZATION)
+    conversation, _script = converse()
+    asked = UserDefineOutcome(outcome_id="outc_1", description="Find it", rubric="- It is found")
+    append(conversation.pk, [Entry.of(asked)], actor=alice)
+    if verdict is not None:
+        begun = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+        ended = SpanOutcomeEvaluationEnd(
+            outcome_evaluation_start_id=begun.uid, outcome_id="outc_1", result=verdict
+        )
+        append(conversation.pk, [begun, Entry.of(ended)])
+    memory = known(alice, acme, source=Source(conversation.uid))
+    context = ToolContext("sevt_1", Path(), extras={EXTRA: conversation.pk})
+    given = {"id": memory.uid, "store": store.uid}
+    if verdict == "satisfied":
+        assert "Shared" in share(context, given).content
+    else:
+        with pytest.raises(ToolError):
+            share(context, given)
+    assert store.memories.exists() is (verdict == "satisfied")
 
 
 # --- tools ----------------------------------------------------------------------------------------
