@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from conversations.beside import ask_beside
 from jobs.engine import engine
+from spending.asking import ask_beside
 
 from .actions import analysing
 

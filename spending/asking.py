@@ -1,7 +1,7 @@
 """Asks a model something about a conversation outside of any run: the one place beside the loop that does.
 
-What may be asked, what it costs at most and what becomes of the answer is for whoever asks (`titles`,
-`learning`); `spending.beside` holds back and counts.
+What is asked and what becomes of the answer is for whoever asks (`titles`, `learning`); what it costs is held
+back and counted by `beside`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from conversations.kits import Choice, providers
 from harness.agentconfig import AgentConfig, Features
 from harness.content import text_of
 from harness.events import AgentMessage, SpanModelRequestEnd
@@ -19,10 +20,8 @@ from harness.reply import Reply
 from jobs.engine import engine
 from net.addresses import meant_by
 
-from .kits import Choice, providers
-
 SECONDS = 60.0
-"""In which the model has answered; well below `spending.beside.LOST_AFTER`."""
+"""In which the model has answered; well below `beside.LOST_AFTER`."""
 
 Ended = Callable[[SpanModelRequestEnd, str], None]
 """Given, in a database thread, how the call ended and what was answered."""
