@@ -6,8 +6,11 @@ stopped, one of their own that has the name.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
+from django.utils import timezone
 from packaging.version import Version
 
 from .folder import SkillFolder, read_folder
@@ -15,6 +18,18 @@ from .models import Skill, SkillVersion
 from .storing import store_version
 
 SHIPPED = Path(__file__).parent / "shipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """That a skill of ours goes: what takes its place, and the first day on which it is refused."""
+
+    replacement: str
+    removal_on: date
+
+
+RETIRED = {"uptime-report": Retired("service-briefing", date(2027, 12, 1))}
+"""Its folder stays until that day has come: agents that name it are warned before, and told why after."""
 
 
 def seed_skills() -> None:
@@ -37,8 +52,14 @@ def _seed(folder: SkillFolder) -> None:
     skill = Skill.objects.filter(organisation=None, name=folder.name).first()
     if skill is None:
         skill = Skill.objects.create(name=folder.name, description=folder.description, shipped=True)
-    if not skill.shipped or skill.versions.filter(digest=folder.digest).exists():
+    if not skill.shipped:
         return
+    if not skill.versions.filter(digest=folder.digest).exists():
+        _release(skill, folder)
+    _deprecate(skill)
+
+
+def _release(skill: Skill, folder: SkillFolder) -> None:
     before = skill.latest
     version = store_version(None, skill, folder, label=_label(skill, folder))
     version.state = SkillVersion.State.RELEASED
@@ -47,6 +68,17 @@ def _seed(folder: SkillFolder) -> None:
         skill.stable, skill.description = version, version.description
     skill.latest = version
     skill.save(update_fields=["stable", "latest", "description"])
+
+
+def _deprecate(skill: Skill) -> None:
+    """A day that staff set for a version of it stays."""
+    retired = RETIRED.get(skill.name)
+    if retired is not None:
+        skill.versions.filter(deprecated_at=None).update(
+            deprecated_at=timezone.now(),
+            replacement=retired.replacement,
+            removal_on=retired.removal_on,
+        )
 
 
 def _label(skill: Skill, folder: SkillFolder) -> str:

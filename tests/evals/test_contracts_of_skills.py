@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from evals.actions.evaluations import start_evaluation
 from evals.contracts import contract, suite_for
@@ -15,8 +19,9 @@ from skills_app.actions.releases import (
     set_promotion,
 )
 from skills_app.actions.skills import add_version, create_skill
-from skills_app.contracts import CASES
-from skills_app.models import SkillVersion
+from skills_app.contracts import CASES, contract_of
+from skills_app.models import Skill, SkillVersion
+from skills_app.seeding import seed_skills
 
 from .conftest import ended
 
@@ -175,3 +180,23 @@ def test_a_manager_tries_them_from_the_page_of_the_version(
     evaluation = ended(Evaluation.objects.get(skill_version=version))
     assert answer["Location"] == f"/evals/runs/{evaluation.uid}/"
     assert "green" in client.get(place).content.decode()
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_every_skill_that_we_ship_keeps_its_cases_in_a_sandbox_without_network(keep):
+    seed_skills()
+    SkillVersion.objects.exclude(removal_on=None).update(
+        removal_on=timezone.now().date() + timedelta(days=1)
+    )
+    for skill in Skill.objects.filter(shipped=True):
+        version = skill.stable
+        assert version is not None
+        failed = [
+            (skill.name, trial.name, trial.problem, trial.outcomes)
+            for trial in keep(version).trials.all()
+            if trial.state != "passed"
+        ]
+        assert failed == []
+        found = contract_of(version)
+        assert found is not None, f"{skill.name} carries cases"
+        assert found.green, found.why

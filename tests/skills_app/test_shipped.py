@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
 from agentsite.seeding import seed
 from harness.agentconfig import SkillUse
 from skills_app import seeding
-from skills_app.actions.releases import move_channel
+from skills_app.actions.releases import deprecate_version, move_channel
 from skills_app.choosing import choose
 from skills_app.folder import faults_of
 from skills_app.models import Skill, SkillVersion
-from skills_app.seeding import SHIPPED, seed_skills, shipped_folder
+from skills_app.seeding import RETIRED, SHIPPED, seed_skills, shipped_folder
 
 NAMES = sorted(place.name for place in SHIPPED.iterdir() if (place / "SKILL.md").is_file())
 
@@ -99,3 +101,86 @@ def test_capacity_is_planned_with_head_room_and_growth():
     }
     refused = printed("capacity-planner", "capacity.py", *given, "--growth", "1e9")
     assert refused.returncode == 2
+
+
+PROBES = """time,service,ok,ms
+2026-03-01T09:00:00+01:00,shop,yes,212
+2026-03-01T08:05:00Z,shop,no,
+2026-03-01T08:10:00Z,shop,no,
+2026-03-01T08:15:00Z,shop,yes,1260
+2026-03-01T08:00:00Z,mail,yes,40
+2026-03-01T08:15:00Z,mail,no,
+"""
+
+
+def test_the_health_of_services_is_counted_from_probes_of_any_order_and_zone(tmp_path: Path):
+    table = tmp_path / "probes.csv"
+    table.write_text(PROBES)
+    found = json.loads(printed("service-health", "health.py", str(table)).stdout)
+    assert found["from"] == "2026-03-01T08:00:00Z"
+    mail, shop = found["services"]
+    assert mail["state"] == "down"
+    assert mail["down_since"] == "2026-03-01T08:15:00Z"
+    assert shop == {
+        "service": "shop",
+        "state": "slow",
+        "probes": 4,
+        "failed": 2,
+        "availability": 50.0,
+        "p95_ms": 1260.0,
+        "longest_outage_minutes": 10.0,
+        "down_since": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("2026-03-01T08:00:00,shop,yes,1", "Line 2 has a time without a zone"),
+        ("yesterday,shop,yes,1", "Line 2 has no time"),
+        ("2026-03-01T08:00:00Z,,yes,1", "Line 2 names no service"),
+        ("2026-03-01T08:00:00Z,shop,perhaps,1", "Line 2 says neither yes nor no"),
+        ("2026-03-01T08:00:00Z,shop,yes,nan", "Line 2 has no number of milliseconds"),
+        ("2026-03-01T08:00:00Z,shop", "Line 2 says neither yes nor no"),
+        ("", "no probe"),
+    ],
+)
+def test_a_probe_that_says_nothing_is_refused_with_its_line(tmp_path: Path, line, words):
+    table = tmp_path / "probes.csv"
+    table.write_text(f"time,service,ok,ms\n{line}\n")
+    refused = printed("service-health", "health.py", str(table))
+    assert refused.returncode == 2
+    assert words in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_outages_that_overlap_count_once_in_an_uptime(tmp_path: Path):
+    table = tmp_path / "outages.csv"
+    spans = ("08:00:00Z,2026-03-01T09:00:00Z", "08:30:00Z,2026-03-01T09:30:00Z")
+    table.write_text("start,end\n" + "\n".join(f"2026-03-01T{span}" for span in spans))
+    given = (str(table), "--from", "2026-03-01T00:00:00Z", "--to")
+    found = json.loads(printed("uptime-report", "uptime.py", *given, "2026-03-02T00:00:00Z").stdout)
+    assert found == {"uptime": 93.75, "outage_minutes": 90.0, "outages": 1}
+    refused = printed("uptime-report", "uptime.py", *given, "2026-02-02T00:00:00Z")
+    assert "--from lies before --to" in refused.stderr
+
+
+@pytest.mark.django_db
+def test_a_skill_of_ours_that_goes_names_what_takes_its_place_and_when(acme, staff: User):
+    staff.is_superuser = True
+    staff.save()
+    seed_skills()
+    version = Skill.objects.get(name="uptime-report").stable
+    assert version is not None
+    retired = RETIRED["uptime-report"]
+    assert (version.replacement, version.removal_on) == (retired.replacement, retired.removal_on)
+    assert retired.replacement in NAMES
+    later = timezone.now().date() + timedelta(days=400)
+    deprecate_version(actor=staff, version=version, replacement="ours", removal_on=later)
+    seed_skills()
+    version.refresh_from_db()
+    assert (version.replacement, version.removal_on) == ("ours", later), "staff's word stays"
+    version.removal_on = timezone.now().date()
+    version.save()
+    (problem,) = choose((SkillUse(name="uptime-report"),), acme, None).problems
+    assert "Use ours in its place" in problem
