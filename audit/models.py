@@ -178,6 +178,8 @@ class AuditEntry(models.Model):
         SKILL_SOURCE_ADDED = "skill_source_added", _("source of skills added")
         SKILL_SOURCE_CHANGED = "skill_source_moved", _("source of skills changed")
         SKILL_SOURCE_REMOVED = "skill_source_gone", _("source of skills taken away")
+        SKILL_TRUSTED = "skill_trusted", _("skill of a workspace trusted")
+        SKILL_DISTRUSTED = "skill_distrusted", _("skill of a workspace trusted no more")
         SCHEDULE_MADE = "schedule_made", _("schedule made")
         SCHEDULE_CHANGED = "schedule_changed", _("schedule changed")
         SCHEDULE_PAUSED = "schedule_paused", _("schedule paused")

@@ -17,6 +17,7 @@ from skills_app.files import empty, lay_out
 from .composing import tools_of
 from .models import SkillSet, UsedSkill
 from .reading import EXTRA, FOLDER, READ, SEARCH, section_of, why_not
+from .workspace import standing
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +43,10 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     used = _USED.all(conversation=conversation.pk)
     fixed = _SETS.first(conversation=conversation.pk)
     problems = fixed.problems if isinstance(fixed, SkillSet) else []
-    if not used and not problems:
+    trusted = standing(conversation, workspace, {each.skill.name for each in used})
+    if not used and not problems and not trusted:
         return Part()
-    text = section_of(used, problems)
+    text = section_of(used, problems, trusted)
     composed = {} if conversation.environment.has_workers else tools_of(used)
     return Part(
         tools={**composed, **{tool.name: tool for tool in (READ, SEARCH)}},

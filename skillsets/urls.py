@@ -12,5 +12,6 @@ app_name = "skillsets"
 
 urlpatterns = [
     path("c/<id:uid>/skills/", views.show_skills, name="skills"),
+    path("c/<id:uid>/skills/workspace/", views.show_workspace, name="workspace"),
     path("c/<id:uid>/skills/<slug:name>/add/", views.add, name="add"),
 ]

@@ -13,9 +13,11 @@ from chat.commands import Command
 from conversations.models import Conversation
 from skills_app.models import Skill
 from skills_app.uses import Use
+from tools_app.workspace import workspace_for
 
 from .models import UsedSkill
 from .reading import why_not
+from .workspace import standing
 
 MOST_SHOWN = 100
 
@@ -47,11 +49,16 @@ def uses_of(user: User, skill: Skill) -> Iterator[Use]:
 def commands(conversation: Conversation) -> Iterator[Command]:
     """Those it has put their name into the box; others of its owner's library are added first."""
     had: set[int] = set()
+    names: set[str] = set()
     for used in UsedSkill.objects.of(conversation).order_by("skill__name"):
         had.add(used.skill_id)
+        names.add(used.skill.name)
         if not why_not(used):
             text = _("Use the skill “%(name)s”: ") % {"name": used.skill.name}
             yield Command(used.skill.name, _short(used.version.description), text=text)
+    for trusted in standing(conversation, workspace_for(conversation.uid), names):
+        text = _("Use the skill “%(name)s”: ") % {"name": trusted.name}
+        yield Command(trusted.name, _short(trusted.description), text=text)
     rows = Skill.objects.visible_to(conversation.owner).usable_in(
         conversation.organisation, conversation.owner
     )

@@ -65,7 +65,7 @@ from recall.actions import attaching, switching
 from receipts.actions import receipts
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
-from skillsets.actions import adding
+from skillsets.actions import adding, trusting
 from spending.actions import budgets
 from spending.applying import applying_to
 from spending.models import Budget
@@ -304,6 +304,14 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             partial(trust.trust_file, path="AGENTS.md", sha256="", **of),
         ),
         "trust.distrust_file": ("owner", partial(trust.distrust_file, path="AGENTS.md", **of)),
+        "trusting.trust_skill": (
+            "writer",
+            partial(trusting.trust_skill, place=".agents/skills/tidy", digest="", **of),
+        ),
+        "trusting.distrust_skill": (
+            "writer",
+            partial(trusting.distrust_skill, place=".agents/skills/tidy", **of),
+        ),
         "receipts.make_receipt": ("owner", partial(receipts.make_receipt, **of)),
         "cases.case_of": ("viewer", partial(cases.case_of, event_uid=event, **of)),
         "switching.leave_out": ("owner", partial(switching.leave_out, **of)),

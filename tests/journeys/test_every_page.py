@@ -112,6 +112,7 @@ CONVERSATION_PAGES = (
     "/c/{uid}/receipt/",
     "/c/{uid}/move/",
     "/c/{uid}/skills/",
+    "/c/{uid}/skills/workspace/?place=.agents/skills/tidy",
     "/c/{uid}/tasks/",
     "/c/{uid}/team/",
     "/c/{uid}/memory/",
@@ -125,6 +126,8 @@ CONVERSATION_PAGES = (
     "/c/{uid}/changes/file/?path=seen.py",
     "/c/{uid}/changes/revert/?event=sevt_1&path=seen.py",
 )
+
+SKILL = "---\nname: tidy\ndescription: How we tidy up.\n---\nPut every cup on the shelf.\n"
 
 # The one on a desk is looked at in the dark as well.
 KINDS = pytest.mark.parametrize("kind", [{}, {"phone": True}], ids=["desk", "phone"])
@@ -149,7 +152,10 @@ def test_pages_of_a_signed_in_person_are_accessible(visit: Visit, service, kind)
 def test_pages_around_a_conversation_are_accessible(visit: Visit, service, kind):
     service.expect(
         "Write one file",
-        reply(call("write_file", path="seen.py", content="x = 1\n")),
+        reply(
+            call("write_file", path="seen.py", content="x = 1\n"),
+            call("write_file", path=".agents/skills/tidy/SKILL.md", content=SKILL),
+        ),
         reply("Written."),
     )
     person = visit(**kind)
