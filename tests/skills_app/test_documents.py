@@ -209,6 +209,16 @@ def test_a_deck_has_its_title_bullets_tables_pictures_and_notes(folder):
     assert told["full"] == [1]
 
 
+def test_what_a_title_slide_has_no_room_for_stands_on_the_next_one(folder):
+    text = (
+        "# Where we stand\nMarch\n\n| Region | Sales |\n|---|---|\n| North | 120 |\n\nAll told.\n"
+    )
+    title, after = pptx.Presentation(str(made("pptx", folder, text))).slides
+    assert title.placeholders[1].text_frame.text == "March"
+    assert any(shape.has_table for shape in after.shapes)
+    assert "All told." in [shape.text_frame.text for shape in after.shapes if shape.has_text_frame]
+
+
 def test_a_pdf_holds_every_word_on_a_page_and_names_letters_it_cannot_write(folder):
     rows = "".join(f"| {n} | {'cell text ' * 30}|\n" for n in range(60))
     high = "| high | " + " ".join(f"w{n}" for n in range(3_000)) + " |\n"

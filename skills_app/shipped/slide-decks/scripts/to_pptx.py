@@ -57,6 +57,10 @@ def main() -> int:
     return 0
 
 
+LARGE = (blocks.Picture, blocks.Table, blocks.Code)
+"""What a title slide has no room for: it stands on the next one."""
+
+
 @dataclass
 class Slide:
     title: blocks.Spans = field(default_factory=list)
@@ -74,7 +78,7 @@ def slides_of(found: Iterable[blocks.Block]) -> list[Slide]:
         elif isinstance(block, blocks.Break):
             slides.append(Slide())
         else:
-            if not slides:
+            if not slides or (slides[-1].opens and isinstance(block, LARGE)):
                 slides.append(Slide())
             if isinstance(block, blocks.Paragraph) and block.quoted:
                 slides[-1].notes.append(block.spans)
