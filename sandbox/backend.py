@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from .busy import checked
-from .contract import Capabilities, Command, Mounts, OnOutput, Result, Shell
+from .contract import Capabilities, Command, Mounts, OnOutput, Program, Result, Shell
 from .policy import Policy
-from .refusals import missing, refuse
+from .refusals import missing, refuse, refuse_rule
 
 ShellT = TypeVar("ShellT", bound=Shell)
 
@@ -83,6 +84,21 @@ class ShellBackend(ABC, Generic[ShellT]):
     async def open_shell(self, policy: Policy, mounts: Mounts) -> ShellT:
         await self._require(policy)
         return await self._open(policy, mounts)
+
+    async def open_program(
+        self,
+        argv: Sequence[str],
+        policy: Policy,
+        mounts: Mounts,
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> Program:
+        """Those that have some override this."""
+        raise refuse_rule(
+            "it is a program that is spoken to while it runs",
+            f"the sandbox “{self.name}” has commands alone, which run to their end",
+            remedy="For the operator: use the bubblewrap or the process backend.",
+        )
 
     async def close(self) -> None:
         for shell in tuple(self._shells):

@@ -15,7 +15,6 @@ from typing import Any
 from net.lookups import Resolve, resolve_by_system
 
 from . import cgroups, seccomp
-from .backend import ShellBackend
 from .busy import checked
 from .contract import Capabilities, Command, Description, Mounts, OnOutput, Result
 from .descriptions import describe
@@ -26,6 +25,7 @@ from .limits import as_ulimits, limits_of
 from .once import Once, run_once
 from .policy import Policy
 from .probing import ProbeGround, judge
+from .programs import ProgramBackend
 from .refusals import refuse_rule
 from .roots import NO_ROOTS, Roots, is_extra
 from .supervised import Start, SupervisedShell, open_supervised
@@ -47,7 +47,7 @@ ACCOUNTS = {
 }
 
 
-class BubblewrapBackend(ShellBackend[SupervisedShell]):
+class BubblewrapBackend(ProgramBackend):
     name = NAME
 
     def __init__(

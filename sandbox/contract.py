@@ -238,6 +238,33 @@ class Shell(Protocol):
         """End the shell and everything in it. May be called again."""
 
 
+class Program(Protocol):
+    """A program in a sandbox of its own, spoken to over its input and output while it runs.
+
+    What it says is strangers' text: whoever reads it bounds it. Nothing is taken from it before it is
+    read, so one that says more than anybody wants waits.
+    """
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words; empty: it has not."""
+
+    async def read(self) -> bytes:
+        """The next piece of its output, as soon as there is one; empty: there will be none."""
+
+    async def write(self, data: bytes) -> None:
+        """Waits while it does not read. Raises `SandboxFailed` where it has ended."""
+
+    def last_errors(self) -> str:
+        """The beginning and the end of what it wrote into its errors."""
+
+    async def close(self) -> None:
+        """End it with everything it started, and the sandbox. May be called again."""
+
+
 class SandboxBackend(Protocol):
     name: str
 
@@ -263,6 +290,22 @@ class SandboxBackend(Protocol):
 
     async def open_shell(self, policy: Policy, mounts: Mounts) -> Shell:
         """Raises as `run` does."""
+
+    async def open_program(
+        self,
+        argv: Sequence[str],
+        policy: Policy,
+        mounts: Mounts,
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> Program:
+        """A program in a sandbox of its own, which is gone with it. `environment`: what it finds beside the
+        sandbox's own values. The wall clock of the policy is that of commands; this one lives until it is
+        closed.
+
+        Raises `Unavailable` for what cannot be promised, and where the backend has no programs that are
+        spoken to; and `SandboxFailed`.
+        """
 
     async def close(self) -> None:
         """End everything this backend still runs."""

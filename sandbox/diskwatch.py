@@ -95,10 +95,10 @@ class DiskWatch:
             return self._over(await self._look())
         return False
 
-    async def overfilled(self) -> None:
+    async def overfilled(self, *, period: float = PERIOD) -> None:
         """Returns as soon as the folders hold more than they may, and more than they did."""
         before = self._last or Usage(0, 0)
-        pause = PERIOD
+        pause = period
         while True:
             await asyncio.sleep(pause)
             began = time.monotonic()
@@ -107,7 +107,7 @@ class DiskWatch:
                 self._files, before.files
             ):
                 return
-            pause = max(PERIOD, (time.monotonic() - began) * SHARE)
+            pause = max(period, (time.monotonic() - began) * SHARE)
 
     def look_after(self) -> None:
         """Look once more in the background, so that the next command knows what this one left."""

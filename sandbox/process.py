@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from . import cgroups, seccomp
-from .backend import ShellBackend
 from .contract import Capabilities, Description, Mount, Mounts, SandboxFailed
 from .descriptions import describe
 from .diskwatch import DiskWatch, DiskWatches
@@ -26,6 +25,7 @@ from .environment import environment
 from .guarantees import Guarantee
 from .policy import Policy
 from .probing import ProbeGround, judge
+from .programs import ProgramBackend
 from .refusals import refuse_rule
 from .roots import NO_ROOTS, Roots, is_extra
 from .supervised import Start, SupervisedShell, encoded, open_supervised
@@ -62,7 +62,7 @@ def landlock_version() -> int:
     return max(0, int(found))
 
 
-class ProcessBackend(ShellBackend[SupervisedShell]):
+class ProcessBackend(ProgramBackend):
     name = NAME
 
     def __init__(

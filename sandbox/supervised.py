@@ -286,6 +286,39 @@ class SupervisedShell(OneCommand):
             left=report["left"],
         )
 
+    async def begin_program(
+        self, argv: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]
+    ) -> asyncio.Future[dict[str, Any]]:
+        """Start a program in place of commands, for as long as the shell lasts; what is answered is done
+        when it has ended. `descriptors` are its input, output and errors, as it has them.
+
+        Raises `SandboxFailed`; where it cannot be started, what is answered does.
+        """
+        start = self._start
+        full = start.disk is not None and await start.disk.is_full()
+        if start.before is not None:
+            await asyncio.to_thread(start.before)
+        self._command = argv[0]
+        self._ended = ended = self._loop.create_future()
+        self._number += 1
+        message = {
+            "op": "program",
+            "number": self._number,
+            "argv": list(argv),
+            "env": dict(environment),
+            "limits": limits_of(start.resources, each_memory=start.each_memory, full=full),
+        }
+        self._say(message, descriptors)
+        return ended
+
+    @property
+    def disk(self) -> DiskWatch | None:
+        return self._start.disk
+
+    def out_of_memory(self) -> bool:
+        """Whether the sandbox's memory was ever used up."""
+        return self._start.group is not None and self._start.group.oom_kills() > 0
+
     async def _kill(self, ended: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
         """End the command with everything in the sandbox; the sandbox too, if that does not help."""
         with suppress(SandboxFailed):

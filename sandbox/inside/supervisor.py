@@ -180,6 +180,8 @@ class Supervisor:
             self.start_next(self.next)
         elif asked["op"] == "run":
             self.run(asked)
+        elif asked["op"] == "program":
+            self.run_program(asked, descriptors)
         elif asked["op"] == "kill":
             self.sweep()
         return True
@@ -237,22 +239,53 @@ class Supervisor:
         arguments = [shell, "--norc", "--noprofile", "-c", *script]
         # The shell's own list is complete, also in what was unset.
         environment = {} if self.state else self.setup["env"]
+        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        places = {
+            0: nothing, 1: new.output, 2: new.errors,
+            GO_FD: new.go_read, COMMAND_FD: new.command, STATE_FD: new.state,
+        }  # fmt: skip
+        new.pid, new.problem = self.start(
+            arguments, environment, places, limits or self.setup["limits"]
+        )
+        os.close(nothing)
+        os.close(new.go_read)
+
+    def start(
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        places: dict[int, int],
+        limits: Setup,
+    ) -> tuple[int, str]:
+        """The number of a new process, and why it is none; empty: it runs."""
         report, failed = os.pipe2(os.O_CLOEXEC)
-        new.pid = os.fork()
-        if new.pid == 0:
+        pid = os.fork()
+        if pid == 0:
             try:
-                self.become(arguments, environment, new, limits or self.setup["limits"])
+                self.become(arguments, environment, places, limits)
             except BaseException as problem:
                 os.write(failed, f"{type(problem).__name__}: {problem}".encode()[:1000])
             finally:
                 os._exit(127)
         os.close(failed)
-        os.close(new.go_read)
         reason = b""
         while piece := os.read(report, 1000):
             reason += piece
         os.close(report)
-        new.problem = reason.decode(errors="replace")
+        return pid, reason.decode(errors="replace")
+
+    def run_program(self, asked: Setup, descriptors: list[int]) -> None:
+        """One program, without a shell, whose input is somebody's outside. Nothing else runs beside it."""
+        self.forget_next()
+        given, output, errors = descriptors
+        environment = {**self.setup["env"], **asked["env"]}
+        places = {0: given, 1: output, 2: errors}
+        self.number = asked["number"]
+        self.current, problem = self.start(asked["argv"], environment, places, asked["limits"])
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if problem:
+            self.send(event="failed", number=self.number, problem=problem)
 
     def forget_next(self) -> None:
         if self.next is not None:
@@ -286,15 +319,14 @@ class Supervisor:
         new.close()
 
     def become(
-        self, arguments: list[str], environment: dict[str, str], new: Next, limits: Setup
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        places: dict[int, int],
+        limits: Setup,
     ) -> None:
         os.setsid()
-        nothing = os.open("/dev/null", os.O_RDONLY)
         # Duplicated out of the way first, because a number may be both a source and a target.
-        places = {
-            0: nothing, 1: new.output, 2: new.errors,
-            GO_FD: new.go_read, COMMAND_FD: new.command, STATE_FD: new.state,
-        }  # fmt: skip
         safe = {
             target: fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 64) for target, one in places.items()
         }
@@ -316,7 +348,7 @@ class Supervisor:
         os.umask(0o077)
         if self.confinement is not None:
             self.confinement.apply()
-        os.execve(arguments[0], arguments, environment)
+        execute(arguments, environment)
 
     def reap(self, wait: bool = False) -> None:
         """Take leave of the dead; with `wait`, until nobody is left who could die."""
@@ -363,6 +395,8 @@ class Supervisor:
 
     def remember(self) -> None:
         """Keep the directory and the variables that the shell left, if it left any."""
+        if self.state_pipe < 0:  # it was no shell
+            return
         left = b""
         try:
             while piece := os.read(self.state_pipe, 4 * STATE_LIMIT):
@@ -432,6 +466,19 @@ class Next:
         self.forget_shell()
         os.close(self.output)
         os.close(self.errors)
+
+
+def execute(arguments: list[str], environment: dict[str, str]) -> None:
+    """Become the program. Looked for here, because nothing can be imported any more that would do it."""
+    name = arguments[0]
+    if "/" in name:
+        os.execve(name, arguments, environment)
+    for folder in environment.get("PATH", "").split(":"):
+        try:
+            os.execve(f"{folder}/{name}", arguments, environment)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+    raise FileNotFoundError(f"there is no program {name}")
 
 
 def descendants(pid: int) -> list[int]:
