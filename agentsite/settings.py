@@ -173,6 +173,8 @@ AGENTSITE_MCP_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_MCP_PRIVATE_HOSTS",
 be reached by plain http; all others by https only."""
 AGENTSITE_MCP_PERSONAL = env.bool("AGENTSITE_MCP_PERSONAL", default=True)
 """Whether people may add MCP servers of their own, beside those of staff and managers."""
+AGENTSITE_MCP_PROGRAMS = env.bool("AGENTSITE_MCP_PROGRAMS", default=True)
+"""Whether MCP servers may be programs, which are started in the sandboxes of conversations."""
 AGENTSITE_MCP_CLIENT_DOCUMENT = env.bool("AGENTSITE_MCP_CLIENT_DOCUMENT", default=True)
 """Authorisation servers of MCP servers can read from here who we are; off where they cannot reach it."""
 AGENTSITE_MCP_SERVERS = env.int("AGENTSITE_MCP_SERVERS", default=20)

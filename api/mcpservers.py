@@ -32,17 +32,26 @@ class _Headers(serializers.DictField):
 
 class NewMcpServer(serializers.Serializer[Any]):
     name = StrictText(max_length=32, help_text="Rules address its tools as mcp:name:tool.")
-    url = StrictText(max_length=500)
+    url = StrictText(required=False, default="", max_length=500)
+    command = StrictText(
+        required=False, default="", max_length=200, help_text="In place of url: a program."
+    )
+    arguments = serializers.ListField(child=StrictText(max_length=2_000), required=False)
     scope = serializers.ChoiceField(choices=McpServer.Scope.values, default="person")
     headers = _Headers(required=False, help_text="Sent along; stored sealed and never sent back.")
+    variables = _Headers(required=False, help_text="That a program finds; sealed like headers.")
     timeout_seconds = serializers.IntegerField(required=False, default=60)
 
 
 class ChangedMcpServer(serializers.Serializer[Any]):
-    """What is left out stays. At another address headers are forgotten and all tools held."""
+    """What is left out stays. At another address, or as another program, it is another server: headers and
+    variables are forgotten and all tools held."""
 
     url = StrictText(required=False, max_length=500)
+    command = StrictText(required=False, max_length=200)
+    arguments = serializers.ListField(child=StrictText(max_length=2_000), required=False)
     headers = _Headers(required=False)
+    variables = _Headers(required=False)
     timeout_seconds = serializers.IntegerField(required=False)
     enabled = serializers.BooleanField(required=False)
 
@@ -60,14 +69,19 @@ class McpToolRow(serializers.Serializer[Any]):
 class McpServerRow(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
-    url = serializers.CharField()
+    url = serializers.CharField(allow_blank=True, help_text="Empty: it is a program.")
+    command = serializers.CharField(allow_blank=True)
+    arguments = serializers.ListField(child=serializers.CharField())
     scope = serializers.ChoiceField(choices=McpServer.Scope.values)
     enabled = serializers.BooleanField()
-    has_headers = serializers.BooleanField()
+    has_headers = serializers.BooleanField(help_text="Or variables, where it is a program.")
     timeout_seconds = serializers.IntegerField()
     listed_at = serializers.DateTimeField(allow_null=True)
     failing_since = serializers.DateTimeField(allow_null=True)
     last_error = serializers.CharField(allow_blank=True)
+    last_output = serializers.CharField(
+        allow_blank=True, help_text="What a program wrote into its errors when it was looked at."
+    )
     protocol = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
 
@@ -86,6 +100,8 @@ def _row(server: McpServer) -> dict[str, Any]:
         "id": server.uid,
         "name": server.name,
         "url": server.url,
+        "command": server.command,
+        "arguments": server.arguments,
         "scope": server.scope.value,
         "enabled": server.disabled_at is None,
         "has_headers": bool(server.sealed),
@@ -93,6 +109,7 @@ def _row(server: McpServer) -> dict[str, Any]:
         "listed_at": server.listed_at,
         "failing_since": server.failing_since,
         "last_error": server.last_error,
+        "last_output": server.last_output,
         "protocol": server.protocol,
         "created_at": server.created_at,
     }

@@ -93,7 +93,7 @@ async def _tried(backend: str, policy: Policy) -> Trial:
     here = sandboxes.sandboxes()
     unconfined = here.unconfined if backend == sandboxes.NONE else None
     try:
-        ground = await asyncio.to_thread(_ground)
+        ground = await asyncio.to_thread(trial_ground)
         try:
             mounts = Mounts(Mount(Path(ground.name) / "workspace", WORKSPACE, writable=True))
             chosen = await choose(here.preferred(backend), policy, unconfined=unconfined)
@@ -110,8 +110,8 @@ async def _tried(backend: str, policy: Policy) -> Trial:
         return Trial(f"no sandbox could be started: {problem}", _remedy(""))
 
 
-def _ground() -> tempfile.TemporaryDirectory[str]:
-    """A folder like a conversation's, beside those there are."""
+def trial_ground() -> tempfile.TemporaryDirectory[str]:
+    """A folder like a conversation's, beside those there are, with a `workspace` in it."""
     root = Path(settings.AGENTSITE_WORKSPACES_DIR)
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder = tempfile.TemporaryDirectory(prefix="trial-", dir=root)

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.models import SandboxRules
+from agents.models import Environment, SandboxRules
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, Invalid
 from jobs.engine import engine
@@ -98,11 +98,18 @@ def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Pat
 def policy_of(conversation: Conversation, config: AgentConfig) -> Policy:
     """The policy in force. Raises Invalid for one that cannot be read, and for one that opens more
     than the operator allows by now."""
-    rules = _RULES.first(organisation=conversation.organisation_id)
+    return policy_in(conversation.environment, conversation.organisation_id, config.sandbox)
+
+
+def policy_in(environment: Environment, organisation_id: int | None, own: str = "") -> Policy:
+    """The same of an organisation's work in an environment; `own` is that of an agent. Raises as it does."""
+    rules = None
+    if organisation_id is not None:
+        rules = _RULES.first(organisation=organisation_id)
     policy = narrow_where_said(
-        _within_quota(_read(conversation.environment.policy)),
+        _within_quota(_read(environment.policy)),
         _read(rules.policy) if rules is not None else None,
-        _read(config.sandbox) if config.sandbox.strip() else None,
+        _read(own) if own.strip() else None,
     )
     check_reach(policy)
     return policy
@@ -159,21 +166,26 @@ def shell_access(plan: SandboxPlan, live: LiveOutput | None = None) -> ShellAcce
 
 
 def end_shells(conversation_uids: list[str]) -> None:
-    """Close the shells of these conversations in this process, from any thread. Other processes find
-    out by themselves (`close_ended_shells`)."""
+    """Close the shells and programs of these conversations in this process, from any thread. Other processes
+    find out by themselves (`close_ended_shells`)."""
     held = sandboxes.opened()
     if held is None:
         return
     for uid in conversation_uids:
-        if uid in held.shells.open_keys():
+        if uid in _open_in(held):
             engine.submit(partial(_close, uid))
 
 
 async def _close(uid: str) -> None:
-    shells = sandboxes.sandboxes().shells
-    shell = shells.find(uid)
+    here = sandboxes.sandboxes()
+    shell = here.shells.find(uid)
     if shell is None or not shell.busy:  # what is at work goes on; the next look comes
-        await shells.close(uid)
+        await here.shells.close(uid)
+    await here.programs.close(uid)
+
+
+def _open_in(held: sandboxes.Sandboxes) -> tuple[str, ...]:
+    return (*held.shells.open_keys(), *held.programs.open_keys())
 
 
 async def probe_sandboxes() -> None:
@@ -211,10 +223,10 @@ def known_sandboxes() -> list[dict[str, Any]]:
 
 
 async def close_ended_shells() -> None:
-    """Close the shells of conversations that were deleted, put away or ended, and of those who left,
-    wherever that was done. Cheap where no shell is open."""
+    """Close the shells and programs of conversations that were deleted, put away or ended, and of those who
+    left, wherever that was done. Cheap where none is open."""
     held = sandboxes.opened()
-    keys = held.shells.open_keys() if held is not None else ()
+    keys = tuple(dict.fromkeys(_open_in(held))) if held is not None else ()
     if held is None or not keys:
         return
     going_on = await engine.in_database(_going_on, keys)

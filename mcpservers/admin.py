@@ -26,17 +26,27 @@ from .models import CHANGE, McpServer, McpTool
 
 class McpServerAdmin(ReadOnlyAdmin):
     actions = ["switch_on", "switch_off", "look"]  # type: ignore[assignment]
-    list_display = ["name", "url", "organisation", "owner", "disabled_at", "failing_since"]
+    list_display = [
+        "name",
+        "url",
+        "command",
+        "organisation",
+        "owner",
+        "disabled_at",
+        "failing_since",
+    ]
     list_filter = [("organisation", AutocompleteSelectFilter)]
     list_filter_submit = True
     list_select_related = ["organisation", "owner"]
-    search_fields = ["=uid", "name", "url"]
-    search_help_text = _("The id of a server, or a part of its name or address")
+    search_fields = ["=uid", "name", "url", "command"]
+    search_help_text = _("The id of a server, or a part of its name, address or command")
     ordering = ["-id"]
     fields = readonly_fields = [
         "uid",
         "name",
         "url",
+        "command",
+        "arguments",
         "organisation",
         "owner",
         "timeout_seconds",
@@ -44,6 +54,7 @@ class McpServerAdmin(ReadOnlyAdmin):
         "listed_at",
         "failing_since",
         "last_error",
+        "last_output",
         "protocol",
         "software",
         "created_by",

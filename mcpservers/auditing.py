@@ -20,6 +20,7 @@ def about_server(action: AuditEntry.Action, actor: User, server: McpServer, **de
         server=server.uid,
         name=server.name,
         host=host_of(server.url),
+        command=server.command,
         scope=server.scope.value,
         **details,
     )

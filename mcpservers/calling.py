@@ -6,7 +6,7 @@ Heavy, for the official client: imported when a run first has such tools (`kitpa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mcp_types import CallToolResult, InputRequiredResult
@@ -14,6 +14,8 @@ from mcp_types import CallToolResult, InputRequiredResult
 from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
 from harness.tools import ToolContext, ToolOutput
+from tools_app.builtin.shell import access_of
+from tools_app.provenance import Provenance, provenance_of
 from tools_app.web.credentials import EXTRA as CREDENTIALS
 
 from .asking import (
@@ -32,6 +34,7 @@ from .elicitation import Asked, Refused, read_asked
 from .listing import Described, note_failure, take_listing
 from .models import McpQuestion, McpServer, McpTool
 from .places import is_covered
+from .programs import in_conversation, require_programs
 from .results import blocks_of, fault_in
 from .secrets import headers_of
 from .sessions import Listing, Unreachable, Where, sessions
@@ -50,6 +53,9 @@ class _Plan:
     """The owner's own account there."""
     may_connect: bool = False
     """She can be asked to connect one in this conversation."""
+    argv: tuple[str, ...] = ()
+    """Of a program, which finds `variables`."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class _WantsAccount(ToolError):
@@ -199,15 +205,21 @@ class _Attempt:
             if problem.challenge is not None:
                 raise await _unauthorised(plan, connected, problem.challenge, context) from None
             await context.offload(note_failure, plan.where.server_id, str(problem))
+            wrote = f"\nThe last that it wrote into its errors:\n{problem.errors}"
             raise ToolError(
-                f"The MCP server “{plan.server}” failed: {problem}",
+                f"The MCP server “{plan.server}” failed: {problem}{wrote if problem.errors else ''}",
                 hint="Go on without it, or tell the person; its page says more.",
             ) from None
 
 
 async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connected | None]:
     """A credential that the person lent the conversation goes before her connection, and that before the
-    server's own."""
+    server's own. A program has what was declared for it and no more."""
+    if plan.argv:
+        if marks := provenance_of(context):
+            await context.offload(_mark, marks, context.call_id, plan.server)
+        program = in_conversation(access_of(context), plan.argv, plan.variables)
+        return replace(plan.where, program=program), None
     lent = context.extras.get(CREDENTIALS)
     bearer = await lent.bearer_for(plan.where.url) if lent is not None else ""
     if bearer:
@@ -251,6 +263,14 @@ async def _unauthorised(
     return ToolError(f"The MCP server “{server}” refused the call: {words}")
 
 
+def _mark(marks: Provenance, call_id: str, server: str) -> None:
+    """From before it is started on it may write into any file, for as long as it lives."""
+    if not marks.foreign().settled:
+        words = f"the MCP server “{server}”, which is a program of others in this workspace"
+        marks.begin_command(call_id, words)
+        marks.end_command(call_id, words)
+
+
 def _keep(server_id: int, listing: Listing, whole: bool) -> None:
     take_listing(
         server_id,
@@ -291,14 +311,18 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
     server = row.server
     try:
         headers = headers_of(server)
+        if server.argv:
+            require_programs()
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from None
     return _Plan(
-        Where(server.pk, uid, server.url, headers),
+        Where(server.pk, uid, server.url, {} if server.argv else headers),
         row.remote_name,
         float(server.timeout_seconds),
         Described.model_validate(row.pinned),
         server.name,
         connected_in(conversation, server),
         conversation.parent_id is None and is_hers_alone(conversation),
+        server.argv,
+        headers if server.argv else {},
     )

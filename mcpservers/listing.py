@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.schemas import Unsound, require_sound
 from reading.foreignjson import Unreadable, kept_json
-from reading.unseen import first_unseen
+from reading.unseen import first_unseen, visible
 
 from .models import McpServer, McpTool
 
@@ -172,11 +172,11 @@ def take_listing(
                 row.state, row.seen = McpTool.State.GONE, None
                 row.save(update_fields=["state", "seen"])
         server.listed_at = timezone.now()
-        server.failing_since, server.last_error = None, ""
+        server.failing_since, server.last_error, server.last_output = None, "", ""
         server.protocol, server.software = protocol[:40], _plain(software)[:200]
         server.save(
             update_fields=[
-                "listed_at", "failing_since", "last_error", "protocol", "software"
+                "listed_at", "failing_since", "last_error", "last_output", "protocol", "software"
             ]
         )  # fmt: skip
 
@@ -204,14 +204,21 @@ def held(tools: Iterable[McpTool]) -> list[McpTool]:
     return [row for row in tools if row.state in {McpTool.State.NEW, McpTool.State.CHANGED}]
 
 
-def note_failure(server_id: int, words: str, *, unauthorised: bool = False) -> None:
-    """That it cannot be reached; since when stays. `unauthorised`: it wants a token."""
+def note_failure(
+    server_id: int, words: str, *, unauthorised: bool = False, errors: str | None = None
+) -> None:
+    """That it cannot be reached; since when stays. `unauthorised`: it wants a token. `errors`: what a program
+    wrote when it was looked at; None: it was in a conversation, whose words go nowhere else."""
     row = McpServer.objects.filter(pk=server_id).first()
     if row is not None:
         row.failing_since = row.failing_since or timezone.now()
         row.last_error = _plain(words)[:500]
         row.wants_authorisation = row.wants_authorisation or unauthorised
-        row.save(update_fields=["failing_since", "last_error", "wants_authorisation"])
+        if errors is not None:
+            row.last_output = visible(errors)
+        row.save(
+            update_fields=["failing_since", "last_error", "last_output", "wants_authorisation"]
+        )
 
 
 def _plain(text: str) -> str:

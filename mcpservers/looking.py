@@ -15,6 +15,7 @@ from vaults.oauth import RefreshFailed, fresh_token
 
 from .listing import note_failure, take_listing
 from .models import McpConnection, McpServer
+from .programs import on_trial, trial_terms
 from .secrets import headers_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def look_soon(server_id: int) -> None:
     from .sessions import look_at  # noqa: PLC0415 - heavy, imported in the thread
 
     try:
-        found = await look_at(_where(server))
+        found = await look_at(await engine.in_tool_thread(_where, server))
     except Exception as problem:
         await engine.in_tool_thread(_failed, server_id, problem)
         return
@@ -58,13 +59,18 @@ async def look_soon(server_id: int) -> None:
 
 def _found(server_id: int) -> McpServer | None:
     _prepare()
-    return McpServer.objects.filter(pk=server_id).first()
+    rows = McpServer.objects.select_related("organisation", "owner", "created_by")
+    return rows.filter(pk=server_id).first()
 
 
 def _where(server: McpServer) -> Where:
+    """In a thread with tables. Raises AgentError."""
     from .sessions import Where  # noqa: PLC0415 - heavy
 
-    return Where(server.pk, "", server.url, headers_of(server))
+    if not server.argv:
+        return Where(server.pk, "", server.url, headers_of(server))
+    program = on_trial(trial_terms(server), server.argv, headers_of(server))
+    return Where(server.pk, "", "", program=program)
 
 
 def _took(server_id: int, found: Listing) -> None:
@@ -90,7 +96,8 @@ def _failed(server_id: int, problem: Exception) -> str:
     words = problem.message if isinstance(problem, AgentError) else str(problem)
     challenge = problem.challenge if isinstance(problem, Unreachable) else None
     unauthorised = challenge is not None and challenge.status == 401
-    note_failure(server_id, words, unauthorised=unauthorised)
+    errors = problem.errors if isinstance(problem, Unreachable) else ""
+    note_failure(server_id, words, unauthorised=unauthorised, errors=errors)
     return words
 
 

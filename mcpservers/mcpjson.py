@@ -1,12 +1,13 @@
 """Reads a pasted `mcp.json`: which servers it names, as they are added one by one.
 
-Taken are servers that are reached by an address. Such as would start a program are refused by name: there is
-nothing on this server that starts one.
+Taken are servers that are reached by an address, and programs with their arguments and variables. What may be
+added is judged by the action.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,11 @@ LONGEST = 100_000
 @dataclass(frozen=True, slots=True)
 class Named:
     name: str
-    url: str
+    url: str = ""
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    command: str = ""
+    arguments: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def read_servers(text: str) -> list[Named]:
@@ -43,11 +47,9 @@ def _named(name: str, held: Any) -> Named:
     about = name[:60]
     if not isinstance(held, dict):
         raise _refused(_("“%(name)s” is no JSON object.") % {"name": about})
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-")
     if "command" in held:
-        raise _refused(
-            _("“%(name)s” would start a program; servers are reached by their address here.")
-            % {"name": about}
-        )
+        return _program(plain, about, held)
     url, headers = held.get("url") or held.get("serverUrl"), held.get("headers", {})
     if not isinstance(url, str):
         raise _refused(_("“%(name)s” has no “url”.") % {"name": about})
@@ -56,13 +58,29 @@ def _named(name: str, held: Any) -> Named:
     token = held.get("authorization_token")
     if isinstance(token, str) and token:
         headers = {**headers, "Authorization": f"Bearer {token}"}
-    if any("${" in text for text in (url, *headers.values())):
+    _require_values(about, (url, *headers.values()))
+    return Named(plain, url, headers)
+
+
+def _program(plain: str, about: str, held: dict[str, Any]) -> Named:
+    command, arguments, variables = held["command"], held.get("args", []), held.get("env", {})
+    texts = isinstance(arguments, list) and isinstance(variables, dict)
+    if not texts or not all(
+        isinstance(one, str) for one in (command, *arguments, *variables.values())
+    ):
+        raise _refused(
+            _("“command”, “args” and “env” of “%(name)s” are no texts.") % {"name": about}
+        )
+    _require_values(about, (command, *arguments, *variables.values()))
+    return Named(plain, command=command, arguments=tuple(arguments), variables=variables)
+
+
+def _require_values(about: str, texts: Iterable[str]) -> None:
+    if any("${" in text for text in texts):
         raise _refused(
             _("“%(name)s” has a variable such as ${TOKEN}; write its value instead.")
             % {"name": about}
         )
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-")
-    return Named(plain, url, headers)
 
 
 def _refused(message: str) -> Invalid:

@@ -78,15 +78,22 @@ class McpServer(models.Model):
     )
     """Whose alone it is; None: its organisation's."""
     name = models.CharField(_("name"), max_length=32)
-    url = models.CharField(_("address"), max_length=500)
+    url = models.CharField(_("address"), max_length=500, blank=True)
+    """Empty: it is a program."""
+    command = models.CharField(_("command"), max_length=200, blank=True)
+    """The program, by a name or path in the sandbox of the conversation that uses it; empty: it is reached at
+    an address."""
+    arguments = models.JSONField(_("arguments"), default=list, blank=True)
     sealed = models.TextField(blank=True)
-    """Headers that are sent along (`secrets`)."""
+    """Headers that are sent along, or the variables that a program finds (`secrets`)."""
     timeout_seconds = models.PositiveIntegerField(_("seconds for one call"), default=60)
     disabled_at = models.DateTimeField(_("switched off at"), null=True)
     listed_at = models.DateTimeField(_("last looked at"), null=True)
     """When it last told what tools it has."""
     failing_since = models.DateTimeField(_("failing since"), null=True)
     last_error = models.CharField(_("last error"), max_length=500, blank=True)
+    last_output = models.TextField(_("last errors that it wrote"), blank=True)
+    """Of a program, when it was last looked at; never what it wrote in a conversation."""
     protocol = models.CharField(_("protocol"), max_length=40, blank=True)
     software = models.CharField(_("software"), max_length=200, blank=True)
     """What it calls itself."""
@@ -119,6 +126,11 @@ class McpServer(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What is started; empty: nothing is."""
+        return (self.command, *self.arguments) if self.command else ()
 
     @property
     def scope(self) -> Scope:

@@ -1,8 +1,8 @@
 """Sessions with MCP servers: opened when a call needs one, closed when idle, of one conversation each.
 
-Speaks the protocol by the official client, over connections that `net` judges. It knows no tables: what a
-server said is handed to whoever opened the session. A session is entered and left in a task of its own, as
-the client wants it.
+Speaks the protocol by the official client, over connections that `net` judges, or with a program in a
+sandbox. It knows no tables: what a server said is handed to whoever opened the session. A session is entered
+and left in a task of its own, as the client wants it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 import httpx2
 from django.conf import settings
 from mcp import Client
+from mcp.client._transport import Transport
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
     CallToolRequest,
@@ -31,11 +32,14 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter
 
-from harness.errors import AddressRefused, AgentError
+from harness.errors import AddressRefused, AgentError, ToolError
 from jobs.engine import engine
+from sandbox.contract import Program
 from tools_app.web.credentials import HIDDEN
 
 from .listing import CONNECT_SECONDS, Described, described
+from .programs import Started
+from .stdio import spoken_to
 from .transport import Challenge, GiveUp, Refused, client_for
 
 MOST_PAGES = 20
@@ -43,6 +47,8 @@ LEAST_SECRET = 8
 """Characters of a header's value that is looked for; shorter ones stand in any text."""
 CLOSING_SECONDS = 5.0
 """In which a session ends: a server may never answer that it has heard of its end."""
+LAST_ERRORS = 2_000
+"""Characters of what a program wrote into its errors that are told."""
 BACKOFF = (2.0, 5.0, 15.0, 60.0)
 """Seconds in which one that could not be reached is not tried again, each time more."""
 
@@ -54,10 +60,12 @@ _Answer: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
 class Unreachable(Exception):
     """No session, or none any more; the words are for people and models."""
 
-    def __init__(self, words: str, challenge: Challenge | None = None) -> None:
+    def __init__(self, words: str, challenge: Challenge | None = None, *, errors: str = "") -> None:
         super().__init__(words)
         self.challenge = challenge
         """What the server wants to see, if that is why. Nothing was done there."""
+        self.errors = errors
+        """The last that a program wrote into its errors: of the conversation's, and nobody else's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +75,16 @@ class Where:
     server_id: int
     conversation: str
     url: str
+    """Empty: it is a program."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    program: Started | None = None
 
     @property
     def key(self) -> str:
-        """Another credential is another session."""
-        marks = [f"{name}={value}" for name, value in sorted(self.headers.items())]
+        """Another credential is another session, and so is another sandbox."""
+        marks = [f"{name}={value}" for name, value in sorted(self._secrets().items())]
+        if self.program is not None:
+            marks += [self.program.rules, *self.program.argv]
         mark = sha256("\n".join([self.url, *marks]).encode()).hexdigest()
         return f"{self.server_id} {self.conversation} {mark}"
 
@@ -80,16 +92,18 @@ class Where:
         others = {
             name: value for name, value in self.headers.items() if name.lower() != "authorization"
         }
-        headers = {**others, "Authorization": f"Bearer {token}"}
-        return Where(self.server_id, self.conversation, self.url, headers)
+        return replace(self, headers={**others, "Authorization": f"Bearer {token}"})
 
     def without_secrets(self, text: str) -> str:
         """A text of the server's, which may repeat what it was sent."""
-        for value in self.headers.values():
+        for value in self._secrets().values():
             for secret in (value, value.rpartition(" ")[2]):
                 if len(secret) >= LEAST_SECRET:
                     text = text.replace(secret, HIDDEN)
         return text
+
+    def _secrets(self) -> Mapping[str, str]:
+        return self.headers if self.program is None else self.program.environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +116,28 @@ class Listing:
 OnListing = Callable[[Listing], Awaitable[None]]
 
 
+OnProgram = Callable[[Program], None]
+
+
 @asynccontextmanager
 async def connected(
-    where: Where, on_change: Callable[[], None], give_up: GiveUp, refused: Refused
+    where: Where,
+    on_change: Callable[[], None],
+    give_up: GiveUp,
+    refused: Refused,
+    on_program: OnProgram,
 ) -> AsyncIterator[Client]:
     """A session for as long as the block lasts. `give_up` is told why it is not worth going on, `refused`
-    what the server wants to see. Raises whatever went wrong, often in groups."""
+    what the server wants to see, `on_program` what was started. Raises whatever went wrong, often in
+    groups."""
 
     async def hear(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             on_change()
 
-    timeout = httpx2.Timeout(CONNECT_SECONDS, read=600.0)
-    most: int = settings.AGENTSITE_MCP_ANSWER_BYTES
-    async with client_for(
-        timeout=timeout,
-        most_bytes=most,
-        most_parts=settings.AGENTSITE_MCP_ANSWER_PARTS,
-        give_up=give_up,
-        refused=refused,
-    ) as http:
-        http.headers.update(where.headers)
+    async with _transport_to(where, give_up, refused, on_program) as transport:
         client = Client(
-            streamable_http_client(where.url, http_client=http, max_sse_event_size=most),
+            transport,
             client_info=Implementation(name="Agentsite", version="1"),
             message_handler=hear,
             elicitation_callback=_nobody_is_there,
@@ -132,6 +145,28 @@ async def connected(
         )
         async with client:
             yield client
+
+
+@asynccontextmanager
+async def _transport_to(
+    where: Where, give_up: GiveUp, refused: Refused, on_program: OnProgram
+) -> AsyncIterator[Transport]:
+    most: int = settings.AGENTSITE_MCP_ANSWER_BYTES
+    most_parts: int = settings.AGENTSITE_MCP_ANSWER_PARTS
+    if where.program is not None:
+        async with where.program.opened() as program:
+            on_program(program)
+            yield spoken_to(program, most_bytes=most, most_parts=most_parts, give_up=give_up)
+        return
+    async with client_for(
+        timeout=httpx2.Timeout(CONNECT_SECONDS, read=600.0),
+        most_bytes=most,
+        most_parts=most_parts,
+        give_up=give_up,
+        refused=refused,
+    ) as http:
+        http.headers.update(where.headers)
+        yield streamable_http_client(where.url, http_client=http, max_sse_event_size=most)
 
 
 async def _nobody_is_there(context: Any, params: ElicitRequestParams) -> ElicitResult:
@@ -159,13 +194,17 @@ async def look_at(where: Where) -> Listing:
     """What a server says now, over a session of its own. Raises Unreachable."""
     told: list[str] = []
     wanted: list[Challenge] = []
+    started: list[Program] = []
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            async with connected(where, lambda: None, told.append, wanted.append) as client:
+            async with connected(
+                where, lambda: None, told.append, wanted.append, started.append
+            ) as client:
                 return await listing_of(client)
     except Exception as problem:
         words = told[0] if told else words_of(problem, where)
-        raise _unreachable(words, wanted[0] if wanted else None) from None
+        errors = errors_of(started[0], where) if started else ""
+        raise _unreachable(words, wanted[0] if wanted else None, errors) from None
 
 
 @dataclass(slots=True, eq=False)
@@ -183,6 +222,14 @@ class Session:
     """Why it was given up."""
     challenge: Challenge | None = None
     """What the server wanted to see when it refused us."""
+    program: Program | None = None
+    """What was started for it."""
+
+    def began(self, program: Program) -> None:
+        self.program = program
+
+    def errors(self, where: Where) -> str:
+        return errors_of(self.program, where) if self.program is not None else ""
 
     def refused(self, challenge: Challenge) -> None:
         self.challenge = challenge
@@ -230,7 +277,7 @@ class Sessions:
         except Exception as problem:
             session.stop.set()
             words = session.fault or words_of(problem, where)
-            raise _unreachable(words, session.challenge) from None
+            raise _unreachable(words, session.challenge, session.errors(where)) from None
         finally:
             session.in_use -= 1
             session.used = time.monotonic()
@@ -252,7 +299,7 @@ class Sessions:
         slot = (id(asyncio.get_running_loop()), where.key)
         until, failures, before = self._failed.get(where.key, (0.0, 0, None))
         if before is not None and time.monotonic() < until:
-            raise Unreachable(str(before), before.challenge)
+            raise Unreachable(str(before), before.challenge, errors=before.errors)
         session = self._open.get(slot)
         if session is None or session.stop.is_set():
             session = Session(asyncio.get_running_loop().create_future(), used=time.monotonic())
@@ -268,9 +315,10 @@ class Sessions:
             if len(self._failed) > 1_000:
                 self._failed.clear()
             wait = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            why = Unreachable(told, getattr(problem, "challenge", None))
+            errors = session.errors(where)
+            why = Unreachable(told, getattr(problem, "challenge", None), errors=errors)
             self._failed[where.key] = (time.monotonic() + wait, failures + 1, why)
-            raise Unreachable(told, why.challenge) from None
+            raise Unreachable(told, why.challenge, errors=errors) from None
         self._failed.pop(where.key, None)
         return session
 
@@ -281,7 +329,9 @@ class Sessions:
         try:
             async with (
                 asyncio.timeout(None) as end,
-                connected(where, changed, session.give_up, session.refused) as client,
+                connected(
+                    where, changed, session.give_up, session.refused, session.began
+                ) as client,
             ):
                 try:
                     session.listing = await listing_of(client)
@@ -328,12 +378,17 @@ class Sessions:
             session.listing = None
 
 
-def _unreachable(words: str, challenge: Challenge | None) -> Unreachable:
+def _unreachable(words: str, challenge: Challenge | None, errors: str = "") -> Unreachable:
     if challenge is not None:
         words = f"It wants other credentials ({challenge.status})."
         if challenge.more:
             words = "It wants permissions that the credentials do not have (403)."
-    return Unreachable(words, challenge)
+    return Unreachable(words, challenge, errors=errors)
+
+
+def errors_of(program: Program, where: Where) -> str:
+    """The last that it wrote there."""
+    return where.without_secrets(program.last_errors().strip())[-LAST_ERRORS:]
 
 
 def words_of(problem: BaseException, where: Where) -> str:
@@ -342,7 +397,7 @@ def words_of(problem: BaseException, where: Where) -> str:
         problem = problem.exceptions[0]
     if isinstance(problem, TimeoutError):
         return f"It did not answer within {CONNECT_SECONDS:g} seconds."
-    if isinstance(problem, AddressRefused):
+    if isinstance(problem, AddressRefused | ToolError):
         return problem.message
     if isinstance(problem, httpx2.HTTPStatusError):
         code = problem.response.status_code

@@ -27,23 +27,26 @@ from .actions import servers as actions
 from .addresses import host_of
 from .differences import pages_of
 from .finding import find_server
-from .forms import ChangeForm, JsonForm, ServerForm
+from .forms import ChangeForm, JsonForm, ProgramChangeForm, ProgramForm, ServerForm
 from .models import CHANGE, McpServer, McpTool
+from .programs import command_line
 
 HELD = Q(tools__state__in=[McpTool.State.NEW, McpTool.State.CHANGED])
 
 
-@sensitive_post_parameters("headers", "file-json")
+@sensitive_post_parameters("headers", "program-variables", "file-json")
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def show_servers(request: SignedInRequest) -> HttpResponse:
-    """Those of the organisation one works in and of everybody, and two ways to add some."""
+    """Those of the organisation one works in and of everybody, and three ways to add some."""
     scopes = _scopes(request)
-    pasted = "file-json" in request.POST
+    pasted, started = "file-json" in request.POST, "program-name" in request.POST
     posted = request.POST if request.method == "POST" else None
-    form = ServerForm(None if pasted else posted, scopes=scopes)
+    form = ServerForm(None if pasted or started else posted, scopes=scopes)
+    program = ProgramForm(posted if started else None, scopes=scopes)
     paste = JsonForm(posted if pasted else None, scopes=scopes)
+    single = program if started else form
     status = 200
     if posted is not None:
         status = 422
@@ -59,15 +62,16 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
                 names = ", ".join(each.name for each in added)
                 messages.success(request, _("Added: %(names)s.") % {"names": names})
                 return redirect("mcpservers:servers")
-            if not pasted and form.is_valid():
-                given = {**form.cleaned_data, "scope": McpServer.Scope(form.cleaned_data["scope"])}
+            if not pasted and single.is_valid():
+                data = single.cleaned_data
+                given = {**data, "scope": McpServer.Scope(data["scope"])}
                 server = actions.add_server(
                     actor=request.user, organisation=request.organisation, **given
                 )
                 _say_how_it_went(request, server.last_error)
                 return redirect("mcpservers:server", uid=server.uid)
         except AgentError as problem:
-            status = _refused(paste if pasted else form, problem)
+            status = _refused(paste if pasted else single, problem)
     rows = McpServer.objects.visible_to(request.user).filter(
         Q(organisation=None)
         | Q(organisation=request.organisation, owner=None)
@@ -78,37 +82,38 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
         held=Count("tools", filter=HELD),
     )
     context = {
-        "rows": [(each, host_of(each.url)) for each in counted.order_by("name", "pk")],
+        "rows": [
+            (each, host_of(each.url) or each.command) for each in counted.order_by("name", "pk")
+        ],
         "form": form,
+        "program": program if settings.AGENTSITE_MCP_PROGRAMS else None,
         "paste": paste,
         "may_add": bool(scopes),
     }
     return render(request, "mcpservers/servers.html", context, status=status)
 
 
-@sensitive_post_parameters("headers")
+@sensitive_post_parameters("headers", "variables")
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
     """One server with its tools; a POST changes it."""
     server = find_server(request, uid)
-    initial = {"url": server.url, "timeout_seconds": server.timeout_seconds}
-    form = ChangeForm(request.POST if request.method == "POST" else None, initial=initial)
+    names = ("command", "arguments") if server.argv else ("url",)
+    initial = {name: getattr(server, name) for name in (*names, "timeout_seconds")}
+    make = ProgramChangeForm if server.argv else ChangeForm
+    form = make(request.POST if request.method == "POST" else None, initial=initial)
     status = 200
     if request.method == "POST":
         status = 422
         try:
             if form.is_valid():
-                given = form.cleaned_data
-                headers = given["headers"] or ({} if given["forget"] else None)
-                actions.change_server(
-                    actor=request.user,
-                    server=server,
-                    url=given["url"],
-                    headers=headers,
-                    timeout_seconds=given["timeout_seconds"],
-                )
+                given = dict(form.cleaned_data)
+                secret = "variables" if server.argv else "headers"
+                emptied = {} if given.pop("forget") else None
+                given[secret] = given[secret] or emptied
+                actions.change_server(actor=request.user, server=server, **given)
                 messages.success(request, _("Saved. It holds from the next call on."))
                 return redirect("mcpservers:server", uid=uid)
         except AgentError as problem:
@@ -117,6 +122,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
         **account_of(request, server),
         "server": server,
         "host": host_of(server.url),
+        "line": command_line(server) if server.argv else "",
         "tools": pages_of(server),
         "form": form,
         "may_change": McpServer.objects.manageable_by(request.user).filter(pk=server.pk).exists(),

@@ -18,6 +18,7 @@ from sandbox.contract import Capabilities, SandboxBackend, Unavailable
 from sandbox.docker import DockerBackend
 from sandbox.openshell import OpenShellBackend
 from sandbox.process import ProcessBackend
+from sandbox.programs import ProgramRegistry
 from sandbox.shells import ShellRegistry
 from sandbox.traffic import log_decision
 from sandbox.unconfined import UnconfinedBackend
@@ -35,6 +36,7 @@ class Sandboxes:
         self.shells = ShellRegistry(
             idle=settings.AGENTSITE_SHELL_IDLE_SECONDS, most=settings.AGENTSITE_SHELLS
         )
+        self.programs = ProgramRegistry()
         self._backends: dict[str, SandboxBackend] = {
             name: _made(name) for name in settings.AGENTSITE_SANDBOXES
         }
@@ -78,6 +80,7 @@ class Sandboxes:
     async def close(self) -> None:
         """End every shell and whatever else runs in a sandbox of this process."""
         await self.shells.close_all()
+        await self.programs.close_all()
         for backend in (*self._backends.values(), self.unconfined):
             if backend is not None:
                 await backend.close()

@@ -114,6 +114,7 @@ def begin_connection(
     NotConfigured, and Declined where nobody can be connected.
     """
     _require_use(actor, organisation, server)
+    _require_address(server)
     if server.disabled_at is not None:
         raise Conflict(_("This MCP server is switched off."), hint=_("Ask who manages it."))
     with keeping_what_is_imported():
@@ -306,6 +307,14 @@ def _require_use(actor: User, organisation: Organisation, server: McpServer) -> 
     require_member(actor, organisation)
     if not McpServer.objects.serving(organisation.pk, actor.pk).filter(pk=server.pk).exists():
         raise NotFound(_("There is no such MCP server."))
+
+
+def _require_address(server: McpServer) -> None:
+    if server.argv:
+        raise Conflict(
+            _("This MCP server is a program, at which nobody has an account."),
+            hint=_("Give it what it needs as variables, on its page."),
+        )
 
 
 def _client_for(server: McpServer, guard: Guard, redirect_uri: str, document: str) -> McpClient:

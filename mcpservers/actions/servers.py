@@ -5,7 +5,7 @@ Everybody's are staff's, an organisation's its managers', one's own one's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -30,7 +30,8 @@ from mcpservers.listing import Described
 from mcpservers.looking import look_now
 from mcpservers.mcpjson import read_servers
 from mcpservers.models import CHANGE, McpServer, McpTool
-from mcpservers.places import covering
+from mcpservers.places import covering, place_of
+from mcpservers.programs import checked_command, checked_variables, require_programs
 from mcpservers.secrets import checked_headers, sealed_headers
 
 LOOK = "mcpservers.look"
@@ -40,27 +41,33 @@ _looking = Turnstile(4)
 """Who waits in a request for a server, in this process; each person once."""
 
 
-@sensitive_variables("headers")
+@sensitive_variables("headers", "variables")
 def add_server(
     *,
     actor: User,
     organisation: Organisation,
     scope: Scope,
     name: str,
-    url: str,
+    url: str = "",
+    command: str = "",
+    arguments: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     timeout_seconds: int = 60,
     look: bool = True,
 ) -> McpServer:
-    """What it has at its first look is taken as it is; afterwards changes are held. `look`: that is
-    now, while the actor waits, unless too many wait already; else it is soon.
+    """At an address, with headers; or a program, with variables. What it has at its first look is taken as it
+    is; afterwards changes are held. `look`: that is now, while the actor waits, unless too many wait already;
+    else it is soon.
 
-    Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where headers
+    Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where secrets
     cannot be sealed, and Invalid naming the field.
     """
     _require_scope(actor, organisation, scope)
-    given = _checked(name, url, timeout_seconds)
-    sealed = sealed_headers(checked_headers(headers or {}))
+    if command:
+        require_programs()
+    given = _checked(name, url, command, arguments, timeout_seconds)
+    sealed = _sealed(given, headers, variables)
     place: dict[str, Any] = {
         "organisation": None if scope is Scope.DEPLOYMENT else organisation,
         "owner": actor if scope is Scope.PERSON else None,
@@ -79,7 +86,7 @@ def add_server(
         broader = Q(organisation=None)
         if scope is Scope.PERSON:
             broader |= Q(organisation=organisation, owner=None)
-            _require_uncovered(given["url"], organisation.pk, actor)
+            _require_uncovered(given, organisation.pk, actor)
         if (beside | McpServer.objects.filter(broader)).filter(name=given["name"]).exists():
             raise Conflict(
                 _("There is a server “%(name)s” already.") % {"name": given["name"]},
@@ -115,7 +122,10 @@ def add_from_json(
                     scope=scope,
                     name=each.name,
                     url=each.url,
+                    command=each.command,
+                    arguments=each.arguments,
                     headers=each.headers,
+                    variables=each.variables,
                     look=False,
                 )
             except Invalid as problem:
@@ -125,35 +135,45 @@ def add_from_json(
     return added
 
 
-@sensitive_variables("headers")
+@sensitive_variables("headers", "variables")
 def change_server(
     *,
     actor: User,
     server: McpServer,
     url: str | None = None,
+    command: str | None = None,
+    arguments: Sequence[str] | None = None,
     headers: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     timeout_seconds: int | None = None,
     enabled: bool | None = None,
 ) -> McpServer:
-    """None: as it was. Another address is another server: all its tools are held until somebody looked.
+    """None: as it was. Another address or program is another server: all its tools are held until somebody
+    looked.
 
     Raises NotFound, Forbidden, NotConfigured and Invalid.
     """
     with transaction.atomic():
         held = lock_server(actor, server)
+        before = (held.url, held.argv)
         given = _checked(
             held.name,
             held.url if url is None else url,
+            held.command if command is None else command,
+            held.arguments if arguments is None else arguments,
             held.timeout_seconds if timeout_seconds is None else timeout_seconds,
         )
-        moved = given["url"] != held.url
         held.url, held.timeout_seconds = given["url"], given["timeout_seconds"]
+        held.command, held.arguments = given["command"], given["arguments"]
+        moved = (held.url, held.argv) != before
         if moved:
+            if held.command:
+                require_programs()
             if held.owner is not None and held.organisation_id is not None:
-                _require_uncovered(given["url"], held.organisation_id, held.owner)
+                _require_uncovered(given, held.organisation_id, held.owner)
             # What was stored for one place is not sent to another.
             held.sealed = ""
-            held.protocol = held.software = ""
+            held.protocol = held.software = held.last_output = ""
             held.wants_authorisation = False
             # Connections stay with the address that they were made for, and serve nobody elsewhere.
             held.clients.all().delete()
@@ -163,8 +183,8 @@ def change_server(
                     tool.state, tool.seen = McpTool.State.CHANGED, tool.pinned
                 tool.digest = ""
                 tool.save(update_fields=["state", "seen", "digest"])
-        if headers is not None:
-            held.sealed = sealed_headers(checked_headers(headers))
+        if headers is not None or variables is not None:
+            held.sealed = _sealed(given, headers, variables)
         if enabled is not None:
             held.disabled_at = None if enabled else held.disabled_at or timezone.now()
         held.save()
@@ -174,7 +194,7 @@ def change_server(
             held,
             enabled=held.disabled_at is None,
             moved=moved,
-            secret=headers is not None,
+            secret=headers is not None or variables is not None,
         )
     return held
 
@@ -236,7 +256,13 @@ def _require_scope(actor: User, organisation: Organisation, scope: Scope) -> Non
                 )
 
 
-def _checked(name: str, url: str, timeout_seconds: int) -> dict[str, Any]:
+def _checked(
+    name: str,
+    url: str,
+    command: str,
+    arguments: Sequence[str],
+    timeout_seconds: int,
+) -> dict[str, Any]:
     name = name.strip()
     if not SERVER_NAME.fullmatch(name):
         raise Invalid(
@@ -251,11 +277,46 @@ def _checked(name: str, url: str, timeout_seconds: int) -> dict[str, Any]:
             field="timeout_seconds",
             hint=_("Type such a number."),
         )
-    return {"name": name, "url": check_url(url), "timeout_seconds": timeout_seconds}
+    given = {"name": name, "url": "", "command": "", "arguments": []}
+    if url.strip() and (command.strip() or arguments):
+        raise Invalid(
+            _("A server has an address or a command, not both."),
+            field="command",
+            hint=_("Leave one of them empty."),
+        )
+    # An empty address is refused in the words of one.
+    where = checked_command(command, arguments) if command.strip() else {"url": check_url(url)}
+    return {**given, **where, "timeout_seconds": timeout_seconds}
 
 
-def _require_uncovered(url: str, organisation_id: int, person: User) -> None:
-    if covering(url, McpServer.objects.serving(organisation_id, person.pk)):
+@sensitive_variables("headers", "variables")
+def _sealed(
+    given: Mapping[str, Any],
+    headers: Mapping[str, str] | None,
+    variables: Mapping[str, str] | None,
+) -> str:
+    """Headers of an address, variables of a program."""
+    if headers and given["command"]:
+        raise Invalid(
+            _("Nothing is sent to a program but what it is asked."),
+            field="headers",
+            hint=_("Give it variables in place of headers."),
+        )
+    if variables and not given["command"]:
+        raise Invalid(
+            _("A server at an address finds no variables."),
+            field="variables",
+            hint=_("Send it headers in place of them."),
+        )
+    if given["command"]:
+        return sealed_headers(checked_variables(variables or {}))
+    return sealed_headers(checked_headers(headers or {}))
+
+
+def _require_uncovered(given: Mapping[str, Any], organisation_id: int, person: User) -> None:
+    argv = [given["command"], *given["arguments"]] if given["command"] else []
+    place = place_of(given["url"], argv)
+    if covering(place, McpServer.objects.serving(organisation_id, person.pk)):
         raise Conflict(
             _("There is a server at this address already."),
             hint=_("Use that one: rules about it would not know yours."),

@@ -1,0 +1,191 @@
+"""MCP servers that are programs: what may be named as one, and the sandbox that each is started in.
+
+They run in the sandbox of the conversation that uses them, under its policy, with the variables that were
+declared for them and nothing else; where they are looked at, in one of its own. Never without a sandbox. What
+is said to them is `stdio`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+from agents.models import Environment
+from conversations.commandtrial import WORKSPACE, trial_ground
+from conversations.defaults import default_environment
+from conversations.sandboxing import policy_in
+from harness.errors import Forbidden, Invalid, NotConfigured, ToolError
+from sandbox.choice import choose
+from sandbox.contract import Mount, Mounts, Program, SandboxBackend
+from sandbox.policy import Policy
+from tools_app.builtin.shell import ShellAccess
+from tools_app.sandboxes import Sandboxes, sandboxes
+
+from .models import McpServer
+
+MOST_ARGUMENTS = 50
+LONGEST_ARGUMENT = 2_000
+LONGEST_TOGETHER = 16_000
+MOST_VARIABLES = 30
+LONGEST_VALUE = 8_000
+_COMMAND = re.compile(r"[A-Za-z0-9_./+@-]{1,200}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program that can be started anew each time it is needed."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    rules: str
+    """Of its sandbox; under others it is another session."""
+    opened: Callable[[], AbstractAsyncContextManager[Program]]
+    """For as long as the block lasts. Raises AgentError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What one is looked at under."""
+
+    backend: str
+    policy: Policy
+
+
+def require_programs() -> None:
+    """Raises Forbidden where the operator has none started."""
+    if not settings.AGENTSITE_MCP_PROGRAMS:
+        raise Forbidden(
+            _("MCP servers are reached by their address here; none is started as a program."),
+            hint=_("Ask the operator to set AGENTSITE_MCP_PROGRAMS."),
+        )
+
+
+def checked_command(command: str, arguments: Sequence[str]) -> dict[str, object]:
+    """As a server keeps them. Raises Invalid on `command` or `arguments`."""
+    command = command.strip()
+    if not _COMMAND.fullmatch(command) or command.startswith("-"):
+        raise Invalid(
+            _("The command is no name or path of a program."),
+            field="command",
+            hint=_("Type such as python3 or /opt/tools/server, and what follows it as arguments."),
+        )
+    fits = len(arguments) <= MOST_ARGUMENTS and sum(map(len, arguments)) <= LONGEST_TOGETHER
+    for each in arguments:
+        if not each or len(each) > LONGEST_ARGUMENT or not each.isprintable():
+            fits = False
+    if not fits:
+        raise Invalid(
+            _("Arguments are at most %(most)d lines of printable characters.")
+            % {"most": MOST_ARGUMENTS},
+            field="arguments",
+            hint=_("Type each on a line of its own."),
+        )
+    return {"command": command, "arguments": list(arguments)}
+
+
+@sensitive_variables("variables")
+def checked_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Raises Invalid, on `variables`, naming no value."""
+    if len(variables) > MOST_VARIABLES:
+        raise _refused(_("There are more than %(most)d variables.") % {"most": MOST_VARIABLES})
+    for name, value in variables.items():
+        if not _VARIABLE.fullmatch(name):
+            raise _refused(_("“%(name)s” is no name of a variable.") % {"name": name[:64]})
+        if not value.isprintable() or not 1 <= len(value) <= LONGEST_VALUE:
+            raise _refused(
+                _("The value of “%(name)s” is not one line of printable characters.")
+                % {"name": name}
+            )
+    return dict(variables)
+
+
+def command_line(server: McpServer) -> str:
+    """What is started, for people's eyes."""
+    return shlex.join(server.argv)
+
+
+def in_conversation(
+    access: ShellAccess, argv: tuple[str, ...], variables: Mapping[str, str]
+) -> Started:
+    """In the sandbox of a conversation's commands, which sees its workspace; it ends with that."""
+    rules = f"{access.policy.digest} {access.mounts}"
+    return Started(argv, variables, rules, partial(_in_conversation, access, argv, variables))
+
+
+def on_trial(terms: Terms, argv: tuple[str, ...], variables: Mapping[str, str]) -> Started:
+    """In a sandbox with an empty workspace, which is gone with it. On any loop."""
+    opened = partial(_on_trial, terms, argv, variables)
+    return Started(argv, variables, terms.policy.digest, opened)
+
+
+def trial_terms(server: McpServer) -> Terms:
+    """Those of the environment that the work of whoever added it begins in. In a thread with tables. Raises
+    Invalid, and NotConfigured where there is no environment."""
+    person, organisation = server.owner or server.created_by, server.organisation
+    environment = Environment.objects.filter(organisation=None).order_by("pk").first()
+    if person is not None and organisation is not None:
+        environment = default_environment(person, organisation)
+    if environment is None:
+        raise NotConfigured(
+            _("There is no environment in which the program could be looked at."),
+            hint=_("A member of staff can add one in the administration."),
+        )
+    return Terms(environment.backend, policy_in(environment, server.organisation_id))
+
+
+@asynccontextmanager
+async def _in_conversation(
+    access: ShellAccess, argv: tuple[str, ...], variables: Mapping[str, str]
+) -> AsyncIterator[Program]:
+    if access.problem is not None:
+        raise ToolError(access.problem.message, hint=access.problem.hint)
+    backend = await _confining(access.backends, access.policy)
+    program = await sandboxes().programs.open(
+        access.key,
+        partial(backend.open_program, argv, access.policy, access.mounts, environment=variables),
+    )
+    try:
+        yield program
+    finally:
+        await program.close()
+
+
+@asynccontextmanager
+async def _on_trial(
+    terms: Terms, argv: tuple[str, ...], variables: Mapping[str, str]
+) -> AsyncIterator[Program]:
+    here = Sandboxes()
+    ground = await asyncio.to_thread(trial_ground)
+    try:
+        mounts = Mounts(Mount(Path(ground.name) / "workspace", WORKSPACE, writable=True))
+        backend = await _confining(here.preferred(terms.backend), terms.policy)
+        yield await backend.open_program(argv, terms.policy, mounts, environment=variables)
+    finally:
+        await here.close()
+        await asyncio.to_thread(ground.cleanup)
+
+
+async def _confining(backends: Sequence[SandboxBackend], policy: Policy) -> SandboxBackend:
+    """The one that confines nothing is never among them."""
+    if not backends:
+        raise ToolError(
+            "The program was not started: the environment has its commands run without a sandbox, and MCP "
+            "servers are started in one only.",
+            hint="Go on without it, or tell the person.",
+        )
+    return await choose(backends, policy)
+
+
+def _refused(message: str) -> Invalid:
+    return Invalid(message, field="variables", hint=_("Write one a line, as NAME=value."))
