@@ -15,7 +15,7 @@ from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
 from harness.tools import ToolContext, ToolOutput
 from tools_app.builtin.shell import access_of
-from tools_app.provenance import Provenance, provenance_of
+from tools_app.provenance import provenance_of
 from tools_app.web.credentials import EXTRA as CREDENTIALS
 
 from .asking import (
@@ -34,7 +34,7 @@ from .elicitation import Asked, Refused, read_asked
 from .listing import Described, note_failure, take_listing
 from .models import McpQuestion, McpServer, McpTool
 from .places import is_covered
-from .programs import in_conversation, require_programs
+from .programs import in_conversation, mark_workspace, require_programs
 from .results import blocks_of, fault_in
 from .secrets import headers_of
 from .sessions import Listing, Unreachable, Where, sessions
@@ -217,7 +217,7 @@ async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connect
     server's own. A program has what was declared for it and no more."""
     if plan.argv:
         if marks := provenance_of(context):
-            await context.offload(_mark, marks, context.call_id, plan.server)
+            await context.offload(mark_workspace, marks, context.call_id, plan.server)
         program = in_conversation(access_of(context), plan.argv, plan.variables)
         return replace(plan.where, program=program), None
     lent = context.extras.get(CREDENTIALS)
@@ -263,14 +263,6 @@ async def _unauthorised(
     return ToolError(f"The MCP server “{server}” refused the call: {words}")
 
 
-def _mark(marks: Provenance, call_id: str, server: str) -> None:
-    """From before it is started on it may write into any file, for as long as it lives."""
-    if not marks.foreign().settled:
-        words = f"the MCP server “{server}”, which is a program of others in this workspace"
-        marks.begin_command(call_id, words)
-        marks.end_command(call_id, words)
-
-
 def _keep(server_id: int, listing: Listing, whole: bool) -> None:
     take_listing(
         server_id,
@@ -278,6 +270,8 @@ def _keep(server_id: int, listing: Listing, whole: bool) -> None:
         protocol=listing.protocol,
         software=listing.software,
         whole=whole,
+        # What it has for one person is named to nobody else.
+        offers=listing.offers if whole else None,
     )
 
 

@@ -41,11 +41,7 @@ _ready: OrderedDict[tuple[Any, ...], tuple[Tool, int]] = OrderedDict()
 
 
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
-    chosen = servers_for(conversation.organisation_id, conversation.owner_id, config)
-    if any(server.owner_id is not None for server, _only in chosen) and not is_hers_alone(
-        conversation
-    ):
-        chosen = [(server, only) for server, only in chosen if server.owner_id is None]
+    chosen = servers_in(conversation, config)
     if not chosen:
         return Part()
     tools: dict[str, Tool] = {}
@@ -76,6 +72,18 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
         lines.append(f"Held until a person has looked at what they say now: {names}.")
     sections = (Section(PLACE, "\n".join(lines)),) if lines else ()
     return Part(tools=tools, sections=sections)
+
+
+def servers_in(
+    conversation: Conversation, config: AgentConfig
+) -> list[tuple[McpServer, tuple[str, ...] | None]]:
+    """Those of `servers_for`, without the owner's own where others write."""
+    chosen = servers_for(conversation.organisation_id, conversation.owner_id, config)
+    if any(server.owner_id is not None for server, _only in chosen) and not is_hers_alone(
+        conversation
+    ):
+        return [(server, only) for server, only in chosen if server.owner_id is None]
+    return chosen
 
 
 def servers_for(

@@ -23,6 +23,7 @@ from reading.foreignjson import Unreadable, kept_json
 from reading.unseen import first_unseen, visible
 
 from .models import McpServer, McpTool
+from .offers import Offers
 
 if TYPE_CHECKING:
     from mcp_types import Tool as RemoteTool
@@ -128,9 +129,11 @@ def take_listing(
     protocol: str = "",
     software: str = "",
     whole: bool = True,
+    offers: Offers | None = None,
 ) -> None:
     """Keep what a server says now. In a thread with tables; nothing is released by it but the first.
-    `whole`: what it does not name is gone; else it may be what it has for one person."""
+    `whole`: what it does not name is gone; else it may be what it has for one person. `offers`: what it has
+    beside tools; None: as it was."""
     most: int = settings.AGENTSITE_MCP_TOOLS_PER_SERVER
     faults: dict[str, str] = {}
     room = LONGEST_TOGETHER
@@ -174,9 +177,12 @@ def take_listing(
         server.listed_at = timezone.now()
         server.failing_since, server.last_error, server.last_output = None, "", ""
         server.protocol, server.software = protocol[:40], _plain(software)[:200]
+        if offers is not None:
+            server.offers = offers.model_dump(mode="json")
         server.save(
             update_fields=[
-                "listed_at", "failing_since", "last_error", "last_output", "protocol", "software"
+                "listed_at", "failing_since", "last_error", "last_output", "protocol", "software",
+                "offers",
             ]
         )  # fmt: skip
 

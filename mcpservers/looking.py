@@ -37,7 +37,7 @@ def look_now(server: McpServer, *, by: McpConnection | None = None) -> str:
             found = pool.submit(lambda: asyncio.run(look_at(where))).result()
     except Exception as problem:
         return _failed(server.pk, problem)
-    _took(server.pk, found)
+    _took(server.pk, found, whole=by is None)
     return ""
 
 
@@ -73,8 +73,15 @@ def _where(server: McpServer) -> Where:
     return Where(server.pk, "", "", program=program)
 
 
-def _took(server_id: int, found: Listing) -> None:
-    take_listing(server_id, found.tools, protocol=found.protocol, software=found.software)
+def _took(server_id: int, found: Listing, *, whole: bool = True) -> None:
+    """`whole`: also what it offers people; else that may be what it has for one of them."""
+    take_listing(
+        server_id,
+        found.tools,
+        protocol=found.protocol,
+        software=found.software,
+        offers=found.offers if whole else None,
+    )
 
 
 def _token(connection: McpConnection) -> str:

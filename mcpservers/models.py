@@ -97,6 +97,8 @@ class McpServer(models.Model):
     protocol = models.CharField(_("protocol"), max_length=40, blank=True)
     software = models.CharField(_("software"), max_length=200, blank=True)
     """What it calls itself."""
+    offers = models.JSONField(default=dict)
+    """What people may attach of it, as it said last: `offers.Offers` as JSON."""
     wants_authorisation = models.BooleanField(default=False)
     """It refused us for want of a token, so people are offered to connect their own accounts."""
     created_by = models.ForeignKey(

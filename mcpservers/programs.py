@@ -29,6 +29,7 @@ from sandbox.choice import choose
 from sandbox.contract import Mount, Mounts, Program, SandboxBackend
 from sandbox.policy import Policy
 from tools_app.builtin.shell import ShellAccess
+from tools_app.provenance import Provenance
 from tools_app.sandboxes import Sandboxes, sandboxes
 
 from .models import McpServer
@@ -56,10 +57,12 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What one is looked at under."""
+    """What one is started under by itself, apart from a run."""
 
     backend: str
     policy: Policy
+    mounts: Mounts | None = None
+    """None: an empty workspace, which is gone with it."""
 
 
 def require_programs() -> None:
@@ -115,6 +118,15 @@ def command_line(server: McpServer) -> str:
     return shlex.join(server.argv)
 
 
+def mark_workspace(marks: Provenance, call_id: str, server: str) -> None:
+    """To be called before it is started there: from then on it may write into any file, while it lives. In a
+    thread with tables."""
+    if not marks.foreign().settled:
+        words = f"the MCP server “{server}”, which is a program of others in this workspace"
+        marks.begin_command(call_id, words)
+        marks.end_command(call_id, words)
+
+
 def in_conversation(
     access: ShellAccess, argv: tuple[str, ...], variables: Mapping[str, str]
 ) -> Started:
@@ -124,7 +136,7 @@ def in_conversation(
 
 
 def on_trial(terms: Terms, argv: tuple[str, ...], variables: Mapping[str, str]) -> Started:
-    """In a sandbox with an empty workspace, which is gone with it. On any loop."""
+    """In a sandbox of the terms. On any loop."""
     opened = partial(_on_trial, terms, argv, variables)
     return Started(argv, variables, terms.policy.digest, opened)
 
@@ -166,14 +178,18 @@ async def _on_trial(
     terms: Terms, argv: tuple[str, ...], variables: Mapping[str, str]
 ) -> AsyncIterator[Program]:
     here = Sandboxes()
-    ground = await asyncio.to_thread(trial_ground)
+    ground = None if terms.mounts else await asyncio.to_thread(trial_ground)
     try:
-        mounts = Mounts(Mount(Path(ground.name) / "workspace", WORKSPACE, writable=True))
+        mounts = terms.mounts
+        if ground is not None:
+            mounts = Mounts(Mount(Path(ground.name) / "workspace", WORKSPACE, writable=True))
+        assert mounts is not None  # noqa: S101 - for the type checker
         backend = await _confining(here.preferred(terms.backend), terms.policy)
         yield await backend.open_program(argv, terms.policy, mounts, environment=variables)
     finally:
         await here.close()
-        await asyncio.to_thread(ground.cleanup)
+        if ground is not None:
+            await asyncio.to_thread(ground.cleanup)
 
 
 async def _confining(backends: Sequence[SandboxBackend], policy: Policy) -> SandboxBackend:

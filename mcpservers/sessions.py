@@ -13,21 +13,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from django.conf import settings
 from mcp import Client
 from mcp.client._transport import Transport
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
     ElicitRequestParams,
     ElicitResult,
+    EmbeddedResource,
+    GetPromptResult,
     Implementation,
     InputRequiredResult,
+    Prompt,
+    ReadResourceResult,
+    Resource,
+    TextContent,
     ToolListChangedNotification,
 )
 from pydantic import TypeAdapter
@@ -38,9 +45,12 @@ from sandbox.contract import Program
 from tools_app.web.credentials import HIDDEN
 
 from .listing import CONNECT_SECONDS, Described, described
+from .offers import MOST, Offers, offers_in
 from .programs import Started
 from .stdio import spoken_to
 from .transport import Challenge, GiveUp, Refused, client_for
+
+T = TypeVar("T")
 
 MOST_PAGES = 20
 LEAST_SECRET = 8
@@ -111,6 +121,7 @@ class Listing:
     tools: tuple[Described, ...]
     protocol: str
     software: str
+    offers: Offers = Offers()  # noqa: RUF009 - frozen
 
 
 OnListing = Callable[[Listing], Awaitable[None]]
@@ -187,20 +198,77 @@ async def listing_of(client: Client) -> Listing:
             break
     info = client.server_info
     software = f"{info.name} {info.version}" if info else ""
-    return Listing(tuple(found), client.protocol_version, software)
+    return Listing(tuple(found), client.protocol_version, software, await _offers_of(client))
+
+
+async def _offers_of(client: Client) -> Offers:
+    """What it has beside tools. One that says so and does not tell has nothing."""
+    resources: list[Resource] = []
+    prompts: list[Prompt] = []
+    able = client.server_capabilities
+    cursor: str | None = None
+    try:
+        for _page in range(MOST_PAGES if able.resources else 0):
+            some = await client.list_resources(cursor=cursor)
+            resources += some.resources
+            cursor = some.next_cursor
+            if cursor is None or len(resources) > MOST:
+                break
+        cursor = None
+        for _page in range(MOST_PAGES if able.prompts else 0):
+            more = await client.list_prompts(cursor=cursor)
+            prompts += more.prompts
+            cursor = more.next_cursor
+            if cursor is None or len(prompts) > MOST:
+                break
+    except MCPError:
+        pass
+    return offers_in(resources, prompts)
+
+
+async def read_once(where: Where, uri: str, seconds: float) -> CallToolResult:
+    """What a resource holds, as a tool would answer it, over a session of its own. Raises Unreachable."""
+
+    async def read(client: Client) -> CallToolResult:
+        held: ReadResourceResult = await client.read_resource(uri)
+        parts = [EmbeddedResource(type="resource", resource=each) for each in held.contents]
+        return CallToolResult(content=[*parts])
+
+    return await _once(where, read, seconds)
+
+
+async def prompt_once(
+    where: Where, name: str, arguments: Mapping[str, str], seconds: float
+) -> CallToolResult:
+    """The same of a prompt: its messages in their order, each said whose it is if that is not the person."""
+
+    async def ask(client: Client) -> CallToolResult:
+        held: GetPromptResult = await client.get_prompt(name, dict(arguments))
+        content: list[Any] = []
+        for message in held.messages:
+            if message.role != "user":
+                content.append(TextContent(type="text", text=f"[{message.role}]"))
+            content.append(message.content)
+        return CallToolResult(content=content)
+
+    return await _once(where, ask, seconds)
 
 
 async def look_at(where: Where) -> Listing:
     """What a server says now, over a session of its own. Raises Unreachable."""
+    return await _once(where, listing_of, CONNECT_SECONDS)
+
+
+async def _once(where: Where, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
     told: list[str] = []
     wanted: list[Challenge] = []
     started: list[Program] = []
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(seconds):
             async with connected(
                 where, lambda: None, told.append, wanted.append, started.append
             ) as client:
-                return await listing_of(client)
+                return await work(client)
     except Exception as problem:
         words = told[0] if told else words_of(problem, where)
         errors = errors_of(started[0], where) if started else ""

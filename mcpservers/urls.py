@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from . import accountviews, questionviews, views
+from . import accountviews, attachviews, questionviews, views
 
 app_name = "mcpservers"
 
@@ -22,7 +22,13 @@ of_server = [
     path("client/", accountviews.set_client, name="server-client"),
 ]
 
+of_conversation = [
+    path("<id:server_uid>/resource/", attachviews.attach_a_resource, name="attach-resource"),
+    path("<id:server_uid>/prompt/", attachviews.attach_a_prompt, name="attach-prompt"),
+]
+
 urlpatterns = [
+    path("mcp-attachments/<id:uid>/", include(of_conversation)),
     path("settings/mcp-servers/", views.show_servers, name="servers"),
     path("settings/mcp-servers/<id:uid>/", include(of_server)),
     path("mcp-questions/<id:uid>/", questionviews.show_question, name="question"),

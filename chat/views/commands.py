@@ -14,7 +14,7 @@ from chat.commands import commands_of
 
 from .lookup import find_conversation
 
-NAME_CHARACTERS = 40
+NAME_CHARACTERS = 100
 
 
 @login_required

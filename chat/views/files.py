@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.persons import whose_place
 from accounts.requests import SignedInRequest
+from chat.attachables import attachables_of
 from chat.presentation.previews import document_text, ending_of, kind_of_preview, table_of
 from conversations.actions.files import add_files, megabytes
 from conversations.models import Conversation
@@ -46,13 +48,14 @@ def list_files(request: SignedInRequest, uid: str) -> HttpResponse:
 @never_cache
 def name_files(request: SignedInRequest, uid: str) -> JsonResponse:
     """`paths`: files whose path holds the query's `q`, letters of any case; those whose name begins
-    with it first."""
+    with it first. `attachables`: what can be attached by such a name."""
     conversation = find_conversation(request.user, uid)
     wanted = request.GET.get("q", "")[:NAME_CHARACTERS].casefold()
     listing = Workspace(workspace_for(conversation.uid)).entries(limit=LISTED_FILES)
     found = [entry.path for entry in listing.entries if wanted in entry.path.casefold()]
     found.sort(key=lambda path: not path.rpartition("/")[2].casefold().startswith(wanted))
-    return JsonResponse({"paths": found[:OFFERED_FILES]})
+    offered = [asdict(each) for each in attachables_of(conversation, wanted)]
+    return JsonResponse({"paths": found[:OFFERED_FILES], "attachables": offered})
 
 
 def files_context(conversation: Conversation) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 Until then each is a stored file of hers like those of programs, under the same limits, for a day. With the
 message it goes into the conversation's workspace, marked as any upload; a picture that model services take
-goes to the model as well. Posting the message is `messages`'.
+goes to the model as well. What others' servers say, which she attaches too, stands in the message itself, as
+theirs. Posting the message is `messages`'.
 """
 
 from __future__ import annotations
 
 import base64
 import mimetypes
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +33,15 @@ from conversations.actions.stored_files import (
     store_file,
 )
 from conversations.models import Conversation, StoredFile
-from harness.content import Base64Source, Image, UploadedFile
+from harness.content import (
+    Base64Source,
+    Block,
+    Document,
+    Image,
+    PlainTextSource,
+    Text,
+    UploadedFile,
+)
 from harness.errors import Invalid, NotFound, TooLarge
 from tools_app.media import PICTURES
 from tools_app.workspace import Workspace, workspace_for
@@ -39,6 +49,10 @@ from tools_app.workspace import Workspace, workspace_for
 KEPT = timedelta(days=1)
 """How long a file waits for its message."""
 FIELD = "files"
+TEXT_TYPE = "text/plain"
+MOST_CHARACTERS = 200_000
+"""Of what is attached of one answer: a message keeps it for good, and models read it anew each turn."""
+CUT = "\n[More of it is left out.]"
 _BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -77,6 +91,51 @@ def keep_attachment(
     return kept
 
 
+def keep_foreign(
+    *,
+    actor: User,
+    organisation: Organisation,
+    name: str,
+    source: str,
+    blocks: Sequence[Block],
+) -> list[StoredFile]:
+    """Keep what somebody else's server said for a message: its texts as one, and each picture.
+
+    `source` says whose words they are. Raises what `store_file` raises, Invalid for a picture that no model
+    service could open, and Busy as `check_media`.
+    """
+    text = "\n\n".join(block.text for block in blocks if isinstance(block, Text))
+    pictures = [block for block in blocks if isinstance(block, Image)]
+    check_media(pictures, who=whose_place(actor), field=FIELD)
+    if len(text) > MOST_CHARACTERS:
+        text = text[:MOST_CHARACTERS] + CUT
+    parts = [(TEXT_TYPE, text.encode())] if text else []
+    parts += [
+        (picture.source.media_type, base64.b64decode(picture.source.data))
+        for picture in pictures
+        if isinstance(picture.source, Base64Source)
+    ]
+    plain = re.sub(r"[^\w.-]+", "-", name)[:80].strip("-.") or "attached"
+    kept: list[StoredFile] = []
+    try:
+        for kind, body in parts:
+            made = store_file(
+                actor=actor,
+                organisation=organisation,
+                filename=plain,
+                mime_type=kind,
+                chunks=[body],
+                expires_in=KEPT,
+                source=source,
+            )
+            kept.append(made)
+    except BaseException:
+        for file in kept:
+            delete_file(actor=actor, file=file)
+        raise
+    return kept
+
+
 def remove_attachment(*, actor: User, uid: str) -> None:
     """Forget a file that was not sent. Raises NotFound."""
     file = StoredFile.objects.visible_to(actor).filter(uid=uid).first()
@@ -103,6 +162,8 @@ class Attached:
     """The files of one message. Until they are `taken`, they stay where they were."""
 
     pictures: tuple[Image, ...] = ()
+    documents: tuple[Document, ...] = ()
+    """What others' servers said, each with whose words it is."""
     files: tuple[UploadedFile, ...] = ()
     stored: list[StoredFile] = field(default_factory=list, repr=False)
     taken: bool = False
@@ -111,6 +172,12 @@ class Attached:
     def title(self) -> str:
         """What to call a conversation that begins with nothing else."""
         return ", ".join(file.filename for file in self.stored)
+
+    @property
+    def source(self) -> str:
+        """Whose words came along that are no upload; empty: nobody's."""
+        found = ", ".join(dict.fromkeys(file.source for file in self.stored if file.source))
+        return found[:500]
 
 
 @contextmanager
@@ -126,7 +193,12 @@ def attached(*, actor: User, conversation: Conversation, uids: Sequence[str]) ->
     require_writable(actor, conversation)
     given = Attached(stored=_waiting(actor, conversation.organisation, uids))
     given.pictures = _pictures(actor, given.stored)
-    put = [] if conversation.environment.has_workers else given.stored
+    given.documents = tuple(
+        _document(actor, file) for file in given.stored if file.source and not is_picture(file)
+    )
+    put = [file for file in given.stored if not file.source]
+    if conversation.environment.has_workers:
+        put = []
     given.files = _put(actor, conversation, put)
     try:
         yield given
@@ -141,6 +213,12 @@ def check_attachments(*, actor: User, organisation: Organisation, uids: Sequence
     """What `attached` would refuse of the files themselves, before a transaction: pictures are opened."""
     if uids:
         _pictures(actor, _waiting(actor, organisation, uids))
+
+
+def _document(actor: User, file: StoredFile) -> Document:
+    with open_file(actor=actor, file=file) as source:
+        text = source.read().decode(errors="replace")
+    return Document(source=PlainTextSource(data=text), title=file.source)
 
 
 def _pictures(actor: User, files: Sequence[StoredFile]) -> tuple[Image, ...]:

@@ -70,8 +70,9 @@ def post_message(
     """Queue a message; a run takes it when its turn comes. `attachments`, images and documents,
     follow its text, which may then be empty. So do `files`, by the ids of what was kept for it
     (`attachments.keep_attachment`), of which the pictures are shown to the model and all go into the
-    workspace. `front_end` is what the program that she speaks through sends along; what it tells the
-    agent is nobody's here. `untrusted_by` says what strangers' words the text holds, if any.
+    workspace; what others' servers said (`attachments.keep_foreign`) stands in it as theirs. `front_end` is
+    what the program that she speaks through sends along; what it tells the agent is nobody's here.
+    `untrusted_by` says what strangers' words the text holds, if any.
 
     `key` is the sender's idempotency key: the same one twice stores one message and returns it.
     With `interrupt` the current turn is stopped and this message is taken next; without it, a message
@@ -116,9 +117,12 @@ def post_message(
             if actor.pk != held.owner_id:
                 raise Forbidden(_("Only the conversation's owner speaks through a front end."))
             check_front_end(held, front_end)
-        content = (*said, *attachments, *given.pictures)
+        content = (*said, *attachments, *given.pictures, *given.documents)
         said_so = UserMessage(
-            content=content, front_end=front_end, files=given.files, untrusted_by=untrusted_by
+            content=content,
+            front_end=front_end,
+            files=given.files,
+            untrusted_by=untrusted_by or given.source,
         )
         message = Entry.of(said_so)
         if interrupt and held.may_be_interrupted:

@@ -49,10 +49,12 @@ def store_file(
     mime_type: str,
     chunks: Iterable[bytes],
     expires_in: timedelta | None = None,
+    source: str = "",
 ) -> StoredFile:
-    """Keep a file, for so long if it is said. Raises NotFound, Invalid for its name, TooLarge past
-    AGENTSITE_FILE_BYTES, and LimitReached when the files of the actor, counted with all who share
-    her place, would exceed AGENTSITE_FILES_BYTES."""
+    """Keep a file, for so long if it is said. `source`: see the model.
+
+    Raises NotFound, Invalid for its name, TooLarge past AGENTSITE_FILE_BYTES, and LimitReached when the
+    files of the actor, counted with all who share her place, would exceed AGENTSITE_FILES_BYTES."""
     if not Organisation.objects.visible_to(actor).filter(pk=organisation.pk).exists():
         raise NotFound(_("There is no such organisation."))
     filename = _clean_name(filename)
@@ -89,6 +91,7 @@ def store_file(
                 mime_type=mime_type if _TYPE.fullmatch(mime_type) else "application/octet-stream",
                 size=size,
                 sha256=digest.hexdigest(),
+                source=source[:300],
                 expires_at=timezone.now() + expires_in if expires_in is not None else None,
             )
     except BaseException:

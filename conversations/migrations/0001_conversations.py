@@ -452,6 +452,7 @@ class Migration(migrations.Migration):
                 ('mime_type', models.CharField(max_length=127, verbose_name='type')),
                 ('size', models.PositiveBigIntegerField(verbose_name='bytes')),
                 ('sha256', models.CharField(max_length=64)),
+                ('source', models.CharField(blank=True, max_length=300)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('organisation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='stored_files', to='accounts.organisation')),

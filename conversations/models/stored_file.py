@@ -51,6 +51,9 @@ class StoredFile(models.Model):
     mime_type = models.CharField(_("type"), max_length=127)
     size = models.PositiveBigIntegerField(_("bytes"))
     sha256 = models.CharField(max_length=64)
+    source = models.CharField(max_length=300, blank=True)
+    """Whose words these are, where they are to stand in a message as strangers' and no file of it. Empty: it
+    is a file that somebody uploaded."""
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     """From then on it is not found, and its bytes are removed. Null: it stays until it is deleted."""

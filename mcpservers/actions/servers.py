@@ -174,6 +174,7 @@ def change_server(
             # What was stored for one place is not sent to another.
             held.sealed = ""
             held.protocol = held.software = held.last_output = ""
+            held.offers = {}
             held.wants_authorisation = False
             # Connections stay with the address that they were made for, and serve nobody elsewhere.
             held.clients.all().delete()

@@ -36,6 +36,7 @@ class Migration(migrations.Migration):
                 ('last_output', models.TextField(blank=True, verbose_name='last errors that it wrote')),
                 ('protocol', models.CharField(blank=True, max_length=40, verbose_name='protocol')),
                 ('software', models.CharField(blank=True, max_length=200, verbose_name='software')),
+                ('offers', models.JSONField(default=dict)),
                 ('wants_authorisation', models.BooleanField(default=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -105,6 +105,23 @@ export class Attachments {
     this.changed();
   }
 
+  /* What the server fetches from elsewhere and keeps for the message. Raises nothing: what is wrong is told. */
+  async fetch(address) {
+    const room = Number(this.area.dataset.most) - this.items.length;
+    if (room <= 0) {
+      this.tell(this.say("tooMany", { limit: this.area.dataset.most, n: 1 }));
+      return;
+    }
+    this.tell(this.say("fetching"));
+    const headers = { "X-CSRFToken": this.token, Accept: "application/json" };
+    const response = await fetch(address, { method: "POST", headers }).catch(() => null);
+    const answer = await response?.json().catch(() => null);
+    this.tell("");
+    if (response?.status === 201) this.give(answer.files);
+    else if (answer?.error) this.tell(`${answer.error.message} ${answer.error.hint}`.trim());
+    else this.tell(this.say(response?.redirected ? "signedOut" : "failed"));
+  }
+
   /* The uploaded files, which are the message's from now on. */
   take() {
     const { done } = this;

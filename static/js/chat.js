@@ -67,7 +67,10 @@ new Mentions({
   list: byId("mentions"),
   announce: (text) => status.announce(text),
   typed: () => composer.typed(),
+  attach: (address) => composer.files.fetch(address),
 });
+// What a dialog had attached.
+document.addEventListener("attached", (event) => composer.files.give(event.detail.files));
 const composer = new Composer({
   form: byId("composer"),
   pending: byId("pending"),

@@ -374,6 +374,7 @@ def alices_objects(
         "settings/hooks/": {"uid": hook.uid},
         "settings/mcp-servers/": {"uid": mcp.uid},
         "mcp-questions/": {"uid": of_server.uid},
+        "mcp-attachments/": {"uid": conversation.uid, "server_uid": mcp.uid},
         "mcp-clients/": {"uid": mcp.uid},
         "tasks/": {"task_uid": task.uid, "question_uid": question.uid},
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},

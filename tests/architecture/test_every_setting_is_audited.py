@@ -27,6 +27,7 @@ NEED_NOT = {
         teams_app/mail.held_team
         approvals/simulation.simulate_call
         mcpservers/servers.lock_server
+        mcpservers/attaching.find_prompt
         conversations/answering.checked
         conversations/attachments.attachments_of
         conversations/attachments.check_attachments
@@ -122,6 +123,9 @@ NEED_NOT = {
     "It is the actor's own: a conversation, a file, a wish, a name. Nobody else relies on it.": """
         brief/wishes.set_brief
         conversations/attachments.keep_attachment
+        conversations/attachments.keep_foreign
+        mcpservers/attaching.attach_prompt
+        mcpservers/attaching.attach_resource
         conversations/attachments.remove_attachment
         conversations/beginning.begin_conversation
         conversations/conversations.archive_conversation

@@ -1,18 +1,18 @@
 /* What is offered while one types: files behind `@`, commands behind a `/` at the beginning; chosen by key or
-   click. Which there are is the server's to say. A file that is chosen is only text in the box; a command
-   presses what is on the page, or leads somewhere. */
+   click. Which there are is the server's to say. A file that is chosen is only text in the box; what others' servers
+   have is fetched and attached; a command presses what is on the page, or leads somewhere. */
 
 import { words } from "./words.js";
 
 const FILE = /(?:^|\s)@([^\s@]{0,100})$/;
-const COMMAND = /^\/([\w-]{0,40})$/;
+const COMMAND = /^\/([\w.:-]{0,100})$/;
 const PAUSE = 120;
 
 export class Mentions {
   /* box: where is typed; list: the empty `ul` for what is offered, with the addresses where that is asked for;
-     typed() follows a choice. */
-  constructor({ box, list, announce, typed }) {
-    Object.assign(this, { box, list, announce, typed });
+     typed() follows a choice, attach(address) has what it names attached. */
+  constructor({ box, list, announce, typed, attach }) {
+    Object.assign(this, { box, list, announce, typed, attach });
     this.timer = 0;
     this.asked = 0;
     this.offered = [];
@@ -54,8 +54,10 @@ export class Mentions {
     url.searchParams.set("q", begun.text);
     const answer = await fetch(url, { headers: { "X-Requested-With": "fetch" } }).catch(() => null);
     if (turn !== this.asked || !answer?.ok || answer.redirected || !this.begun) return;
-    const { paths, commands } = await answer.json();
-    this.offer(paths?.map((path) => ({ label: path, path })) ?? commands.filter(does).map(named));
+    const { paths, attachables, commands } = await answer.json();
+    if (commands) return this.offer(commands.filter(does).map(named));
+    const files = paths.map((path) => ({ label: path, path }));
+    this.offer([...files, ...attachables.map((each) => ({ ...each, attachable: true }))]);
   }
 
   offer(offered) {
@@ -78,7 +80,7 @@ export class Mentions {
     this.list.hidden = offered.length === 0;
     if (offered.length === 0) return this.close();
     this.mark(0);
-    const kind = offered[0].path === undefined ? "commandsOffered" : "filesOffered";
+    const kind = offered[0].command ? "commandsOffered" : "filesOffered";
     this.announce(words.count(kind, offered.length));
   }
 
@@ -108,6 +110,13 @@ export class Mentions {
     const chosen = this.offered[[...this.list.children].indexOf(option)];
     this.close();
     if (!begun) return;
+    if (chosen.attachable) {
+      const end = this.box.selectionStart;
+      this.box.setRangeText("", end - begun.text.length - 1, end, "end");
+      this.typed();
+      this.attach(chosen.address);
+      return;
+    }
     if (chosen.path !== undefined) {
       const end = this.box.selectionStart;
       this.box.setRangeText(`${chosen.path} `, end - begun.text.length, end, "end");
