@@ -21,9 +21,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
 from agents.models import Environment
-from conversations.commandtrial import WORKSPACE, trial_ground
+from conversations.commandtrial import trial_ground
 from conversations.defaults import default_environment
-from conversations.sandboxing import policy_in
+from conversations.sandboxing import WORKSPACE, policy_in
 from harness.errors import Forbidden, Invalid, NotConfigured, ToolError
 from sandbox.choice import choose
 from sandbox.contract import Mount, Mounts, Program, SandboxBackend
@@ -51,7 +51,7 @@ class Started:
     environment: Mapping[str, str] = field(repr=False)
     rules: str
     """Of its sandbox; under others it is another session."""
-    opened: Callable[[], AbstractAsyncContextManager[Program]]
+    opened: Callable[[], AbstractAsyncContextManager[Program]] = field(repr=False)
     """For as long as the block lasts. Raises AgentError."""
 
 

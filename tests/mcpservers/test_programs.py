@@ -22,6 +22,7 @@ from agents.models import Environment
 from audit.models import AuditEntry
 from conversations.actions.conversations import archive_conversation
 from conversations.actions.messages import post_message, stop
+from conversations.judging import history_of
 from conversations.models import Conversation, ForeignMark
 from conversations.sandboxing import close_ended_shells
 from harness.agentconfig import McpUse, ToolRule
@@ -41,7 +42,7 @@ from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, rested, until
 from tests.sandbox.test_conformance import alive, mark
 from tools_app import sandboxes
-from tools_app.workspace import workspace_for
+from tools_app.workspace import PUBLIC_ROOT, workspace_for
 
 __all__ = ["mark"]
 
@@ -52,7 +53,8 @@ PACKAGES = (
     "h11", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "opentelemetry",
     "pydantic", "pydantic_core", "pydantic_settings", "dotenv", "python_multipart", "sniffio",
     "sse_starlette", "starlette", "typing_extensions.py", "typing_inspection", "uvicorn", "jwt", "certifi",
-    "truststore", "cffi", "_cffi_backend*.so",
+    "truststore", "cffi", "_cffi_backend*.so", "httpx2-*.dist-info", "opentelemetry*.dist-info",
+    "mcp*.dist-info", "pydantic*.dist-info",
 )  # fmt: skip
 """What the official server needs; of those, what is installed."""
 TOOL = "mcp__prog__do"
@@ -251,9 +253,9 @@ def program(opened: Path, environment: Environment, alice: User, acme: Organisat
 
 
 def asked_for(alice: User, converse: Converse, *calls: dict[str, str]) -> Conversation:
-    """A turn in which the agent calls its tool so often."""
-    replies = [reply(call(TOOL, **given)) for given in calls]
-    conversation, _script = converse([*replies, reply("Done.")], tools=ALLOWED, mcp_servers=USES)
+    """A turn in which the agent calls its tool so often, at once: the first has later ones ask."""
+    asked = reply(*(call(TOOL, **given) for given in calls))
+    conversation, _script = converse([asked, reply("Done.")], tools=ALLOWED, mcp_servers=USES)
     post_message(actor=alice, conversation=conversation, text="Go.")
     return rested(conversation)
 
@@ -282,15 +284,14 @@ def test_it_works_in_the_conversations_workspace_and_what_it_leaves_there_is_for
         {"what": "write", "with": "left.txt"},
         {"what": "variables"},
     )
-    workdir, variables = answers(conversation)
-    assert workdir == "/workspace"
+    workdir, variables = sorted(answers(conversation))
+    assert workdir == PUBLIC_ROOT
     assert (workspace_for(conversation.uid) / "left.txt").read_text() == "written by the server"
     assert SECRET not in variables
     assert "API_KEY" in variables
     foreign = ForeignMark.objects.filter(conversation=conversation)
     assert "“prog”, which is a program of others" in foreign.get().source
-    taint = conversation.events.filter(type="agent.mcp_tool_result").first().value
-    assert taint.untrusted
+    assert history_of(conversation).tainted_by
 
 
 @pytest.mark.django_db(transaction=True)
@@ -304,14 +305,17 @@ def test_it_reads_nothing_of_another_conversation_and_nothing_of_the_server(
         alice,
         converse,
         {"what": "read", "with": str(theirs / "own.txt")},
-        {"what": "list", "with": "/workspace"},
+        {"what": "list", "with": PUBLIC_ROOT},
         {"what": "read", "with": str(Path(settings.BASE_DIR) / "manage.py")},
         {"what": "read", "with": "/proc/1/environ"},
     )
-    other, here, code, environ = answers(conversation)
-    assert other == code == "refused: FileNotFoundError"
-    assert "own.txt" not in here
-    assert "AGENTSITE" not in environ
+    said = answers(conversation)
+    assert sorted(each.partition(":")[0] for each in said) == [
+        f"{PUBLIC_ROOT}/outputs",
+        "refused",
+        "refused",
+        "refused",
+    ]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -322,7 +326,7 @@ def test_it_lives_from_call_to_call_and_ends_with_its_conversation(
     first, second = answers(conversation)
     assert first == second
     assert conversation.uid in open_programs()
-    archive_conversation(actor=alice, conversation=conversation)
+    archive_conversation(actor=alice, conversation=conversation, archived=True)
     engine.submit(close_ended_shells).result()
     assert conversation.uid not in open_programs()
 
@@ -473,7 +477,8 @@ def test_another_program_is_another_server_and_forgets_its_variables(
     assert headers_of(same) == {"API_KEY": SECRET}
     moved = change_server(actor=alice, server=server, arguments=["--other"])
     assert headers_of(moved) == {}
-    assert AuditEntry.objects.filter(action="mcp_server_changed").last().details["moved"]
+    told = AuditEntry.objects.filter(action="mcp_server_changed").order_by("pk").last()
+    assert told.details["moved"]
 
 
 @pytest.mark.django_db

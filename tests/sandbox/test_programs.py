@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,14 @@ __all__ = ["mark"]
 
 
 @pytest.fixture(params=["bubblewrap", "process"])
-async def confining(request: pytest.FixtureRequest):
-    backend = made(request.param)
+def name(request: pytest.FixtureRequest) -> str:
+    made(request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+async def confining(name: str) -> AsyncIterator[SandboxBackend]:
+    backend = made(name)
     yield backend
     await backend.close()
 
@@ -112,8 +119,8 @@ from pathlib import Path
 from sandbox.contract import Mount, Mounts
 from sandbox.policy import Policy
 from tests.sandbox.conftest import made
+backend = made({confining.name!r})
 async def main():
-    backend = made({confining.name!r})
     mounts = Mounts(Mount(Path({str(mounts.workdir.source)!r}), Path("/workspace"), writable=True))
     text = "(setsid sleep 9{mark} &); echo begun; sleep 8{mark}"
     program = await backend.open_program(["bash", "-c", text], Policy(require=()), mounts)
