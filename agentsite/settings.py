@@ -233,6 +233,8 @@ AGENTSITE_PROVIDER_REPLY_SECONDS = env.int("AGENTSITE_PROVIDER_REPLY_SECONDS", d
 
 AGENTSITE_RETENTION_SECONDS = env.int("AGENTSITE_RETENTION_SECONDS", default=600)
 """How often a process deletes what organisations' rules no longer keep; 0: never."""
+AGENTSITE_DECAY_SECONDS = env.int("AGENTSITE_DECAY_SECONDS", default=3600)
+"""How often memories fade by the rules of their stores; 0: never."""
 AGENTSITE_OWN_ACCOUNT_DELETION = env.bool("AGENTSITE_OWN_ACCOUNT_DELETION", default=True)
 """Whether people may delete their own accounts."""
 
@@ -443,6 +445,7 @@ INSTALLED_APPS = [
     "vaults",
     "agents",
     "memory",
+    "decay",
     "documents",
     "skills_app",
     "conversations",
@@ -492,6 +495,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "prompts",
     "learning",  # before `recall`, below whose addresses one of its own is
     "recall",
+    "decay",
     "documents",
     "owndata",
     "retention",

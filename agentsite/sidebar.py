@@ -26,6 +26,8 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("skills_app.skill", "school"),
             ("skills_app.skillversion", "inventory_2"),
             ("memory.memorystore", "psychology"),
+            ("decay.decayrule", "hourglass_bottom"),
+            ("decay.decayrun", "history_toggle_off"),
             ("documents.collection", "library_books"),
             ("documents.document", "description"),
         ],

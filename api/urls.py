@@ -15,6 +15,7 @@ from . import (
     chat,
     collections,
     conversations,
+    decay,
     evals,
     files,
     folders,
@@ -42,6 +43,7 @@ ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_COLLECTION = "api/collections/<id:uid>"
 ONE_MEMORY = "api/memories/<id:uid>"
+ONE_DECAY = "api/memories/stores/<id:uid>/decay"
 ONE_TASK = "api/tasks/<id:task_uid>"
 ONE_SCHEDULE = "api/schedules/<id:uid>"
 ONE_ITEM = f"{ONE_SCHEDULE}/items/<id:item_uid>"
@@ -91,6 +93,8 @@ urlpatterns = [
     path("api/memories/forget", memories.ForgetMemoriesView.as_view(), name="memories-forget"),
     path("api/memories/search", memories.MemorySearchView.as_view(), name="memories-search"),
     path("api/memories/stores", memories.MemoryStoresView.as_view(), name="memories-stores"),
+    path(ONE_DECAY, decay.DecayView.as_view(), name="memories-decay"),
+    path(f"{ONE_DECAY}/begin", decay.BeginDecayView.as_view(), name="memories-decay-begin"),
     path("api/memories/switch", memories.MemorySwitchView.as_view(), name="memories-switch"),
     path(ONE_MEMORY, memories.OneMemoryView.as_view(), name="memory"),
     path(f"{ONE_MEMORY}/confirm", memories.ConfirmMemoryView.as_view(), name="memory-confirm"),

@@ -103,20 +103,35 @@ def write_change(
     return memory
 
 
-def write_end(memory: Memory, *, author: Author, account: User) -> None:
+def write_less(memory: Memory, *, author: Author, path: str, content: str) -> Memory:
+    """What is left of it, in place of all that it and its versions said. Nobody wrote anything, so it is as
+    old as before. Raises as `write_new`."""
+    if (path, content) != (memory.path, memory.content):
+        if path != memory.path:
+            _require_free(memory.store, check_path(path))
+        memory.path = path
+        check_content(content)
+        said = memory.content
+        version = _version(memory, Operation.MODIFIED, content, author, None)
+        _take(memory, content, version)
+        memory.save()
+        if content != said:
+            text_written(memory)
+    take_out_all(memory.store, memory.uid, author, but=memory.version_uid)
+    return memory
+
+
+def write_end(memory: Memory, *, author: Author, account: User | None) -> None:
     """Take the memory away; its versions stay, and one says that."""
     _version(memory, Operation.DELETED, None, author, account)
     memory.delete()
 
 
-def write_away(memory: Memory, *, author: Author, account: User) -> None:
+def write_away(memory: Memory, *, author: Author, account: User | None) -> None:
     """Take the memory away with everything that its versions say. That there was one stays."""
     store, uid = memory.store, memory.uid
     write_end(memory, author=author, account=account)
-    for version in MemoryVersion.objects.filter(
-        store=store, memory_uid=uid, redacted_at__isnull=True
-    ):
-        take_out(version, author)
+    take_out_all(store, uid, author)
 
 
 def take_out(version: MemoryVersion, author: Author) -> None:
@@ -125,6 +140,15 @@ def take_out(version: MemoryVersion, author: Author) -> None:
     version.redacted_at = timezone.now()
     version.redacted_kind, version.redacted_uid = author.kind, author.uid
     version.save()
+
+
+def take_out_all(store: MemoryStore, memory_uid: str, author: Author, *, but: str = "") -> None:
+    """Of all versions that a memory had. `but`: not this one's."""
+    rows = MemoryVersion.objects.filter(
+        store=store, memory_uid=memory_uid, redacted_at__isnull=True
+    )
+    for version in rows.exclude(uid=but):
+        take_out(version, author)
 
 
 def _require_free(store: MemoryStore, path: str) -> None:
@@ -144,7 +168,7 @@ def _require_free(store: MemoryStore, path: str) -> None:
 
 
 def _version(
-    memory: Memory, operation: str, content: str | None, author: Author, account: User
+    memory: Memory, operation: str, content: str | None, author: Author, account: User | None
 ) -> MemoryVersion:
     return MemoryVersion.objects.create(
         store=memory.store,

@@ -12,6 +12,7 @@ class RecallConfig(AppConfig):
         from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_mounts, add_part, add_rules  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
+        from decay.joining import count_use, remove_with  # noqa: PLC0415
         from harness.events import (  # noqa: PLC0415
             MessageEdited,
             SessionStatusIdle,
@@ -31,6 +32,8 @@ class RecallConfig(AppConfig):
         add_part(documenttools.part)
         add_mounts(mounted.mounts)
         add_rules(mounted.follow_calls)
+        count_use(mounted.last_use)
+        remove_with(mounted.remove_files)
         offer(shown.commands)
         forget_with("recall", forget)
         give_with("recall", _("What agents remember about you"), owndata.files)

@@ -25,7 +25,8 @@ RECALLS = 50
 def stores_in(user: User, organisation: Organisation) -> QuerySet[MemoryStore]:
     """Her own first, then what is shared."""
     rows = MemoryStore.objects.visible_to(user).filter(organisation=organisation)
-    rows = rows.annotate(held=Count("memories")).select_related("organisation", "agent")
+    rows = rows.annotate(held=Count("memories"))
+    rows = rows.select_related("organisation", "agent", "decay_rule")
     return rows.order_by("-main", "-owner", "name", "pk")
 
 
@@ -37,7 +38,7 @@ def memories_in(
     chosen = [each for each in stores if store in {"", each.uid}]
     seen = Memory.objects.visible_to(user).filter(store__in=chosen)
     rows = matching(seen, words, chosen)
-    shown = rows.select_related("store__organisation", "store__agent")
+    shown = rows.select_related("store__organisation", "store__agent", "faded")
     return as_rows(user, list(shown.order_by("-pinned", "-updated_at", "-pk")[:MOST]))
 
 

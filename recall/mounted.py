@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import shutil
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Max
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.utils.translation import gettext as _
@@ -27,7 +29,7 @@ from harness.rules import LevelledRule
 from jobs.prepared import Prepared
 from memory.access import Author
 from memory.actions.memories import change_memory, create_memory, delete_memory
-from memory.models import AuthorKind, Memory
+from memory.models import AuthorKind, Memory, MemoryStore
 from memory.writing import CONTENT_LIMIT, sha_of
 from sandbox.contract import Mount
 from tools_app.workspace import Workspace
@@ -225,12 +227,23 @@ def _remove_folder(instance: AttachedStore, **_kwargs: Any) -> None:
 
 @receiver(post_delete, sender=Memory, dispatch_uid="recall.mounted.gone")
 def _remove_file(instance: Memory, **_kwargs: Any) -> None:
-    """Of a memory that is gone: from every folder, also of conversations that rest."""
-    given = AttachedStore.objects.filter(store=instance.store_id).select_related("conversation")
-    for attached in given:
-        transaction.on_commit(
-            partial(_without, folder_of(attached.conversation, attached), instance.path)
-        )
+    """Of a memory that is gone."""
+    remove_files(instance.store_id, instance.path)
+
+
+def remove_files(store: int, path: str) -> None:
+    """Once it is certain: from every folder, also of conversations that rest. What is there now is written
+    when one of them works again."""
+    for attached in AttachedStore.objects.filter(store=store).select_related("conversation"):
+        transaction.on_commit(partial(_without, folder_of(attached.conversation, attached), path))
+
+
+def last_use(store: MemoryStore) -> datetime | None:
+    """When something last happened in a conversation whose commands see it as a folder: which files they read
+    is not known."""
+    given = AttachedStore.objects.filter(store=store)
+    found: datetime | None = given.aggregate(at=Max("conversation__active_at"))["at"]
+    return found
 
 
 def _without(folder: Path, path: str) -> None:

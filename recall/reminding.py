@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from conversations.log import append
@@ -76,7 +75,7 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
         passages=passages,
     )
     keys = [hit.memory.pk for hit in hits]
-    Memory.objects.filter(pk__in=keys).update(uses=F("uses") + 1, used_at=now)
+    Memory.objects.filter(pk__in=keys).count_use()
     told = MemoryRecalled(
         recall_id=recall.uid,
         message_id=uid,

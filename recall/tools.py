@@ -53,6 +53,7 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     stores = stores_for(conversation, reach_of(conversation))
     at = timezone.now() if not arguments.get("also_ended") else None
     found = search_memories(conversation.owner, query, stores, limit=FOUND, at=at, for_agents=True)
+    Memory.objects.filter(pk__in=[hit.memory.pk for hit in found.hits]).count_use()
     lines = [
         f"{hit.memory.uid} ({_about(hit.memory)}; {why_found(hit.why, hit.likeness)}; read_memory reads it)\n"
         f"  {_short(hit.memory.content)}"
@@ -87,6 +88,7 @@ def read(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         text = _around(conversation, wanted)
         return ToolOutput(text, untrusted=True, untrusted_by="an earlier conversation")
     memory = _found(conversation, wanted)
+    Memory.objects.filter(pk=memory.pk).count_use()
     head = f"{memory.uid} ({_about(memory)}), {memory.path} in “{memory.store.name}”"
     if memory.supersedes is not None:
         head += f"; before, until {memory.supersedes.valid_until:%Y-%m-%d}: {memory.supersedes.uid}"

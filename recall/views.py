@@ -21,6 +21,7 @@ from accounts.requests import SignedInRequest
 from accounts.streaming import streamed
 from chat.views.answers import done
 from conversations.models import Conversation
+from decay.statistics import statistics_of
 from harness.errors import AgentError, Conflict, NotFound
 from memory.access import may_write
 from memory.actions import remembering
@@ -180,9 +181,12 @@ def _list(request: SignedInRequest, form: MemoryForm, status: int = 200) -> Http
     store = request.GET.get("store", "").replace("\0", "")[:40]
     rows = memories_in(request.user, request.organisation, words=words, store=store)
     off = MemoryOff.objects.filter(user=request.user, organisation=request.organisation)
+    stores = list(stores_in(request.user, request.organisation))
+    statistics = statistics_of(stores)
     context = {
         "form": form,
-        "stores": stores_in(request.user, request.organisation),
+        "stores": stores,
+        "fading": [(each, statistics[each.pk]) for each in stores],
         "rows": rows,
         "words": words,
         "store": store,
@@ -213,7 +217,7 @@ def _show(
 
 def _find(request: SignedInRequest, uid: str) -> Memory:
     rows = Memory.objects.visible_to(request.user).select_related(
-        "store__organisation", "store__agent", "supersedes"
+        "store__organisation", "store__agent", "supersedes", "faded"
     )
     found = rows.filter(uid=uid).first()
     if found is None:

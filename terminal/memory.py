@@ -10,6 +10,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,22 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from accounts.models import Organisation, User
 from conversations.models import Conversation
+from decay.actions.rules import FIELDS, LONGEST, lift_rule, put_in_force, save_rule
+from decay.fading import extent_of
+from decay.models import DecayRule
+from decay.statistics import Statistics, statistics_of
 from harness.arguments import whole_number
 from harness.errors import Invalid, NotFound
+from memory.access import may_write
 from memory.actions.remembering import forget_memory
 from memory.dialogues import dialogue_search
 from memory.embedding.chosen import chosen
-from memory.models import Memory
+from memory.models import Memory, MemoryStore
 from memory.retrieval.turns import Turn
 from memory.searching import search_memories, stores_of
 from reading.foreignjson import Unreadable, read_json
 from reading.moments import moment_of
-from recall.listing import as_row, exported, memories_in, recalls_in
+from recall.listing import as_row, exported, memories_in, recalls_in, stores_in
 from terminal.screen import Screen
 
 NAME = "memory"
@@ -41,6 +47,9 @@ ACTS = {
     "search": "QUESTION: what answers it, best first",
     "why": "CONVERSATION: what it recalled, and by which words",
     "forget": "MEMORY: take it away, with all that it said before",
+    "decay": "[STORE]: how memories of each store fade, and what that saved; of one, what would fade today; "
+    "--summary-days, --marker-days and --gone-days save its rule as a dry run, --begin VERSION puts it "
+    "in force, --lift takes it away",
     "export": "everything of the person's own, as JSON, one a line",
     "rank": "TURNS QUESTIONS: turns of any dialogue that answer questions, from files of JSON lines",
 }
@@ -53,6 +62,11 @@ def add_to(command: Command) -> None:
     made.add_argument("act", choices=list(ACTS))
     made.add_argument("words", nargs="*", metavar="WORD")
     made.add_argument("--limit", type=whole_number(1, 1_000), default=10)
+    for name in FIELDS.values():
+        made.add_argument(f"--{name.replace('_', '-')}", type=whole_number(1, LONGEST))
+    made.add_argument("--also-unconfirmed", action="store_true")
+    made.add_argument("--begin", type=whole_number(1, 2**31 - 1), metavar="VERSION")
+    made.add_argument("--lift", action="store_true")
 
 
 def run(
@@ -91,6 +105,8 @@ def run(
         case "forget":
             (uid,) = _exactly(1, words)
             forget_memory(actor=user, memory=_find(user, uid))
+        case "decay":
+            _decay(screen, user, organisation, options)
         case "export":
             for row in exported(user, organisation):
                 _print(screen, row)
@@ -128,6 +144,57 @@ def _show_passage(screen: Screen, hit: dict[str, Any], *, as_json: bool) -> None
         return
     place = f"{passage.document.name}, {passage.page}".removesuffix(", ")
     screen.pieces([f"{passage.uid} ({place}) has: {', '.join(why)}\n"])
+
+
+def _decay(screen: Screen, user: User, organisation: Organisation, options: dict[str, Any]) -> None:
+    wanted = options["words"]
+    stores = list(stores_in(user, organisation))
+    if wanted:
+        (uid,) = _exactly(1, wanted)
+        stores = [store for store in stores if store.uid == uid]
+        if not stores:
+            raise NotFound(
+                "There is no such memory store.", hint="`agent memory decay` lists them."
+            )
+    days = {step: options[name] for step, name in FIELDS.items()}
+    changes = any(days.values()) + (options["begin"] is not None) + options["lift"]
+    if (changes and not wanted) or changes > 1:
+        raise Invalid(
+            "It takes one store, and one thing to do with its rule.",
+            field="words",
+            hint="`agent memory --help` shows how.",
+        )
+    if options["lift"]:
+        lift_rule(actor=user, store=stores[0])
+    elif options["begin"] is not None:
+        put_in_force(actor=user, store=stores[0], version=options["begin"])
+    elif changes:
+        unconfirmed = options["also_unconfirmed"]
+        save_rule(actor=user, store=stores[0], days=days, also_unconfirmed=unconfirmed)
+    statistics = statistics_of(stores)
+    for store in stores:
+        rule = DecayRule.objects.filter(store=store).select_related("store").first()
+        due = bool(wanted) and may_write(user, store)
+        row = _decay_row(store, rule, statistics[store.pk], due=due)
+        if options["json"]:
+            _print(screen, row)
+        else:
+            lines = [f"{store.uid} {store.name}"]
+            lines += [f"  {name}: {value}" for name, value in row.items() if name != "store"]
+            screen.pieces(["\n".join(lines) + "\n"])
+
+
+def _decay_row(
+    store: MemoryStore, rule: DecayRule | None, statistics: Statistics, *, due: bool
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"store": store.uid, **asdict(statistics)}
+    if rule is not None:
+        row |= {name: getattr(rule, name) for name in (*FIELDS.values(), "version", "in_force_at")}
+        if due:
+            extent = extent_of(rule)
+            row |= {f"due_{step.name.lower()}": count for step, count, _saved in extent.steps}
+            row["due_tokens_saved"] = extent.tokens_saved
+    return row
 
 
 def _find(user: User, uid: str) -> Memory:

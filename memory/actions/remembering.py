@@ -169,12 +169,12 @@ def mark_memory(*, actor: User, memory: Memory, pinned: bool | None = None) -> M
     with transaction.atomic():
         held = held_memory(actor, memory)
         if pinned is not None:
-            held.pinned = pinned
+            held.pinned, held.marked_at = pinned, timezone.now()
         elif actor.is_service:
             raise Forbidden(_("A person confirms memories."), hint=_("Ask one to do it."))
         else:
             _confirm(held)
-        held.save(update_fields=["pinned", "confirmed_at", "key", "valid_from"])
+        held.save(update_fields=["pinned", "marked_at", "confirmed_at", "key", "valid_from"])
     return held
 
 

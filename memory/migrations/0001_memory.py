@@ -86,6 +86,7 @@ class Migration(migrations.Migration):
                 ('source_agent', models.CharField(blank=True, max_length=40)),
                 ('uses', models.PositiveIntegerField(default=0)),
                 ('used_at', models.DateTimeField(null=True)),
+                ('marked_at', models.DateTimeField(editable=False, null=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created at')),
                 ('updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('supersedes', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='superseded_by', to='memory.memory')),

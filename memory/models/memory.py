@@ -48,6 +48,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """What agents may be reminded of: all but what strangers wrote and no person has confirmed."""
         return self.filter(Q(untrusted=False) | Q(confirmed_at__isnull=False))
 
+    def count_use(self) -> None:
+        """An agent is told of them now."""
+        self.update(uses=F("uses") + 1, used_at=timezone.now())
+
 
 class Memory(models.Model):
     uid = models.CharField(max_length=40, unique=True, default=new_memory_id, editable=False)
@@ -85,8 +89,10 @@ class Memory(models.Model):
     source_agent = models.CharField(max_length=40, blank=True)
     """Public ids: what it came from may be gone."""
     uses = models.PositiveIntegerField(default=0)
-    """How often an agent was reminded of it."""
+    """How often an agent was told of it: reminded, or shown it where it searched or read."""
     used_at = models.DateTimeField(null=True)
+    marked_at = models.DateTimeField(null=True, editable=False)
+    """When somebody last pinned it or let go of it."""
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -132,6 +132,8 @@ def programs(alice, acme, conversation) -> dict[str, dict[str, Any]]:
         "v1/vaults/": {"uid": vault.uid, "credential": credential.uid},
         "settings/vaults/<id:uid>/": {"uid": vault.uid, "credential_uid": credential.uid},
         "settings/memory/<id:uid>/": {"uid": memory.uid, "what": "pin"},
+        "settings/decay/<id:uid>/": {"uid": store.uid},
+        "api/memories/stores/<id:uid>/": {"uid": store.uid},
         "v1/agents/": {"uid": agent.uid},
         "settings/workers/": {"uid": key.uid},
         "v1/environments/": {"uid": environment.uid, "work": work.uid},

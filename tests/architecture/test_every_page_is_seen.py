@@ -35,6 +35,7 @@ UNSEEN: Mapping[str, str] = {
     "agents:agent-versions": "the same journey looks at its versions",
     "agents:review": "the same journey asks for a review and decides it",
     "tryouts:tryout": "the same journey tries it out",
+    "decay:rule": "the same journey looks at it, from the page of all that is remembered",
     "recall:one": "a journey of its own puts a memory right and forgets it",
     "documents:collection": "drawn by the same parts as the list of collections and a folder",
     "owndata:delete-account": "asks for the password first; a journey of its own looks at it",

@@ -37,9 +37,12 @@ def furnish() -> None:
         Run,
     )
     from deadletters.models import DeadLetter  # noqa: PLC0415
+    from decay.actions import rules as fades  # noqa: PLC0415
+    from decay.models import DecayRun, Step  # noqa: PLC0415
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
     from learning.models import Analysis  # noqa: PLC0415
     from mcpservers.models import McpServer, McpTool  # noqa: PLC0415
+    from memory.models import MemoryStore  # noqa: PLC0415
     from receipts.signing import current_key  # noqa: PLC0415
     from retention.actions.rules import save_rule  # noqa: PLC0415
     from sharedfiles.models import SharedVersion  # noqa: PLC0415
@@ -115,6 +118,11 @@ def furnish() -> None:
     )
     set_shared_defaults(actor=alice, organisation=acme, agent=agent, environment=None)
     save_rule(actor=alice, organisation=acme, days=365)
+    store = MemoryStore.objects.get(owner=alice)
+    fades.save_rule(actor=alice, store=store, days={Step.SUMMARY: 90, Step.GONE: 900})
+    DecayRun.objects.create(
+        store=store, rule_version=1, summaries=2, markers=0, gone=1, tokens_saved=300
+    )
     run = Run.objects.create(
         conversation=conversation,
         state=Run.State.FAILED,

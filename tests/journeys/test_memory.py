@@ -42,6 +42,12 @@ def test_something_told_is_recalled_explained_put_right_and_forgotten(
     page.goto("/settings/memory/")
     expect(page.locator("main")).to_contain_text(f"The {kettle} kettle is red.")
     looks_right(alice, "list")
+    page.get_by_role("link", name="About me", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("How memories fade")
+    page.get_by_label("Days until it is gone").fill("700" if phone else "701")
+    page.get_by_role("button", name="Save as a dry run").click()
+    expect(page.locator("main")).to_contain_text("Today nothing would fade.")
+    looks_right(alice, "fading")
 
     alice.begin(f"Which colour has the {kettle} kettle?")
     expect(alice.log).to_contain_text("It is red.")
