@@ -48,6 +48,7 @@ of_conversation = [
     path("events/<id:event_uid>/fork/", branches.fork, name="fork"),
     path("events/<id:event_uid>/branch/", branches.switch, name="branch"),
     path("events/<id:event_uid>/redact/", branches.redact, name="redact"),
+    path("events/<id:event_uid>/pin/", branches.pin, name="pin"),
     path("events/<id:event_uid>/feedback/", branches.feedback, name="feedback"),
     path("stop/", messages.stop, name="stop"),
     path("retry/", messages.retry, name="retry"),

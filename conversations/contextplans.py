@@ -30,6 +30,7 @@ WORDS: dict[str, _StrPromise] = {
     "tools": _("Tools"),
     "recall": _("Memory"),
     "documents": _("Documents"),
+    "pinned": _("Pinned messages"),
     "history": _("Conversation"),
     "results": _("Results of calls"),
     "question": _("What was last said"),

@@ -16,6 +16,7 @@ from harness.events import (
     ContentRedacted,
     ContentSetAside,
     FeedbackGiven,
+    MessagePinned,
     Rewound,
     SessionUpdated,
 )
@@ -23,7 +24,7 @@ from harness.events import (
 if TYPE_CHECKING:
     from harness.history import Entry
 
-ANYWHERE = (SessionUpdated, ContentSetAside, ContentRedacted, FeedbackGiven)
+ANYWHERE = (SessionUpdated, ContentSetAside, ContentRedacted, FeedbackGiven, MessagePinned)
 """Events about the conversation rather than its dialogue: they hold on every branch."""
 ANYWHERE_TYPES = tuple(kind.model_fields["type"].default for kind in ANYWHERE)
 

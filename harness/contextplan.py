@@ -20,6 +20,7 @@ SHARES: Mapping[str, float] = {
     "skills": 0.08,
     "recall": 0.08,
     "documents": 0.12,
+    "pinned": 0.1,
     "reserve": 0.25,
 }
 """The most of a window that each source may take. Tools are told whole, the history has what remains, and

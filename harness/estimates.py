@@ -18,6 +18,7 @@ from harness.messages import (
     Message,
     ModelRequest,
     Part,
+    PinnedText,
     Thinking,
     ToolAnswer,
     ToolCall,
@@ -46,21 +47,23 @@ def prompt_tokens_at_most(request: ModelRequest) -> int:
 
 def sizes_at_most(request: ModelRequest) -> dict[str, int]:
     """The upper estimate by part: `system`, `tools`, and of the dialogue the `question` (what was last
-    said to the agent), the `results` of its calls, and `history`, which is the rest."""
+    said to the agent), the `results` of its calls, what is `pinned`, and `history`, which is the rest."""
     tools = sum(map(_tool, request.tools))
-    whole = answered = question = 0
+    whole = answered = question = pinned = 0
     for message in request.messages:
         sizes: _Sizes | None = message.notes.get(_NOTE)
         if sizes is None:
             sizes = message.notes[_NOTE] = _message(message)
         whole += sizes.whole
         answered += sizes.results
+        pinned += sizes.pinned
         question = sizes.said or question
-    history = whole - answered - question
+    history = whole - answered - question - pinned
     return {
         "system": _size(request.system),
         "tools": tools,
         "history": history,
+        "pinned": pinned,
         "results": answered,
         "question": question,
     }
@@ -72,15 +75,17 @@ class _Sizes:
 
     whole: int
     results: int
+    pinned: int
     said: int
-    """What a user message holds beside results."""
+    """What a user message holds beside these."""
 
 
 def _message(message: Message) -> _Sizes:
     whole = MESSAGE_TOKENS + sum(map(_part, message.parts))
     results = sum(_part(part) for part in message.parts if isinstance(part, ToolAnswer))
-    said = whole - results - MESSAGE_TOKENS if message.role == "user" else 0
-    return _Sizes(whole, results, said)
+    pinned = sum(_part(part) for part in message.parts if isinstance(part, PinnedText))
+    said = whole - results - pinned - MESSAGE_TOKENS if message.role == "user" else 0
+    return _Sizes(whole, results, pinned, said)
 
 
 def _tool(tool: ToolSpec) -> int:

@@ -697,6 +697,15 @@ class FeedbackGiven(BaseEvent):
     comment: str = ""
 
 
+class MessagePinned(BaseEvent):
+    """A person wants a message or an answer to stay before the agent word for word, or no longer; the last
+    word about it counts. It changes nothing while what was said stands in the dialogue itself."""
+
+    type: Literal["x.message_pinned"] = "x.message_pinned"
+    event_id: str
+    pinned: bool = True
+
+
 class OutcomeUnknown(BaseEvent):
     """A call that reaches outside was under way when its process ended; a person says what now.
 
@@ -940,6 +949,7 @@ Known = (
     | ContentRedacted
     | Rewound
     | FeedbackGiven
+    | MessagePinned
     | OutcomeUnknown
     | CallHandedOut
     | ApprovalRequested
@@ -1082,7 +1092,7 @@ def subject_of(event_id: str, event: Event) -> str:
             return event.outcome_evaluation_start_id
         case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
             return event.event_id
-        case FeedbackGiven() | ContentRedacted():
+        case FeedbackGiven() | ContentRedacted() | MessagePinned():
             return event.event_id
         case AppEvent():
             return event.subject() or event_id

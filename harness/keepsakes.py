@@ -1,4 +1,4 @@
-"""What outlives a summary word for word: todos, plan, skills in use, pinned messages, the session's memory.
+"""What outlives a summary word for word: todos, plan, skills in use, the session's memory, pinned messages.
 
 A pure function of the log, told in place of the part that was summarised away. Which result of a tool is
 kept is said on the result (`Keepsake`); calls that wait for somebody stand behind every cut by themselves.
@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.content import Block, text_of
-from harness.events import AgentToolResult, SessionMemoryWritten, TodosUpdated
+from harness.events import (
+    AgentMessage,
+    AgentToolResult,
+    InputTaken,
+    MessagePinned,
+    SessionMemoryWritten,
+    TodosUpdated,
+)
 from harness.history import Entry
+from harness.redacted import REMOVED
 from harness.texts import Texts
 
 _NOTES = {"state": "session state", "buffer": "working buffer"}
@@ -20,17 +28,53 @@ _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 def kept(
     before: Sequence[Entry],
     since: Sequence[Entry],
-    said: Mapping[str, Sequence[Block]],
     *,
     texts: Texts,
     room: int,
 ) -> str:
-    """Everything of the part `before` a cut that stays, within `room` characters; empty: there is nothing.
+    """Everything that tools left in the part `before` a cut and that stays, within `room` characters; empty:
+    there is nothing.
 
-    `since` is what stands between the cut and its event: what is told anew there is not told twice. `said`
-    holds the words of each message to the agent. What does not fit is named, newest things first to stay.
+    `since` is what stands between the cut and its event: what is told anew there is not told twice. What does
+    not fit is named, newest things first to stay.
     """
-    found = _found(before, since, said)
+    return _told(_found(before, since), texts, room)
+
+
+def pinned(
+    entries: Sequence[Entry],
+    before: Sequence[Entry],
+    said: Mapping[str, tuple[Block, ...]],
+    *,
+    texts: Texts,
+    room: int,
+) -> str:
+    """What a person pinned of the part `before` a cut, in its order, within `room` characters, so that the
+    last that do not fit are named. `entries`: all that counts, since pins may be younger than the cut.
+    `said` holds the words of each message to the agent."""
+    wanted: dict[str, bool] = {}
+    for entry in entries:
+        if isinstance(entry.event, MessagePinned):
+            wanted[entry.event.event_id] = entry.event.pinned
+    if not any(wanted.values()):
+        return ""
+    words: dict[str, str] = {}
+    for entry in before:
+        match entry.event:
+            case InputTaken(event_ids=uids):
+                words |= {uid: text_of(said[uid]) for uid in uids if uid in said}
+            case AgentMessage(content=content) as answer:
+                first = answer.continues or entry.uid
+                words[first] = words.get(first, "") + text_of(content)
+            case _:
+                pass
+    kept_words = {
+        uid: text for uid, text in words.items() if wanted.get(uid) and text not in {"", REMOVED}
+    }
+    return _told({f"message {uid}": text for uid, text in kept_words.items()}, texts, room)
+
+
+def _told(found: Mapping[str, str], texts: Texts, room: int) -> str:
     if not found:
         return ""
     lines: list[str] = []
@@ -47,10 +91,8 @@ def kept(
     return "\n".join([texts.kept, *lines])
 
 
-def _found(
-    before: Sequence[Entry], since: Sequence[Entry], said: Mapping[str, Sequence[Block]]
-) -> dict[str, str]:
-    """By name, the most needed first: short state of the work, then what was pinned, then the rest."""
+def _found(before: Sequence[Entry], since: Sequence[Entry]) -> dict[str, str]:
+    """By name, the most needed first: short state of the work, then the rest."""
     state: dict[str, str] = {}
     results: dict[str, str] = {}
     for entry in before:

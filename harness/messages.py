@@ -40,6 +40,11 @@ class ToolAnswer:
     is_error: bool = False
 
 
+class PinnedText(Text):
+    """Messages that a person pinned, beside the summary of the part that they stand in: a source of its own
+    in the plan of a request."""
+
+
 Part = Text | Image | Document | Thinking | ToolCall | ToolAnswer
 
 

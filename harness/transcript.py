@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.branches import on_path
 from harness.content import Block, Text, UploadedFile, as_blocks, text_of
-from harness.contextplan import CHARACTERS, KEPT_SHARE, RESULTS_SHARE, allotted
+from harness.contextplan import CHARACTERS, KEPT_SHARE, RESULTS_SHARE, SHARES, allotted
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -23,6 +23,7 @@ from harness.events import (
     Event,
     InputTaken,
     MessageEdited,
+    MessagePinned,
     MessageWithdrawn,
     ModelUsage,
     RetryRequested,
@@ -42,8 +43,8 @@ from harness.events import (
 )
 from harness.frontends import documents_of
 from harness.history import SAID_TO_THE_AGENT, Entry
-from harness.keepsakes import kept
-from harness.messages import Message, Part, Role, Thinking, ToolAnswer, ToolCall
+from harness.keepsakes import kept, pinned
+from harness.messages import Message, Part, PinnedText, Role, Thinking, ToolAnswer, ToolCall
 from harness.texts import Texts
 
 KEEP_RESULTS = 3
@@ -71,6 +72,11 @@ class Window:
     def results(self) -> int:
         """Characters that the results of one step may have together."""
         return int(self.tokens * RESULTS_SHARE * CHARACTERS)
+
+    @property
+    def pinned(self) -> int:
+        """Characters of pinned messages beside a summary."""
+        return int(self.tokens * SHARES["pinned"] * CHARACTERS)
 
     @property
     def kept(self) -> int:
@@ -167,6 +173,7 @@ class Dialogue:
         self._learn(entries)
         self._answers.shorten()
         start, opening = _opening(entries, self._texts, self._window)
+        self._opened = bool(opening)
         for block in opening:
             self._builder.add("user", block)
         self._add(entries[start:])
@@ -178,6 +185,8 @@ class Dialogue:
         self._files: dict[str, tuple[Block, ...]] = {}
         self._sources: dict[str, SpanModelRequestStart] = {}
         self._stopped = False
+        self._opened = False
+        """It begins with what stands for an older part."""
         self._aside: set[str] = set()
 
     def _only_adds(self, entry: Entry) -> bool:
@@ -186,6 +195,8 @@ class Dialogue:
         match event:
             case AgentThreadContextCompacted() | ContentSetAside() | Rewound():
                 return False
+            case MessagePinned():
+                return not self._opened
             case RetryRequested():
                 return not event.from_start
             case InputTaken():
@@ -330,7 +341,9 @@ def _without_restarts(entries: Sequence[Entry]) -> Sequence[Entry]:
                 if began is None:
                     continue
                 behind = began + 1
-                kept[behind:] = [old for old in kept[behind:] if isinstance(old.event, _WORDS)]
+                kept[behind:] = [
+                    old for old in kept[behind:] if isinstance(old.event, _WORDS | MessagePinned)
+                ]
             case _:
                 pass
         kept.append(entry)
@@ -381,8 +394,10 @@ def _opening(
     blocks: list[Block] = [Text(text=f"{texts.compaction_preamble}\n\n{event.summary}")]
     before, since = entries[: cut + 1], entries[cut + 1 : index]
     said = _inputs(before, texts, {})
-    if words := kept(before, since, said, texts=texts, room=window.kept):
+    if words := kept(before, since, texts=texts, room=window.kept):
         blocks.append(Text(text=words))
+    if words := pinned(entries, before, said, texts=texts, room=window.pinned):
+        blocks.append(PinnedText(text=words))
     # A turn that was cut in the middle keeps the words it was asked with.
     if not any(isinstance(entry.event, InputTaken) for entry in since):
         blocks.extend(_words_of_last_input(before, said))

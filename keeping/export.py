@@ -43,6 +43,7 @@ from harness.events import (
     AgentThreadContextCompacted,
     DiffDisplay,
     FeedbackGiven,
+    MessagePinned,
     SessionError,
     SessionStatusIdle,
     SessionUpdated,
@@ -242,6 +243,9 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             ratings = {"up": _("good answer"), "down": _("bad answer"), "none": _("no rating")}
             said = f": {_line(event.comment)}" if event.comment else ""
             return f"*{_line(str(row.actor or _('Program')))}: {ratings[event.rating]}{said}*\n\n"
+        case MessagePinned():
+            what = _("pinned a message") if event.pinned else _("let go of a pinned message")
+            return f"*{_line(str(row.actor or _('Program')))}: {what}*\n\n"
         case UserInterrupt():
             return f"*{_line(str(row.actor or _('Program')))}: {_('stopped the agent')}*\n\n"
         case TodosUpdated():

@@ -12,6 +12,7 @@ from typing import Literal
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
+from chat.links import address_of
 from chat.modelpicker import model_words
 from conversations.branches import counting
 from conversations.models import BackgroundCommand, Conversation, Event
@@ -25,6 +26,7 @@ from harness.events import (
     TodosUpdated,
 )
 from jobs.prepared import Prepared
+from keeping.pinnedmessages import pinned_in
 from reading.unseen import visible
 
 from .content import Moment
@@ -43,12 +45,13 @@ Panel = Literal[
     "team",
     "timers",
     "retention",
+    "pinned",
     "asked",
 ]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
 
-COMMAND_CHARACTERS = 200
+COMMAND_CHARACTERS = PINNED_CHARACTERS = 200
 
 _STATUS_TYPES = (
     "session.status_running",
@@ -90,7 +93,11 @@ _ALSO_AFFECTS: dict[str, frozenset[Panel]] = {
     "x.background_finished": frozenset({"background"}),
     "x.subagent_started": frozenset({"subagents"}),
     "x.subagent_ended": frozenset({"subagents"}),
-    "x.rewound": frozenset({"status", "todos", "background", "meter", "waiting", "queue"}),
+    "x.message_pinned": frozenset({"pinned"}),
+    "x.content_redacted": frozenset({"pinned"}),
+    "x.rewound": frozenset(
+        {"status", "todos", "background", "meter", "waiting", "queue", "pinned"}
+    ),
 }
 # A run that is owed takes what waits as well, whatever it is owed for.
 _AFFECTS: dict[str, frozenset[Panel]] = dict(_ALSO_AFFECTS)
@@ -127,6 +134,7 @@ def every_panel() -> set[Panel]:
         "team",
         "timers",
         "retention",
+        "pinned",
         "asked",
     }
 
@@ -262,6 +270,21 @@ def _todos(conversation: Conversation) -> str:
     return render_to_string("chat/panels/todos.html", context).strip()
 
 
+# --- pinned messages ------------------------------------------------------------------------------
+
+
+def _pinned(conversation: Conversation) -> str:
+    rows = [
+        {
+            "address": address_of(conversation, each.subject),
+            "by_agent": each.by_agent,
+            "text": visible(" ".join(each.text[:PINNED_CHARACTERS].split())),
+        }
+        for each in pinned_in(conversation)
+    ]
+    return render_to_string("chat/panels/pinned.html", {"rows": rows}).strip() if rows else ""
+
+
 # --- background commands --------------------------------------------------------------------------
 
 
@@ -304,6 +327,7 @@ def _features(conversation: Conversation) -> dict[str, bool]:
 _MAKERS: dict[Panel, Callable[[Conversation], Drawn]] = {
     "status": _status,
     "todos": _todos,
+    "pinned": _pinned,
     "background": _background,
     "title": _title,
     "features": _features,

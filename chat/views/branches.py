@@ -22,9 +22,11 @@ from conversations.actions.forking import fork_conversation
 from conversations.actions.redacting import is_redacted, redact_content
 from conversations.checkpoints import files_follow
 from conversations.kits import choose_provider
-from conversations.models import Event
+from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, LimitReached, TooMany
 from harness.events import FeedbackGiven
+from keeping.actions.pinning import pin_message
+from keeping.pinnedmessages import PINNABLE, wanted_in
 
 from .conversation import render_refused
 from .lookup import find_conversation, find_event
@@ -51,6 +53,10 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
         "may_redact": conversation.owner_id == request.user.pk
         and not is_redacted(conversation, event),
     }
+    if event.type in PINNABLE:
+        writable = Conversation.objects.writable_by(request.user).filter(pk=conversation.pk)
+        context["may_pin"] = writable.exists()
+        context["pinned"] = event.subject in wanted_in(conversation)
     template = "chat/_event.html" if request.htmx else "chat/event.html"  # type: ignore[attr-defined]
     return render(request, template, context)
 
@@ -147,6 +153,19 @@ def feedback(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse
         event_uid=event_uid,
         rating=request.POST.get("rating", ""),
         comment=request.POST.get("comment", ""),
+    )
+    return redirect(conversation)
+
+
+@login_required
+@require_POST
+def pin(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
+    conversation = find_conversation(request.user, uid)
+    pin_message(
+        actor=request.user,
+        conversation=conversation,
+        event_uid=event_uid,
+        pinned=request.POST.get("pinned", "") != "false",
     )
     return redirect(conversation)
 

@@ -35,6 +35,7 @@ from harness.events import (
     ContentSetAside,
     InputTaken,
     MessageEdited,
+    MessagePinned,
     ModelUsage,
     RetryRequested,
     SessionMemoryWritten,
@@ -174,7 +175,7 @@ def _begun(
         for entry in log.path
         if entry is named
         or (entry.seq <= place and not isinstance(entry.event, SessionUpdated))
-        or isinstance(entry.event, ContentSetAside | ContentRedacted)
+        or isinstance(entry.event, ContentSetAside | ContentRedacted | MessagePinned)
     ]
     rows = Event.objects.filter(conversation=held, seq__in=[entry.seq for entry in path])
     actors = dict(rows.exclude(actor=None).values_list("uid", "actor_id"))
@@ -229,7 +230,7 @@ def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:
         return entry.uid in taken
     if isinstance(event, MessageEdited):
         return event.event_id in taken
-    if isinstance(event, ContentSetAside | ContentRedacted):
+    if isinstance(event, ContentSetAside | ContentRedacted | MessagePinned):
         return event.event_id in known
     if isinstance(event, SessionUpdated):
         return event.made_of in known

@@ -86,7 +86,7 @@ def _try(rule: DecayRule, memory: Memory, step: Step, run: DecayRun) -> None:
 
 def _fade(rule: DecayRule, memory: Memory, step: Step) -> int:
     """Bytes that are left of it."""
-    store, author, path, before = rule.store, rule.author, memory.path, memory.sha256
+    author, path, before = rule.author, memory.path, memory.sha256
     if step == Step.GONE:
         write_away(memory, author=author, account=None)
         return 0

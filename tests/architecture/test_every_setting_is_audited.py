@@ -89,6 +89,7 @@ NEED_NOT = {
         conversations/conversations.change_tools
         conversations/direct.use_tool
         conversations/feedback.give_feedback
+        keeping/pinning.pin_message
         conversations/messages.edit_message
         conversations/outcomes.define_outcome
         conversations/messages.post_message

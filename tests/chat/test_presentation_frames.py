@@ -43,6 +43,7 @@ from harness.events import (
     FeedbackGiven,
     InputTaken,
     MessageEdited,
+    MessagePinned,
     MessageSteered,
     MessageWithdrawn,
     ModelUsage,
@@ -246,6 +247,7 @@ class Story:
         self._add(Rewound(behind=behind, model="other" if behind % 2 else ""))
         if len(self.entries) % 2 == 0:
             self._add(FeedbackGiven(event_id="sevt_none", rating="up"))
+            self._add(MessagePinned(event_id=self.heard or "sevt_none"))
         self.last_text = self.heard = ""
         self.queued.clear()
         self.wakes.clear()
@@ -569,7 +571,15 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
 
     assert (page.units, page.queue, page.seq, page.has_older) == ([], [], 0, False)
     panels = {"status", "todos", "background", "meter", "waiting", "title", "features", "queue"}
-    assert set(page.panels) == {*panels, "asked", "team", "subagents", "timers", "retention"}
+    assert set(page.panels) == {
+        *panels,
+        "asked",
+        "team",
+        "subagents",
+        "timers",
+        "retention",
+        "pinned",
+    }
 
 
 def test_a_message_queued_long_ago_is_still_on_the_newest_page(conversation: Conversation) -> None:
@@ -636,7 +646,7 @@ def long_log(turns: int) -> list[Entry]:
     return entries
 
 
-PAGE_QUERIES = 14
+PAGE_QUERIES = 15
 """Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
 what waits, the team, subagents, timers; budgets."""
 CHANGES_QUERIES = 8

@@ -161,6 +161,7 @@ ABOUT_ANOTHER = {
     "x.content_set_aside",
     "x.content_redacted",
     "x.feedback_given",
+    "x.message_pinned",
     "x.message_withdrawn",
     "x.message_edited",
     "x.message_steered",

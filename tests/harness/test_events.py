@@ -121,6 +121,7 @@ SUBJECTS = {
     "x.content_set_aside": "event_id",
     "x.content_redacted": "event_id",
     "x.feedback_given": "event_id",
+    "x.message_pinned": "event_id",
 }
 
 

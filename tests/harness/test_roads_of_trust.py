@@ -53,6 +53,7 @@ BRINGS_NOTHING = {
     "x.queue_ordered", "x.queue_held", "x.queue_released",
     "x.outcome_unknown", "x.call_handed_out", "x.approval_requested", "x.approval_voted",
     "x.content_set_aside", "x.content_redacted", "x.rewound", "x.feedback_given",
+    "x.message_pinned",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
     "span.outcome_evaluation_start",
     "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",

@@ -503,7 +503,8 @@ def _steps() -> list[list[Logged]]:
                     "rating": "down",
                     "comment": "It was cut off.",
                 },
-            )
+            ),
+            ("sevt_pinned", {"type": "x.message_pinned", "event_id": "sevt_cut"}),
         ],
         # What is behind is named by its id here, and by its number in what `steps` makes of it.
         [("sevt_back", {"type": "x.rewound", "behind": "sevt_sleep", "why": "rewind"})],
