@@ -19,7 +19,7 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 RUN_STAMP := $(VENV)/.run-$(firstword $(shell cksum requirements.txt))
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
-SOURCES := agentsite operations agui api mcpdoor terminal v1 timers brief evals learning receipts teams_app titles schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall retention sharedfiles skillsets spending steering timelines tryouts workers \
+SOURCES := agentsite operations agui api mcpdoor terminal v1 timers brief evals pipelines learning receipts teams_app titles schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall retention sharedfiles skillsets spending steering timelines tryouts workers \
 	chat keeping notices conversations agents vaults documents decay memory skills_app rendering tools_app owndata audit webhooks sandbox accounts live wire jobs net harness reading \
 	bench tests manage.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --generate-hashes \

@@ -23,6 +23,7 @@ from . import (
     memories,
     missing,
     pinned,
+    pipelines,
     prompts,
     schedules,
     shares,
@@ -39,6 +40,7 @@ app_name = "api"
 ONE_WEBHOOK = "api/webhooks/<id:uid>"
 ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
 ONE_SKILL = "api/skills/<id:uid>"
+ONE_PIPELINE_RUN = "api/pipelines/runs/<id:uid>"
 ONE_PROMPT = "api/prompts/<id:uid>"
 ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
@@ -145,6 +147,25 @@ urlpatterns = [
         evals.ComparisonView.as_view(),
         name="evaluation-comparison",
     ),
+    path("api/pipelines", pipelines.PipelinesView.as_view(), name="pipelines"),
+    path(ONE_PIPELINE_RUN, pipelines.OnePipelineRunView.as_view(), name="pipeline-run"),
+    path(
+        f"{ONE_PIPELINE_RUN}/stop",
+        pipelines.StopPipelineRunView.as_view(),
+        name="pipeline-run-stop",
+    ),
+    path(
+        f"{ONE_PIPELINE_RUN}/continue",
+        pipelines.ContinuePipelineRunView.as_view(),
+        name="pipeline-run-continue",
+    ),
+    path(
+        f"{ONE_PIPELINE_RUN}/decide",
+        pipelines.DecidePipelineRunView.as_view(),
+        name="pipeline-run-decide",
+    ),
+    path("api/pipelines/<id:uid>", pipelines.OnePipelineView.as_view(), name="pipeline"),
+    path("api/pipelines/<id:uid>/runs", pipelines.PipelineRunsView.as_view(), name="pipeline-runs"),
     path("api/prompts", prompts.PromptsView.as_view(), name="prompts"),
     path("api/prompts/import", prompts.ImportView.as_view(), name="prompts-import"),
     path(ONE_PROMPT, prompts.OnePromptView.as_view(), name="prompt"),

@@ -40,6 +40,9 @@ from mcpservers.actions.servers import add_server
 from mcpservers.models import McpQuestion, McpServer
 from memory.actions.memories import create_memory
 from memory.actions.stores import create_store
+from pipelines.actions.definitions import save_pipeline
+from pipelines.files import read_pipeline
+from pipelines.models import PipelineRun
 from prompts.actions.prompts import create_prompt
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
@@ -274,6 +277,14 @@ def alices_objects(
         repetition=1,
         state="passed",
     )
+    pipeline = save_pipeline(
+        actor=alice,
+        organisation=acme,
+        spec=read_pipeline("name: Line\nagent: Gated\nsteps: [{name: secret, prompt: My secret}]"),
+    )
+    pipeline_run = PipelineRun.objects.create(
+        version=pipeline, root=conversation, question="My secret question", state="done"
+    )
     hook = Hook.objects.create(organisation=acme, name="Gate", kind="python", target="gate")
     prompt = create_prompt(
         actor=alice, organisation=acme, name="tone", text="My secret tone.", label="production"
@@ -324,6 +335,10 @@ def alices_objects(
         "api/evals/suites/": {"uid": suite.uid},
         "api/evals/runs/": {"uid": evaluation.uid},
         "evals/agents/": {"uid": acmes.uid},
+        "pipelines/runs/": {"uid": pipeline_run.uid},
+        "pipelines/": {"uid": pipeline.pipeline.uid, "number": 1},
+        "api/pipelines/runs/": {"uid": pipeline_run.uid},
+        "api/pipelines/": {"uid": pipeline.pipeline.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
         "evals/skills/": {"uid": skill.uid},

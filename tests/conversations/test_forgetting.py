@@ -26,6 +26,7 @@ from brief.sending import make_due
 from chat.presentation.frames import changes, page
 from conversations import forgetting
 from conversations.actions.children import begin_child
+from conversations.actions.conversations import create_conversation
 from conversations.actions.links import make_link
 from conversations.actions.messages import post_message
 from conversations.actions.redacting import is_redacted, redact_content
@@ -84,6 +85,7 @@ from hooks.events import HookAnswer, HooksAnswered
 from learning.models import Learned
 from mcpservers.models import McpQuestion, McpServer
 from memory.actions.remembering import Source, own_store, remember
+from pipelines.models import Pipeline, PipelineRun, PipelineVersion, StepRun
 from recall.models import Recall
 from schedules.ending import settle
 from schedules.models import OrderRun, QueueItem, StandingOrder
@@ -268,6 +270,7 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
     _ask_beside(alice, acme, conversation, call.uid)
     _write_to(alice, acme, conversation, asked.uid)
     _try_out(alice, acme, conversation, answer.uid)
+    piped = _pipe(alice, acme, conversation, asked.uid)
     BriefWish.objects.create(
         user=alice, organisation=acme, is_on=True, next_at=timezone.now() - timedelta(minutes=1)
     )
@@ -290,6 +293,7 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
         reverse("evals:suite-export", args=[suite.uid]),
         reverse("evals:case", args=[suite.uid, suite.cases.get().uid]),
         reverse("evals:evaluation", args=[Evaluation.objects.get().uid]),
+        reverse("pipelines:run", args=[piped.uid]),
     ]
     ours, public = reverse("v1:sessions"), f"{reverse('v1:sessions')}/{conversation.uid}"
     answers = [
@@ -302,12 +306,47 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
         reverse("api:schedule-items", args=[order.uid]),
         reverse("api:suite", args=[suite.uid]),
         reverse("api:evaluation", args=[Evaluation.objects.get().uid]),
+        reverse("api:pipeline-run", args=[piped.uid]),
         reverse("v1:deployment-runs"),
         ours,
         f"{public}/events?x_events=true&limit=1000",
         f"{public}/export",
     ]
     return World(conversation, named, pages, answers)
+
+
+def _pipe(alice: User, acme: Organisation, conversation: Conversation, asked: str) -> PipelineRun:
+    """The conversation was a step of a pipeline, behind one at which a person was asked."""
+    spec = {"name": "Line", "steps": [{"name": "ask", "prompt": "{{question}}"}]}
+    version = PipelineVersion.objects.create(
+        pipeline=Pipeline.objects.create(organisation=acme, name="Line"),
+        number=1,
+        stored_spec=spec,
+        digest="0" * 64,
+    )
+    root = create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=conversation.agent_version.agent,
+        environment=conversation.environment,
+        unlisted=True,
+    )
+    run = PipelineRun.objects.create(version=version, root=root, question=TITLE, state="done")
+    StepRun.objects.create(
+        run=run, place=1, name="release", came_by="start", times=1, state="done", comment=SECRET
+    )
+    StepRun.objects.create(
+        run=run,
+        place=2,
+        name="ask",
+        came_by="release.0",
+        times=1,
+        state="done",
+        conversation=conversation,
+        asked_event=asked,
+        outcome={"word": "", "fields": {"said": SECRET, "score": 1}},
+    )
+    return run
 
 
 def _keep_answer(alice: User, acme: Organisation, conversation: Conversation, asked: Entry) -> None:
@@ -489,6 +528,11 @@ COPIES = {
         "memory_memory.terms",
         "memory_memoryversion.content",
         "memory_memoryversion.path",
+    },
+    "pipelines": {
+        "pipelines_pipelinerun.question",
+        "pipelines_steprun.comment",
+        "pipelines_steprun.outcome",
     },
     "recall": {"recall_recall.hits", "recall_recall.passages"},
     "schedules": {

@@ -21,7 +21,7 @@ from accounts.models import Organisation, User
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
-from terminal import brief, evals, memory, prompts, receipts, schedules, skills
+from terminal import brief, evals, memory, pipelines, prompts, receipts, schedules, skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -33,6 +33,7 @@ URL = "AGENTSITE_URL"
 ROOMS = {
     "skills": (skills, "look after the library of skills"),
     "eval": (evals, "try suites, compare evaluations, and let versions pass"),
+    "pipeline": (pipelines, "have agents work on one question one after another"),
     "prompt": (prompts, "look after named prompts, their versions and labels"),
     "schedule": (schedules, "look after your schedules"),
     "brief": (brief, "say what happened for you, what waits and what it cost"),

@@ -1,0 +1,48 @@
+"""What a step is asked: its prompt with the question and earlier answers in their places. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prompts.filling import filled, places_in
+
+from .checking import PROBLEM, QUESTION, TRY
+from .spec import PipelineSpec, StepSpec
+
+ANSWER_LIMIT = 20_000
+"""Characters of an answer that a later prompt repeats."""
+
+
+def template_of(step: StepSpec, *, times: int) -> str:
+    """Which of its texts it is asked with, when it is asked for the `times`-th time."""
+    if step.approval:
+        return step.approval
+    return step.again if times > 1 and step.again.strip() else step.prompt
+
+
+def asked(
+    spec: PipelineSpec,
+    step: StepSpec,
+    *,
+    question: str,
+    answers: Mapping[str, str],
+    times: int,
+    problem: str = "",
+) -> str:
+    """Of a step that has not run the place stays empty; what is filled in is not read again."""
+    known = {each.name: bounded(answers.get(each.name, "")) for each in spec.steps}
+    known |= {QUESTION: question, TRY: str(times), PROBLEM: problem}
+    return filled(template_of(step, times=times), (), {}, known)
+
+
+def steps_in(spec: PipelineSpec, step: StepSpec, *, times: int) -> set[str]:
+    """The steps whose answers its text repeats."""
+    names = {each.name for each in spec.steps}
+    return names & set(places_in(template_of(step, times=times)))
+
+
+def bounded(text: str) -> str:
+    if len(text) <= ANSWER_LIMIT:
+        return text
+    left = len(text) - ANSWER_LIMIT
+    return f"{text[:ANSWER_LIMIT]}\n[{left:,} characters are left out here.]"

@@ -1,0 +1,37 @@
+"""The jobs of pipelines: doorways without logic."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import DatabaseError
+
+from jobs.engine import engine
+from jobs.registry import job
+
+from . import running
+
+logger = logging.getLogger(__name__)
+
+
+@job(running.LOOK)
+async def look(run_id: int) -> None:
+    """At a run of which a step has come to rest. A fault of ours ends it; where the database is away, a later
+    look finds it."""
+    try:
+        await engine.in_database(running.go_on, run_id)
+    except DatabaseError:
+        raise
+    except Exception:
+        logger.exception("run %s of a pipeline could not go on", run_id)
+        await engine.in_database(running.give_up, run_id)
+
+
+@job(running.END)
+async def end(run_id: int) -> None:
+    await engine.in_database(running.end_steps, run_id)
+
+
+@job("pipelines.sweep", every="AGENTSITE_SWEEP_SECONDS")
+async def sweep() -> None:
+    await engine.in_database(running.look_again)

@@ -1,0 +1,255 @@
+"""Pipelines, their versions, and runs of them with the steps these consist of.
+
+A version never changes, and neither do the versions of agents it is pinned to. What it says is `graph`'s;
+what a run's steps came to is read from their conversations, whose logs hold every word.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Organisation, User
+from accounts.staff import has_staff_permission
+from agents.models import AgentVersion
+from conversations.models import Conversation
+from harness.ids import new_id
+
+from .graph.following import Done, Outcome
+from .graph.spec import PipelineSpec
+
+VIEW_ANY = "pipelines.view_pipeline"
+CHANGE_ANY = "pipelines.change_pipeline"
+"""What staff need for the pipelines of any organisation."""
+
+
+def new_pipeline_id() -> str:
+    return new_id("pipeline")
+
+
+def new_run_id() -> str:
+    return new_id("piperun")
+
+
+class PipelineQuerySet(models.QuerySet["Pipeline"]):
+    def visible_to(self, user: User) -> Self:
+        """Those of the person's organisations; all for staff with the permission."""
+        if not user.is_active:
+            return self.none()
+        if has_staff_permission(user, VIEW_ANY):
+            return self
+        return self.filter(
+            organisation__in=Organisation.objects.filter(memberships__user=user).values("pk")
+        )
+
+    def on_offer(self) -> Self:
+        return self.filter(archived_at=None)
+
+
+class Pipeline(models.Model):
+    uid = models.CharField(max_length=40, unique=True, default=new_pipeline_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="pipelines"
+    )
+    name = models.CharField(_("name"), max_length=100)
+    description = models.CharField(_("what it is for"), max_length=500, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    objects = PipelineQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = _("pipeline")
+        verbose_name_plural = _("pipelines")
+        constraints = [
+            models.UniqueConstraint(fields=["organisation", "name"], name="pipeline_name_unique")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def newest(self) -> PipelineVersion:
+        """There is one from the beginning."""
+        return self.versions.order_by("-number")[0]
+
+
+class PipelineVersion(models.Model):
+    pipeline = models.ForeignKey(
+        Pipeline, on_delete=models.CASCADE, related_name="versions", db_index=False
+    )
+    number = models.PositiveIntegerField(_("version"))
+    stored_spec = models.JSONField(db_column="spec")
+    digest = models.CharField(max_length=64)
+    """SHA-256 of what it says, with the versions of its agents."""
+    note = models.CharField(_("what changed"), max_length=500, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["pipeline", "-number"]
+        verbose_name = _("version of a pipeline")
+        verbose_name_plural = _("versions of pipelines")
+        constraints = [
+            models.UniqueConstraint(fields=["pipeline", "number"], name="pipeline_version_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pipeline} v{self.number}"
+
+    @property
+    def spec(self) -> PipelineSpec:
+        return PipelineSpec.model_validate(self.stored_spec)
+
+    def pinned(self) -> dict[str, AgentVersion]:
+        """The version of an agent that each of its steps is done by."""
+        rows = self.pins.select_related("agent_version__agent")
+        return {pin.step: pin.agent_version for pin in rows}
+
+
+class Pin(models.Model):
+    """That a step of a version is done by this version of an agent."""
+
+    version = models.ForeignKey(
+        PipelineVersion, on_delete=models.CASCADE, related_name="pins", db_index=False
+    )
+    step = models.CharField(max_length=40)
+    agent_version = models.ForeignKey(AgentVersion, on_delete=models.RESTRICT, related_name="+")
+
+    class Meta:
+        ordering = ["version", "id"]
+        verbose_name = _("agent of a step")
+        verbose_name_plural = _("agents of steps")
+        constraints = [
+            models.UniqueConstraint(fields=["version", "step"], name="pipeline_pin_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.version_id}:{self.step}"
+
+
+class PipelineRunQuerySet(models.QuerySet["PipelineRun"]):
+    def visible_to(self, user: User) -> Self:
+        """Whoever sees the conversation that it is."""
+        return self.filter(root__in=Conversation.objects.visible_to(user).values("pk"))
+
+    def owned_by(self, user: User) -> Self:
+        return self.filter(root__in=Conversation.objects.owned_by(user).values("pk"))
+
+    def going_on(self) -> Self:
+        return self.filter(state=PipelineRun.State.RUNNING)
+
+
+class PipelineRun(models.Model):
+    class State(models.TextChoices):
+        RUNNING = "running", _("under way")
+        DONE = "done", _("done")
+        FAILED = "failed", _("did not pass")
+        STOPPED = "stopped", _("stopped")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_run_id, editable=False)
+    version = models.ForeignKey(PipelineVersion, on_delete=models.RESTRICT, related_name="runs")
+    root = models.OneToOneField(Conversation, on_delete=models.CASCADE, related_name="pipeline_run")
+    """What its steps stand below: who sees it sees the run, and its budget caps all of it."""
+    question = models.TextField()
+    scripted = models.BooleanField(default=False)
+    """By the steps' scripts, without a model."""
+    state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    problem = models.CharField(max_length=500, blank=True)
+    """Why it did not come to a good end."""
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    objects = PipelineRunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("run of a pipeline")
+        verbose_name_plural = _("runs of pipelines")
+        indexes = [
+            models.Index(fields=["id"], condition=Q(state="running"), name="pipeline_run_running")
+        ]
+
+    def __str__(self) -> str:
+        return self.uid
+
+
+class StepRun(models.Model):
+    """One time that a run came to a step. Rows of a run follow each other; only the last may be open."""
+
+    class State(models.TextChoices):
+        RUNNING = "running", _("at work")
+        ASKING = "asking", _("waits for a decision")
+        DONE = "done", _("done")
+        FAILED = "failed", _("not usable")
+        STOPPED = "stopped", _("stopped")
+
+    OPEN = (State.RUNNING, State.ASKING)
+
+    run = models.ForeignKey(
+        PipelineRun, on_delete=models.CASCADE, related_name="steps", db_index=False
+    )
+    place = models.PositiveSmallIntegerField()
+    """Counts up from 1: a place is taken once, whatever dies and however many processes look."""
+    name = models.CharField(max_length=40)
+    came_by = models.CharField(max_length=60)
+    """The rule that led here, or a word of `graph.following`."""
+    times = models.PositiveSmallIntegerField()
+    """The how-manieth time this run came to this step."""
+    conversation = models.OneToOneField(
+        Conversation, on_delete=models.SET_NULL, null=True, related_name="pipeline_step"
+    )
+    """Null where a person is asked, where it could not begin, and once it is deleted."""
+    asked_event = models.CharField(max_length=40, blank=True)
+    """The message by which its agent was asked."""
+    ended_seq = models.PositiveBigIntegerField(default=0)
+    """The last event that counts for its answer: what is said there later changes nothing."""
+    state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    outcome = models.JSONField(default=dict)
+    """What its answer was read as: the word, and the fields that rules look at."""
+    final = models.BooleanField(default=False)
+    """No further try would mend it."""
+    problem = models.CharField(max_length=500, blank=True)
+    """Why its answer could not be used, or why it could not begin."""
+    comment = models.CharField(max_length=2_000, blank=True)
+    """What the person said who was asked."""
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["run", "place"]
+        verbose_name = _("step of a run of a pipeline")
+        verbose_name_plural = _("steps of runs of pipelines")
+        constraints = [
+            models.UniqueConstraint(fields=["run", "place"], name="pipeline_step_once_a_place")
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(state="asking"), name="pipeline_step_asking")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.place} {self.name}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in self.OPEN
+
+    def done(self) -> Done:
+        """As the rules look at it, once it has ended."""
+        read: dict[str, Any] = self.outcome
+        usable = self.state == self.State.DONE
+        outcome = Outcome(read.get("word", ""), read.get("fields", {})) if usable else None
+        return Done(self.name, self.came_by, outcome, self.final)

@@ -1,0 +1,43 @@
+"""The scripted model of runs: it plays what a step's definition says, so that a pipeline runs without any
+service. Its place in the script is how often the run came to the step, so it is the same after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from conversations.kitparts import Layer
+from conversations.models import Conversation
+from harness.messages import ModelRequest, Piece
+from harness.providers.scripted import play, reply
+
+from .models import StepRun
+
+PROVIDER = {"provider": "scripted", "model": "scripted"}
+
+
+class Played:
+    """Stands in front of a provider and never asks it."""
+
+    name = "scripted"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        async for piece in play(reply(self._text)):
+            yield piece
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def layer(conversation: Conversation) -> Layer | None:
+    """Nothing for the conversations of people, which costs no query."""
+    if conversation.parent_id is None:
+        return None
+    rows = StepRun.objects.select_related("run__version")
+    step = rows.filter(conversation=conversation, run__scripted=True).first()
+    if step is None:
+        return None
+    script = step.run.version.spec.step(step.name).script
+    return lambda _beneath: Played(script[min(step.times, len(script)) - 1])

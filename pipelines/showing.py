@@ -1,0 +1,200 @@
+"""What the page of a run shows, and programs are told: how it stands, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.models import PartialBlock
+from rendering.markdown import to_html
+
+from .drawing import Drawing, drawn
+from .figures import Figures, figures_of
+from .graph.following import RETRY
+from .graph.spec import END
+from .models import PipelineRun, StepRun
+from .standing import answer_of, final_answer, rest_of, text_for
+
+ARRIVING = 4_000
+"""Characters of an answer under way that are shown, the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    row: StepRun
+    state: str
+    """As `StepRun.State`, or `waits`."""
+    words: str
+    waits_for: str
+    answer: str
+    html: SafeString | str
+    arriving: str
+    conversation: str
+    """Its id, for whom it belongs to."""
+    seconds: float
+    retried: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    run: PipelineRun
+    state: str
+    """As `PipelineRun.State`, or `waits`."""
+    words: str
+    steps: tuple[ShownStep, ...]
+    drawing: Drawing
+    figures: Figures
+    answer: str
+    html: SafeString | str
+    asks: int
+    """The place at which a person is asked; 0: none is."""
+    question_to_person: str
+    may_go_on: bool
+
+    @property
+    def live(self) -> bool:
+        return self.run.state == PipelineRun.State.RUNNING
+
+    @property
+    def mark(self) -> str:
+        """Changes where the page has to be drawn anew, with its forms."""
+        return f"{self.state}:{self.asks}"
+
+
+def show(run: PipelineRun, user: User) -> Shown:
+    rows = list(run.steps.select_related("conversation", "decided_by").order_by("place"))
+    for row in rows:
+        row.run = run
+    is_own = run.root.owner_id == user.pk
+    steps = tuple(_step(row, is_own=is_own) for row in rows)
+    last = steps[-1] if steps else None
+    state, words = run.state, str(run.get_state_display())
+    if last is not None and run.state == PipelineRun.State.RUNNING and last.state in _WAITING:
+        state, words = "waits", _("waits")
+    asking = rows[-1] if rows and rows[-1].state == StepRun.State.ASKING else None
+    final = final_answer(run, rows)
+    answer = answer_of(final) if final is not None else ""
+    conversation = last.row.conversation if last is not None else None
+    return Shown(
+        run=run,
+        state=state,
+        words=words,
+        steps=steps,
+        drawing=drawn(
+            run.version.spec,
+            {step.row.name: (step.state, step.words) for step in steps},
+            frozenset(row.came_by for row in rows) | _ended_by(run, rows),
+        ),
+        figures=figures_of(
+            run.root_id,
+            steps=len(rows),
+            began=run.started_at,
+            ended=run.ended_at,
+            free=run.scripted,
+        ),
+        answer=answer,
+        html=to_html(answer) if answer else "",
+        asks=asking.place if asking is not None else 0,
+        question_to_person=(
+            text_for(run, rows[:-1], asking.name, asking.times) if asking is not None else ""
+        ),
+        may_go_on=bool(
+            state == "waits" and conversation is not None and conversation.has_stopped_short
+        ),
+    )
+
+
+_WAITING = {"waits", StepRun.State.ASKING}
+
+
+def _ended_by(run: PipelineRun, rows: Sequence[StepRun]) -> frozenset[str]:
+    """Nothing keeps the rule by which a run ended; its last step tells enough."""
+    if run.state != PipelineRun.State.DONE or not rows:
+        return frozenset()
+    from_last = run.version.spec.step(rows[-1].name)
+    return frozenset(
+        f"{from_last.name}.{number}" for number, rule in enumerate(from_last.next) if rule.to == END
+    )
+
+
+def _step(row: StepRun, *, is_own: bool) -> ShownStep:
+    state, words, waits_for = str(row.state), str(row.get_state_display()), ""
+    arriving = ""
+    if row.state == StepRun.State.RUNNING and row.conversation is not None:
+        rest = rest_of(row.conversation)
+        if rest is not None and not rest.ended:
+            state, words, waits_for = "waits", _("waits"), rest.words
+        else:
+            arriving = _arriving(row)
+    answer = "" if row.is_open else answer_of(row)
+    until = row.ended_at or timezone.now()
+    return ShownStep(
+        row=row,
+        state=state,
+        words=words,
+        waits_for=waits_for,
+        answer=answer,
+        html=to_html(answer) if answer else "",
+        arriving=arriving,
+        conversation=row.conversation.uid if is_own and row.conversation is not None else "",
+        seconds=round((until - row.started_at).total_seconds(), 1),
+        retried=row.came_by == RETRY,
+    )
+
+
+def _arriving(row: StepRun) -> str:
+    """What its agent is saying, as far as it is kept by now."""
+    said = PartialBlock.objects.filter(conversation=row.conversation, kind="text")
+    text = said.order_by("-pk").values_list("text", flat=True).first() or ""
+    return text[-ARRIVING:]
+
+
+def as_json(run: PipelineRun, user: User) -> dict[str, Any]:
+    """For programs."""
+    shown = show(run, user)
+    return {
+        "id": run.uid,
+        "pipeline": run.version.pipeline.uid,
+        "version": run.version.number,
+        "state": shown.state,
+        "problem": run.problem,
+        "question": run.question,
+        "answer": shown.answer,
+        "conversation": run.root.uid,
+        "asks": shown.asks or None,
+        "asked": shown.question_to_person,
+        "steps": [
+            {
+                "place": step.row.place,
+                "step": step.row.name,
+                "state": step.state,
+                "answer": step.answer,
+                "outcome": step.row.outcome,
+                "problem": step.row.problem or step.waits_for,
+                "conversation": step.conversation,
+                "started_at": _time(step.row.started_at),
+                "ended_at": _time(step.row.ended_at),
+            }
+            for step in shown.steps
+        ],
+        "figures": {
+            "steps": shown.figures.steps,
+            "model_calls": shown.figures.model_calls,
+            "tokens": shown.figures.tokens,
+            "cost_usd": None if shown.figures.cost is None else float(shown.figures.cost),
+            "seconds": shown.figures.seconds,
+        },
+        "started_at": _time(run.started_at),
+        "ended_at": _time(run.ended_at),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None

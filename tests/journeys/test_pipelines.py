@@ -1,0 +1,61 @@
+"""An owner saves the shipped pipeline, starts it by its scripts, sees it drawn and is asked herself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.journeys.conftest import Visit
+from tests.journeys.forms import on_screen
+from tests.journeys.people import Person
+
+ASKING = """\
+name: {name}
+agent: General work
+steps:
+- {{name: draft, prompt: "Draft {{{{question}}}}", script: [A draft.]}}
+- {{name: release, approval: "May this go out? {{{{draft}}}}"}}
+- {{name: send, prompt: "Send {{{{draft}}}}", script: [It is sent.]}}
+"""
+
+
+def looks_right(person: Person, name: str) -> None:
+    size = "phone" if person.phone else "desktop"
+    if folder := os.environ.get("JOURNEY_PICTURES"):
+        person.page.screenshot(path=Path(folder) / f"pipelines-{name}-{size}.png", full_page=True)
+    assert person.audit() == ""
+    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert width <= 0, f"{name} is wider than the window by {width}"
+
+
+@on_screen(phone=True)
+def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool):
+    alice = visit(phone=phone)
+    page = alice.page
+    page.goto("/pipelines/?example=reviewed-answer")
+    text = page.get_by_label("Pipeline as YAML")
+    name = "Reviewed on a phone" if phone else "Reviewed on a desk"
+    text.fill(text.input_value().replace("Reviewed answer", name))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    looks_right(alice, "definition")
+    page.get_by_label("Question").fill("How high are two towers?")
+    page.get_by_label("Play the steps' scripts, without a model").check()
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("Two of them are 660 m high")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="done")).to_be_visible()
+    looks_right(alice, "done")
+
+    page.goto("/pipelines/")
+    page.get_by_label("Pipeline as YAML").fill(ASKING.format(name=f"{name}, asking"))
+    page.get_by_role("button", name="Save").click()
+    page.get_by_label("Question").fill("a letter")
+    page.get_by_label("Play the steps' scripts, without a model").check()
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("May this go out? A draft.")).to_be_visible()
+    looks_right(alice, "asking")
+    page.get_by_label("Why, or what is to change").fill("Fine")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text("It is sent.")).to_be_visible()

@@ -1,0 +1,35 @@
+"""A run goes on where it was, wherever its process is killed, and does no step twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PATIENCE = 900
+ONCE = ["research", "calculate", "write", "review"]
+
+
+@pytest.mark.usefixtures("django_db_setup")  # to be copied from
+def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.pipelines.killed", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={name: value for name, value in os.environ.items() if not name.startswith("TEST_")},
+        cwd=Path(__file__).resolve().parents[2],
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["killed"] >= len(found["steps"]), "there was a death at each step"
+    assert found["state"] == "done", done.stderr
+    assert found["steps"] == [[name, "done"] for name in ["route", *ONCE, *ONCE]]
+    assert found["conversations"] == len(found["steps"])
+    assert found["asked"] == [1] * len(found["steps"])
+    assert found["rests"] == [1] * len(found["steps"])
