@@ -23,7 +23,7 @@ JSON = "json"
 _SENSIBLE_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _SECRETS = re.compile(
     r"(?i)\b(sk-[a-z0-9_-]{6})[a-z0-9_-]+|(bearer\s+\S{4})\S+|(://[^/\s:@]*:)[^@\s/]+(?=@)"
-    r"|(/(?:setup|invitations|shared|password/reset/key|confirm-email)/)[^/\s\"']{8,}"
+    r"|(/(?:setup|invitations|shared|notifications/stop|password/reset/key|confirm-email)/)[^/\s\"']{8,}"
 )
 """Keys of model services, bearer tokens, passwords in addresses, the one-time tokens of links: their
 beginning is kept."""

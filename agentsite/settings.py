@@ -214,6 +214,16 @@ AGENTSITE_WEBHOOK_SECRET_HOURS = env.int("AGENTSITE_WEBHOOK_SECRET_HOURS", defau
 """How long a replaced secret signs beside its successor, unless somebody says otherwise."""
 AGENTSITE_MAIL_SECONDS = env.int("AGENTSITE_MAIL_SECONDS", default=60)
 """How often a process looks for what waits for people so long that they are mailed; 0: never."""
+AGENTSITE_PUSH_SECONDS = env.int("AGENTSITE_PUSH_SECONDS", default=30)
+"""How often a process looks for what is to be pushed to people's browsers; 0: never, and none is offered."""
+AGENTSITE_PUSH_KEY = env.str("AGENTSITE_PUSH_KEY", default="")
+"""The private key by which push services know this server (VAPID): 32 bytes in URL-safe base64. Empty: one is
+made and kept sealed. With another key every browser has to be signed up again."""
+AGENTSITE_PUSH_DEVICES = env.int("AGENTSITE_PUSH_DEVICES", default=10)
+"""Browsers of one person that take pushes."""
+AGENTSITE_PUSH_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_PUSH_PRIVATE_HOSTS", default=[])
+"""Hosts inside this network that push services may be at, each with its port: `push.internal:8080`. They may
+be reached by plain http; all others by https only."""
 AGENTSITE_CONCURRENT_RUNS = env.int("AGENTSITE_CONCURRENT_RUNS", default=200)
 """Runs that one process carries at once; they wait for model services most of their time. More wait
 for their turn."""
@@ -483,6 +493,7 @@ INSTALLED_APPS = [
 
 AGENTSITE_PAGES: tuple[str, ...] = (
     "chat",
+    "notices",
     "agents",
     "tryouts",
     "audit",  # before `approvals`, below whose addresses its own are

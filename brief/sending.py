@@ -26,7 +26,10 @@ from brief.compiling import compile_brief
 from brief.models import Brief, BriefWish
 from jobs.dispatch import dispatch
 from jobs.metrics import MAILS
-from notices.waiting import is_reachable
+from notices.models import Kind
+from notices.pushing import tell_of
+from notices.stopping import headers_of, stop_link
+from notices.waiting import may_be_mailed
 from schedules.times import Cron
 from webhooks.outbox import announce
 from webhooks.types import BRIEF_READY
@@ -95,7 +98,7 @@ def _make(wish_id: int, now: datetime) -> None:
         contents = compile_brief(wish.user, wish.organisation, since=since, until=now)
         tells = not (wish.is_quiet and contents.is_empty)
         mails = settings.AGENTSITE_EMAIL_CONFIGURED and bool(settings.AGENTSITE_BASE_URL)
-        wanted = wish.by_mail and tells and mails and is_reachable(wish.user)
+        wanted = wish.by_mail and tells and mails and may_be_mailed(wish.user)
         brief = Brief(
             user=wish.user,
             organisation=wish.organisation,
@@ -111,6 +114,8 @@ def _make(wish_id: int, now: datetime) -> None:
             return
         if wish.by_webhook and tells:
             announce(wish.organisation_id, BRIEF_READY, subject=brief.uid, user_id=wish.user.uid)
+        if tells:
+            tell_of(wish.user, Kind.BRIEF, brief.get_absolute_url(), now)
         if wanted:
             dispatch(MAIL)
 
@@ -179,14 +184,14 @@ def compose(brief: Brief) -> EmailMessage:
                 "site": site,
                 "page": site + brief.get_absolute_url(),
                 "settings_link": site + reverse("brief:settings"),
+                "stop_link": stop_link(brief.user, Kind.BRIEF, brief.organisation.uid),
             },
         )
         return EmailMessage(
             f"[Agentsite] {subject}",
             body,
             to=[brief.user.email],
-            # Answering machines do not answer it.
-            headers={"Auto-Submitted": "auto-generated"},
+            headers=headers_of(brief.user, Kind.BRIEF, brief.organisation.uid),
         )
 
 

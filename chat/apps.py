@@ -10,6 +10,10 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
+        from notices.waiting import notify_of  # noqa: PLC0415
+
         from .commands import offer, own_commands  # noqa: PLC0415
+        from .ended import ended  # noqa: PLC0415
 
         offer(own_commands)
+        notify_of(ended)

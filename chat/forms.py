@@ -148,16 +148,6 @@ class PreferenceForm(OurForm):
         _offer(self.fields["default_environment"], environments)
 
 
-class MailForm(OurForm):
-    mail_when_waiting = forms.BooleanField(
-        label=_("Mail me about what waits for my answer and I have not seen"), required=False
-    )
-    # The range is the action's rule.
-    mail_after_minutes = forms.IntegerField(
-        label=_("After so many minutes"), widget=forms.NumberInput(attrs={"inputmode": "numeric"})
-    )
-
-
 def _offer(field: forms.Field, queryset: Any) -> None:
     assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
     field.queryset = queryset

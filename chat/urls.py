@@ -98,7 +98,6 @@ urlpatterns = [
     path("settings/links/<id:uid>/revoke/", links.revoke, name="revoke-link"),
     path("shared/<id:token>/", links.shared, name="shared-link"),
     path("settings/language/", preferences.language, name="settings-language"),
-    path("settings/mails/", preferences.mails, name="settings-mails"),
     path("settings/organisation/", preferences.organisation_defaults, name="settings-organisation"),
     path("first-steps/put-away/", preferences.put_away, name="first-steps-put-away"),
     path("manifest.webmanifest", installing.manifest, name="manifest"),

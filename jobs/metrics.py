@@ -36,3 +36,4 @@ WEBHOOKS_DISABLED = Counter(
     "agentsite_webhooks_disabled", "Webhook endpoints switched off by themselves.", ["reason"]
 )
 MAILS = Counter("agentsite_mails", "Mails to people, by how sending ended.", ["kind", "end"])
+PUSHES = Counter("agentsite_pushes", "Pushes to browsers, by how sending ended.", ["kind", "end"])

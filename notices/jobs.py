@@ -1,11 +1,11 @@
-"""The job of the mails about what waits: a doorway without logic."""
+"""The jobs of mails and pushes: doorways without logic."""
 
 from __future__ import annotations
 
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import mailing
+from . import courier, mailing, pushing
 
 MAIL_WAITING = "notices.mail_waiting"
 
@@ -14,3 +14,15 @@ MAIL_WAITING = "notices.mail_waiting"
 async def mail_people_who_are_waited_for() -> None:
     # A mail server may take its time.
     await engine.in_tool_thread(mailing.mail_waiting)
+
+
+@job("notices.push_waiting", every="AGENTSITE_PUSH_SECONDS")
+async def push_to_people_who_are_waited_for() -> None:
+    """What is due, and what was to be sent and was not."""
+    await engine.in_tool_thread(pushing.plan_pushes)
+    await courier.send_due()
+
+
+@job(pushing.SEND)
+async def send_pushes() -> None:
+    await courier.send_due()

@@ -1,6 +1,7 @@
-"""What waits for people, as apps offer it, and for whom it is news: not told of it yet, and not seen by her.
+"""What waits for people or has ended, as apps offer it, and for whom it is news: not told of it yet by this
+channel, not seen by her, and nothing that she wants left alone.
 
-Who may answer is not decided here. The mails are `mailing`'s.
+Who may answer is not decided here. The mails are `mailing`'s, pushes `pushing`'s.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ from django.utils import timezone
 
 from accounts.models import User
 from audit.models import AuditEntry
-from conversations.models import Conversation, Preference
-from conversations.models.preference import DEFAULT_MAIL_MINUTES, LONGEST_MAIL_MINUTES
+from conversations.models import Conversation
 
-from .models import Seen, WaitNotice
+from .models import (
+    LONGEST_MAIL_MINUTES,
+    Channel,
+    Device,
+    Kind,
+    NoticeWish,
+    Seen,
+    WaitNotice,
+    When,
+)
 
 NEWS = timedelta(minutes=LONGEST_MAIL_MINUTES, days=1)
 """What waits longer is no news; it stays in the queue."""
@@ -30,7 +39,7 @@ MOST_TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that waits, as a mail tells of it."""
+    """One thing that waits or has ended, as people are told of it."""
 
     subject: str
     """Id of the call, and how often it was asked."""
@@ -44,6 +53,9 @@ class Item:
     """Where it is shown as well: who has opened that one has seen it."""
     approval_uid: str = ""
     """An entry of the person's in the audit log about it means that she has seen it."""
+    kind: Kind = Kind.WAITS
+    is_seen: bool = False
+    """Whoever offers it knows that she has seen it."""
 
 
 Waiting = Callable[[datetime], Iterable[tuple[Item, User]]]
@@ -66,31 +78,63 @@ def mark_seen(user: User, conversation: Conversation) -> None:
         )
 
 
-def due(now: datetime) -> dict[User, list[Item]]:
-    """Whom to tell of what, the longest waiting first."""
-    candidates = [pair for waiting in _waiting for pair in waiting(now)]
-    notified = _notified(item.subject for item, _user in candidates)
-    wishes = {
-        preference.user_id: preference
-        for preference in Preference.objects.filter(user__in={user for _item, user in candidates})
-    }
+def due(now: datetime, channel: str = Channel.MAIL) -> dict[User, list[Item]]:
+    """Whom to tell of what by this channel, the longest waiting first. In her quiet hours of nothing: what
+    still waits when they end is told then, together."""
+    candidates = offered(now)
+    notified = _notified((item.subject for item, _user in candidates), channel)
+    reached = _reached({user for _item, user in candidates}, channel)
+    wishes = wishes_of({user.pk for user in reached})
     found: defaultdict[User, list[Item]] = defaultdict(list)
     for item, user in sorted(candidates, key=lambda pair: pair[0].since):
-        wish = wishes.get(user.pk)
-        minutes = wish.mail_after_minutes if wish else DEFAULT_MAIL_MINUTES
+        if user not in reached or (user.pk, item.subject) in notified:
+            continue
+        wish = wishes.get(user.pk) or NoticeWish(user=user)
         if (
-            (wish is None or wish.mail_when_waiting)
-            and item.since <= now - timedelta(minutes=minutes)
-            and (user.pk, item.subject) not in notified
-            and _may_answer(user, item)
-            and not _has_seen(user, item)
+            item.since <= now - wish.after(channel)
+            and wish.quiet_end(now) is None
+            and concerns(user, item, wish, channel)
         ):
             found[user].append(item)
     return dict(found)
 
 
+def offered(now: datetime) -> list[tuple[Item, User]]:
+    """All that waits or has ended, told or not."""
+    return [pair for waiting in _waiting for pair in waiting(now)]
+
+
+def wishes_of(users: Iterable[int]) -> dict[int, NoticeWish]:
+    """Of those who have said so, by their keys."""
+    return {wish.user_id: wish for wish in NoticeWish.objects.filter(user__in=set(users))}
+
+
+def concerns(user: User, item: Item, wish: NoticeWish, channel: str) -> bool:
+    """Whether she wants to be told of it by this channel, may know of it, and does not know it yet."""
+    when = wish.when(item.kind, channel)
+    if when == When.NEVER or not _may_answer(user, item):
+        return False
+    return when == When.ALWAYS or not _has_seen(user, item)
+
+
 def is_reachable(user: User) -> bool:
+    """Whether there is any way to tell her of something."""
+    if not user.is_active or user.is_service:
+        return False
+    return bool(user.email) or Device.objects.filter(user=user).exists()
+
+
+def may_be_mailed(user: User) -> bool:
     return user.is_active and bool(user.email) and not user.is_service
+
+
+def _reached(users: set[User], channel: str) -> set[User]:
+    if channel == Channel.MAIL:
+        return {user for user in users if may_be_mailed(user)}
+    with_devices = set(
+        Device.objects.filter(user__in=users).order_by().values_list("user_id", flat=True)
+    )
+    return {user for user in users if user.is_active and user.pk in with_devices}
 
 
 def _may_answer(user: User, item: Item) -> bool:
@@ -100,6 +144,8 @@ def _may_answer(user: User, item: Item) -> bool:
 
 
 def _has_seen(user: User, item: Item) -> bool:
+    if item.is_seen:
+        return True
     looked = Q(conversation=item.conversation)
     if item.root_id is not None:
         looked |= Q(conversation=item.root_id)
@@ -112,8 +158,8 @@ def _has_seen(user: User, item: Item) -> bool:
     return Seen.objects.filter(looked, user=user, seen_at__gte=item.since).exists()
 
 
-def _notified(subjects: Iterable[str]) -> set[tuple[int, str]]:
-    """Who was told of what, or will not be any more."""
-    found = WaitNotice.objects.filter(subject__in=set(subjects))
+def _notified(subjects: Iterable[str], channel: str) -> set[tuple[int, str]]:
+    """Who was told of what by this channel, or will not be any more."""
+    found = WaitNotice.objects.filter(subject__in=set(subjects), channel=channel)
     done = found.exclude(batch="", tries__lt=MOST_TRIES)
     return set(done.values_list("user_id", "subject"))

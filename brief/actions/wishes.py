@@ -56,3 +56,8 @@ def set_brief(
         wish.next_at = next_due(wish, now or timezone.now())
         wish.save(update_fields=["next_at"])
     return wish
+
+
+def stop_brief_mails(*, actor: User, organisation_uid: str) -> None:
+    """Her briefs about this organisation are on the page alone, or go the other ways that she chose."""
+    BriefWish.objects.filter(user=actor, organisation__uid=organisation_uid).update(by_mail=False)

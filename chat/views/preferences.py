@@ -1,8 +1,7 @@
-"""A person's settings: defaults for new conversations, mails, the language and the theme."""
+"""A person's settings: defaults for new conversations, the language and the theme."""
 
 from __future__ import annotations
 
-from django.conf import settings as site
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse, QueryDict
@@ -12,14 +11,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.actions.languages import set_language
-from accounts.forms import add_error
 from accounts.permissions import may_manage, require_manager
 from accounts.requests import SignedInRequest
-from chat.forms import MailForm, PreferenceForm
+from chat.forms import PreferenceForm
 from conversations.actions.preferences import (
     put_away_first_steps,
     set_defaults,
-    set_mails,
     set_shared_defaults,
 )
 from conversations.models import Defaults, Preference
@@ -44,7 +41,7 @@ def settings(request: SignedInRequest) -> HttpResponse:
         )
         messages.success(request, _("Saved."))
         return redirect("conversations:settings")
-    return _page(request, form, _mail_form(kept))
+    return _page(request, form)
 
 
 @login_required
@@ -62,8 +59,7 @@ def organisation_defaults(request: SignedInRequest) -> HttpResponse:
         )
         messages.success(request, _("Saved."))
         return redirect("conversations:settings")
-    kept = _kept(request)
-    return _page(request, _form(request, kept), _mail_form(kept), form)
+    return _page(request, _form(request, _kept(request)), form)
 
 
 def _shared_form(request: SignedInRequest, posted: QueryDict | None = None) -> PreferenceForm:
@@ -75,26 +71,6 @@ def _shared_form(request: SignedInRequest, posted: QueryDict | None = None) -> P
         organisation=request.organisation,
         auto_id="shared_%s",
     )
-
-
-@login_required
-@require_POST
-def mails(request: SignedInRequest) -> HttpResponse:
-    """When to be mailed about what waits."""
-    form = MailForm(request.POST)
-    if form.is_valid():
-        try:
-            set_mails(
-                actor=request.user,
-                enabled=form.cleaned_data["mail_when_waiting"],
-                after_minutes=form.cleaned_data["mail_after_minutes"],
-            )
-        except Invalid as error:
-            add_error(form, error)
-        else:
-            messages.success(request, _("Saved."))
-            return redirect("conversations:settings")
-    return _page(request, _form(request, _kept(request)), form)
 
 
 @login_required
@@ -133,30 +109,15 @@ def _form(
     )
 
 
-def _mail_form(kept: Preference) -> MailForm:
-    return MailForm(
-        initial={
-            "mail_when_waiting": kept.mail_when_waiting,
-            "mail_after_minutes": kept.mail_after_minutes,
-        }
-    )
-
-
 def _page(
     request: SignedInRequest,
     form: PreferenceForm,
-    mail_form: MailForm,
     shared_form: PreferenceForm | None = None,
 ) -> HttpResponse:
     if shared_form is None and may_manage(request.user, request.organisation):
         shared_form = _shared_form(request)
-    context = {
-        "shared_form": shared_form,
-        "form": form,
-        "mail_form": mail_form,
-        "mails_are_sent": site.AGENTSITE_EMAIL_CONFIGURED and bool(site.AGENTSITE_BASE_URL),
-    }
-    wrong = form.errors or mail_form.errors or (shared_form and shared_form.errors)
+    context = {"shared_form": shared_form, "form": form}
+    wrong = form.errors or (shared_form and shared_form.errors)
     status = 422 if wrong else 200
     return render(request, "chat/settings.html", context, status=status)
 

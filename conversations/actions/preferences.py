@@ -1,5 +1,4 @@
-"""What a person prefers, and what is so for everybody who did not choose: for new conversations, and when
-to be mailed."""
+"""What a person prefers for new conversations, and what is so for everybody who did not choose."""
 
 from __future__ import annotations
 
@@ -13,29 +12,10 @@ from accounts.staff import require_staff
 from agents.models import Agent, Environment
 from audit import record as audit
 from conversations.models import Defaults, Preference
-from conversations.models.preference import LONGEST_MAIL_MINUTES
 from harness.errors import Invalid
 
 CHANGE_DEFAULTS = "conversations.change_defaults"
 DELETE_DEFAULTS = "conversations.delete_defaults"
-
-
-def set_mails(*, actor: User, enabled: bool, after_minutes: int) -> Preference:
-    """Mail `actor` about what waits for her answer and she has not seen for so many minutes, or not.
-
-    Raises Invalid for minutes out of range.
-    """
-    if not 1 <= after_minutes <= LONGEST_MAIL_MINUTES:
-        raise Invalid(
-            _("The minutes are out of range."),
-            field="mail_after_minutes",
-            hint=_("Give a number from 1 to %(most)d.") % {"most": LONGEST_MAIL_MINUTES},
-        )
-    preference, _created = Preference.objects.update_or_create(
-        user=actor,
-        defaults={"mail_when_waiting": enabled, "mail_after_minutes": after_minutes},
-    )
-    return preference
 
 
 def put_away_first_steps(*, actor: User) -> None:

@@ -267,8 +267,6 @@ class Migration(migrations.Migration):
             name='Preference',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('mail_when_waiting', models.BooleanField(default=True)),
-                ('mail_after_minutes', models.PositiveSmallIntegerField(default=5)),
                 ('first_steps_put_away', models.BooleanField(default=False)),
                 ('default_agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='agents.agent')),
                 ('default_environment', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='agents.environment')),

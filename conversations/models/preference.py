@@ -1,4 +1,4 @@
-"""What a person prefers: for new conversations, and when to be mailed."""
+"""What a person prefers for new conversations. When she is told of something is `notices`'."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from accounts.models import Organisation
 from agents.models.agent import Agent
 from agents.models.environment import Environment
 
-DEFAULT_MAIL_MINUTES = 5
-LONGEST_MAIL_MINUTES = 24 * 60
-"""What a person may choose to wait."""
-
 
 class Preference(models.Model):
     user = models.OneToOneField(
@@ -23,10 +19,6 @@ class Preference(models.Model):
     default_environment = models.ForeignKey(
         Environment, on_delete=models.SET_NULL, null=True, blank=True
     )
-
-    mail_when_waiting = models.BooleanField(default=True)
-    """Whether to be mailed about what waits for an answer and was not seen."""
-    mail_after_minutes = models.PositiveSmallIntegerField(default=DEFAULT_MAIL_MINUTES)
 
     first_steps_put_away = models.BooleanField(default=False)
     """Whether the first page is without the list of what to do first."""

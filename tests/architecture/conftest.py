@@ -40,6 +40,8 @@ from mcpservers.actions.servers import add_server
 from mcpservers.models import McpQuestion, McpServer
 from memory.actions.memories import create_memory
 from memory.actions.stores import create_store
+from notices.models import Device, Kind
+from notices.stopping import stop_link
 from pipelines.actions.definitions import save_pipeline
 from pipelines.files import read_pipeline
 from pipelines.models import PipelineRun
@@ -316,7 +318,15 @@ def alices_objects(
         until="2030-01-01T07:00Z",
         stored_contents={},
     )
+    device = Device.objects.create(
+        user=alice,
+        session_key="0" * 32,
+        endpoint_sha256="0" * 64,
+        endpoint="https://push.invalid/a",
+    )
     objects: dict[str, dict[str, Any]] = {
+        "settings/notifications/": {"uid": device.uid},
+        "notifications/stop/": {"token": stop_link(alice, Kind.WAITS).split("/")[-2]},
         ".well-known/": {"digest": skill.digest},
         "hooks/schedules/": {"uid": order.uid},
         "brief/": {"uid": brief.uid},

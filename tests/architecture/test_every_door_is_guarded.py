@@ -42,6 +42,8 @@ PUBLIC: Mapping[str, str] = {
     "api:auth-config": "says how one signs in, which one asks before one can",
     "mcpservers:client-document": "tells authorisation servers who this site is; the same for every id",
     "conversations:manifest": "what a browser needs to put the site among other programs; it names nobody",
+    "notices:stop": "opened by the signed link in a mail, which stops mails like it and nothing else",
+    "notices:worker": "a script that browsers fetch for pushes; it names nobody",
     "conversations:theme": "light or dark, kept in a cookie; the sign-in page has the switch too",
 }
 """Routes that answer anybody, by name (those without: by pattern), each with its reason."""

@@ -23,6 +23,7 @@ DJANGOS_OWN = "admin/"
 UNSEEN: Mapping[str, str] = {
     "conversations:models": "a part of the form in which a conversation begins; a journey unfolds it",
     "conversations:event": "a journey of its own opens it from an answer",
+    "notices:stop": "a sentence and a button behind the signed link in a mail",
     "brief:one": "drawn by the same parts as what is so now",
     "schedules:schedule": "a journey of its own makes a schedule and looks at it",
     "schedules:schedule-change": "the same journey changes it",

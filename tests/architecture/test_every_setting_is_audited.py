@@ -125,6 +125,12 @@ NEED_NOT = {
     """,
     "It is the actor's own: a conversation, a file, a wish, a name. Nobody else relies on it.": """
         brief/wishes.set_brief
+        brief/wishes.stop_brief_mails
+        notices/devices.add_device
+        notices/devices.remove_device
+        notices/devices.send_test
+        notices/wishes.set_notices
+        notices/wishes.stop_mails
         conversations/attachments.keep_attachment
         conversations/attachments.keep_foreign
         mcpservers/attaching.attach_prompt
@@ -141,7 +147,6 @@ NEED_NOT = {
         conversations/outputs.delete_output
         conversations/preferences.put_away_first_steps
         conversations/preferences.set_defaults
-        conversations/preferences.set_mails
         accounts/languages.set_language
         conversations/stored_files.add_resource
         conversations/stored_files.delete_file

@@ -66,6 +66,7 @@ PAGES = (
     "/settings/mcp-servers/",
     "/settings/memory/",
     "/settings/memory/forget/",
+    "/settings/notifications/",
     "/settings/retention/",
     "/settings/steering/",
     "/settings/tokens/",

@@ -4,69 +4,40 @@ with what the call holds."""
 from __future__ import annotations
 
 import socket
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from django.core import mail
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Membership, Role
 from approvals.actions.approvals import decide_approval, note_seen
 from approvals.models import Approval
-from conversations.actions.preferences import set_mails
 from conversations.log import append
-from conversations.models import Conversation, Event, Preference
+from conversations.models import Conversation, Event
 from harness.errors import Invalid
-from harness.events import (
-    AgentCustomToolUse,
-    AgentToolUse,
-    RequiresAction,
-    SessionStatusIdle,
-)
+from harness.events import AgentCustomToolUse, RequiresAction, SessionStatusIdle
 from harness.history import Entry
-from harness.rules import AskTerms
+from notices.actions.wishes import set_notices
 from notices.mailing import mail_waiting
-from notices.models import Seen, WaitNotice
+from notices.models import NoticeWish, Seen, WaitNotice
+from notices.stopping import stop_link
 from notices.waiting import due
 from tests.cast import join, make_user
+from tests.notices.conftest import SITE, ask, end
 
 pytestmark = pytest.mark.django_db
 
-SITE = "https://agents.example.org"
+EVENING = datetime(2028, 1, 10, 22, 30, tzinfo=UTC)
+"""Half past eleven in Berlin."""
 
 
 @pytest.fixture(autouse=True)
 def mails_are_sent(settings):
     settings.AGENTSITE_EMAIL_CONFIGURED = True
     settings.AGENTSITE_BASE_URL = SITE
-
-
-@pytest.fixture
-def conversation(converse, alice):
-    made, _script = converse()
-    made.title = "Quarterly report"
-    made.save(update_fields=["title"])
-    return made
-
-
-def ask(conversation, *, minutes: float = 6, **terms) -> Approval:
-    """A call that has waited for so long."""
-    call = Entry.of(
-        AgentToolUse(
-            name="write_file",
-            input={"path": "/secret/place", "content": "secret"},
-            evaluated_permission="ask",
-            terms=AskTerms(**terms),
-            reason="the secret rule",
-        )
-    )
-    rest = SessionStatusIdle(stop_reason=RequiresAction(event_ids=(call.uid,)))
-    append(conversation.pk, [call, Entry.of(rest)])
-    Approval.objects.filter(call_uid=call.uid).update(
-        asked_at=timezone.now() - timedelta(minutes=minutes)
-    )
-    return Approval.objects.get(call_uid=call.uid)
 
 
 def recipients() -> list[str]:
@@ -140,19 +111,19 @@ def test_a_conversation_that_does_not_wait_leaves_no_trace_of_being_opened(
 
 
 def test_who_wants_no_mails_or_later_gets_none_or_later(conversation, alice):
-    set_mails(actor=alice, enabled=False, after_minutes=5)
+    set_notices(actor=alice, waits_by_mail="never")
     ask(conversation)
     assert mail_waiting() == 0
-    set_mails(actor=alice, enabled=True, after_minutes=10)
+    set_notices(actor=alice, mail_after_minutes=10)
     assert mail_waiting() == 0
-    set_mails(actor=alice, enabled=True, after_minutes=6)
+    set_notices(actor=alice, mail_after_minutes=6)
     assert mail_waiting() == 1
 
 
 @pytest.mark.parametrize("minutes", [0, 1441])
 def test_minutes_out_of_range_are_refused(alice, minutes):
     with pytest.raises(Invalid) as refusal:
-        set_mails(actor=alice, enabled=True, after_minutes=minutes)
+        set_notices(actor=alice, mail_after_minutes=minutes)
     assert refusal.value.field == "mail_after_minutes"
 
 
@@ -255,16 +226,106 @@ def test_a_mail_that_the_server_refuses_is_tried_again_and_given_up_at_last(conv
         assert mail_waiting() == 0
 
 
-def test_the_settings_page_keeps_the_wish(client_of, alice):
+WISHES = {
+    "waits_by_mail": "always",
+    "waits_by_push": "never",
+    "done_by_mail": "away",
+    "done_by_push": "away",
+    "brief_by_push": "always",
+    "mail_after_minutes": "30",
+    "tells_contents": "on",
+    "quiet_from": "22:00",
+    "quiet_until": "07:30",
+    "timezone": "Europe/Berlin",
+}
+
+
+def test_the_settings_page_keeps_what_she_wants(client_of, alice):
     client = client_of(alice)
-    address = reverse("conversations:settings-mails")
-    client.post(address, {"mail_after_minutes": "30"})
-    kept = Preference.objects.get(user=alice)
-    assert (kept.mail_when_waiting, kept.mail_after_minutes) == (False, 30)
-    answer = client.post(address, {"mail_when_waiting": "on", "mail_after_minutes": "5000"})
+    address = reverse("notices:settings")
+    assert client.get(address).status_code == 200
+    assert client.post(address, WISHES).status_code == 302
+    kept = NoticeWish.objects.get(user=alice)
+    shown = client.get(address).content.decode()
+    for field, value in WISHES.items():
+        if field not in {"tells_contents", "quiet_from", "quiet_until"}:
+            assert str(getattr(kept, field)) == value
+    assert 'value="22:00"' in shown
+    assert 'value="07:30"' in shown
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("mail_after_minutes", "5000", "Give a number from 1 to 1440."),
+        ("timezone", "Mars/Olympus", "Give an IANA name"),
+        ("quiet_until", "", "Give both times, or none."),
+        ("quiet_from", "", "Give both times, or none."),
+        ("brief_by_push", "away", "Choose from the list."),
+        ("waits_by_push", "sometimes", "Choose from the list."),
+    ],
+)
+def test_what_cannot_be_is_said_and_changes_nothing(client_of, alice, field, value, words):
+    answer = client_of(alice).post(reverse("notices:settings"), WISHES | {field: value})
     assert answer.status_code == 422
-    assert "Give a number from 1 to 1440." in answer.content.decode()
-    # Saving the other form of the page leaves this wish alone.
-    client.post(reverse("conversations:settings"), {})
-    kept.refresh_from_db()
-    assert (kept.mail_when_waiting, kept.mail_after_minutes) == (False, 30)
+    assert words in answer.content.decode()
+    assert not NoticeWish.objects.exists()
+
+
+def test_who_wants_to_be_told_always_is_also_of_what_she_has_opened(conversation, alice, client_of):
+    set_notices(actor=alice, waits_by_mail="always")
+    ask(conversation)
+    client_of(alice).get(conversation.get_absolute_url())
+    assert mail_waiting() == 1
+
+
+def test_in_quiet_hours_nobody_is_mailed_and_behind_them_once_of_all(conversation, alice):
+    set_notices(actor=alice, quiet_from=time(22), quiet_until=time(7), timezone="Europe/Berlin")
+    for _ in range(2):
+        ask(conversation)
+    Approval.objects.update(state=Approval.State.PENDING, asked_at=EVENING)
+    assert due(EVENING + timedelta(hours=2)) == {}
+    (told,) = due(datetime(2028, 1, 11, 6, 0, tzinfo=UTC)).values()  # seven in Berlin
+    assert len(told) == 2
+
+
+def test_what_has_ended_is_mailed_to_who_wants_it(conversation, alice):
+    end(conversation)
+    assert mail_waiting() == 0
+    set_notices(actor=alice, done_by_mail="away")
+    assert mail_waiting() == 1
+    (message,) = mail.outbox
+    assert message.subject == "[Agentsite] A conversation has ended"
+    assert "Quarterly report (done" in message.body
+    assert f"{SITE}{conversation.get_absolute_url()}" in message.body
+    assert mail_waiting() == 0
+
+
+def stop_path(message) -> str:
+    link = message.extra_headers["List-Unsubscribe"].strip("<>")
+    assert link.startswith(SITE)
+    assert link in message.body
+    return link.removeprefix(SITE)
+
+
+def test_the_link_in_a_mail_stops_mails_like_it_only_when_it_is_posted(conversation, alice, client):
+    set_notices(actor=alice, done_by_mail="away", mail_after_minutes=4)
+    ask(conversation)
+    mail_waiting()
+    path = stop_path(mail.outbox[0])
+    assert mail.outbox[0].extra_headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert "Stop these mails" in client.get(path).content.decode()
+    assert NoticeWish.objects.get().waits_by_mail == "away"
+    strict = Client(enforce_csrf_checks=True)
+    answer = strict.post(path, {"List-Unsubscribe": "One-Click"})
+    assert answer.status_code == 200
+    kept = NoticeWish.objects.get()
+    assert (kept.waits_by_mail, kept.done_by_mail, kept.mail_after_minutes) == ("never", "away", 4)
+
+
+def test_a_link_that_was_changed_stops_nothing(client, alice, mallory):
+    path = stop_link(alice, "waits").removeprefix(SITE)
+    forged = [path.replace(":", "x", 1), "/notifications/stop/WzFd:x:y/", path[:-6] + "/"]
+    for each in forged:
+        assert client.post(each).status_code == 404
+    assert not NoticeWish.objects.exists()

@@ -1,0 +1,27 @@
+"""Carries pushes: so many at once, until none is due."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+
+from jobs.engine import engine
+
+from . import pushing
+from .pushrequests import post, push_client
+
+
+async def send_due() -> None:
+    """Send what is due and nobody else sends, and keep what came of each."""
+    async with push_client() as client:
+        while True:
+            taken, ready = await engine.in_tool_thread(pushing.claim_pushes)
+            await asyncio.gather(*(_send(client, claimed) for claimed in ready))
+            if taken < pushing.AT_ONCE:
+                return
+
+
+async def _send(client: httpx2.AsyncClient, claimed: pushing.Claimed) -> None:
+    answer = await post(client, claimed.endpoint, claimed.body, claimed.headers)
+    await engine.in_database(pushing.record_push, claimed, answer)

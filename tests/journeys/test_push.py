@@ -1,0 +1,105 @@
+"""A browser signs up by a button, shows what is pushed to it, and a click opens the page.
+
+No push service is within reach of these tests: what it would give the browser is given here, and what it would
+carry comes by the browser's own tools. What is sent to one is tried in `tests/notices`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from playwright.sync_api import Worker, expect
+
+from tests.journeys.people import Person
+from tests.notices.pushservice import BrowserAt
+
+SUBSCRIBED = """
+    PushManager.prototype.subscribe = async (options) => {
+        if (options.applicationServerKey.length !== 65 || !options.userVisibleOnly) throw new Error();
+        const {endpoint, ...keys} = SUBSCRIPTION;
+        return {toJSON: () => ({endpoint, keys})};
+    };
+"""
+SHOWN = """async () => (await registration.getNotifications()).map(
+    ({title, body, data}) => ({title, body, url: data.url}))"""
+CLICKED = """async () => {
+    const went = [];
+    clients.openWindow = async (url) => went.push(`opened ${url}`);
+    WindowClient.prototype.focus = async function () { went.push(`focused ${this.url}`); };
+    const [notification] = await registration.getNotifications();
+    const click = new NotificationEvent("notificationclick", {notification});
+    let done;
+    click.waitUntil = (promise) => { done = promise; };
+    dispatchEvent(click);
+    await done;
+    return [went, (await registration.getNotifications()).length];
+}"""
+
+
+def test_a_browser_takes_pushes_and_a_click_on_one_opens_its_page(alice: Person):
+    page, site = alice.page, alice.site.address
+    alice.context.grant_permissions(["notifications"], origin=site)
+    given = json.dumps(BrowserAt("https://push.example.org/alice").subscription)
+    alice.context.add_init_script(SUBSCRIBED.replace("SUBSCRIPTION", given))
+    page.goto("/settings/notifications/")
+    expect(page.get_by_text("This browser does not take pushes yet.")).to_be_visible()
+    page.get_by_role("button", name="Push to this browser").click()
+    expect(page.get_by_text("This browser takes pushes.", exact=True)).to_be_visible()
+    expect(page.get_by_text("Chrome · Linux")).to_be_visible()
+
+    (worker,) = alice.context.service_workers
+    push = _deliverer(alice)
+    # Whoever looks at the site is not told what is for who is away; the next one shows that it came.
+    push({"title": "Not now", "url": "/approvals/", "away": True})
+    push(
+        {"title": "Prices", "body": "The agent is done.", "url": "/new/", "away": False, "tag": "a"}
+    )
+    told = {"title": "Prices", "body": "The agent is done.", "url": "/new/"}
+    _until(alice, worker, [told])
+    assert worker.evaluate(CLICKED) == [[f"opened {site}/new/"], 0]
+    # A page that is open already comes to the front.
+    push({"title": "Test", "url": "/settings/notifications/", "tag": "b"})
+    _until(alice, worker, [{"title": "Test", "body": "", "url": "/settings/notifications/"}])
+    assert worker.evaluate(CLICKED) == [[f"focused {site}/settings/notifications/"], 0]
+    # And never one of another site.
+    push({"title": "Elsewhere", "url": "https://elsewhere.example/", "tag": "c"})
+    elsewhere = {"title": "Elsewhere", "body": "", "url": "https://elsewhere.example/"}
+    _until(alice, worker, [elsewhere])
+    assert worker.evaluate(CLICKED) == [[], 0]
+
+    page.get_by_role("button", name="Remove Chrome · Linux").click()
+    expect(page.get_by_text("This browser does not take pushes yet.")).to_be_visible()
+
+
+def _deliverer(person: Person) -> Any:
+    line = person.context.new_cdp_session(person.page)
+    found: list[str] = []
+    line.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda event: found.extend(each["registrationId"] for each in event["registrations"]),
+    )
+    line.send("ServiceWorker.enable")
+    person.page.wait_for_function("() => navigator.serviceWorker.ready.then(() => true)")
+    assert found
+
+    def deliver(told: dict[str, Any]) -> None:
+        line.send(
+            "ServiceWorker.deliverPushMessage",
+            {
+                "origin": person.site.address,
+                "registrationId": found[0],
+                "data": json.dumps(told),
+            },
+        )
+
+    return deliver
+
+
+def _until(person: Person, worker: Worker, wanted: list[dict[str, str]]) -> None:
+    for _ in range(200):
+        shown = worker.evaluate(SHOWN)
+        if shown == wanted:
+            return
+        person.page.wait_for_timeout(20)
+    assert shown == wanted
