@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -45,6 +46,9 @@ MOST_TRIES = 6
 FIRST_RETRY = 30.0
 """Seconds; each further one takes four times as long."""
 LONGEST_RETRY = 3_600.0
+SENT = "sent"
+SETTLED = "settled"
+"""What it was about was answered or seen before it was sent."""
 GONE = frozenset({404, 410})
 """The push service has no such browser any more."""
 AGAIN = frozenset({408, 425, 429})
@@ -64,7 +68,7 @@ class Claimed:
 
 def plan_pushes(now: datetime | None = None) -> int:
     """Put down a push for everybody about what they are to be told; how many things that were."""
-    if not Device.objects.exists():
+    if settings.AGENTSITE_PUSH_SECONDS <= 0 or not Device.objects.exists():
         return 0
     now = now or timezone.now()
     count = 0
@@ -93,6 +97,8 @@ def tell_of(user: User, kind: Kind, path: str, now: datetime | None = None) -> N
 
 
 def _put_down(user: User, kind: Kind, now: datetime, *, batch: str = "", path: str = "") -> None:
+    if settings.AGENTSITE_PUSH_SECONDS <= 0:
+        return
     pushes = [
         Push(
             device=device,
@@ -165,7 +171,7 @@ def _made(
         return None
     still = [item for item in items if concerns(device.user, item, wish, Channel.PUSH)]
     if row.batch and not still:
-        _drop(row.pk, device.pk, row.kind, "settled", now)
+        _drop(row.pk, device.pk, row.kind, SETTLED, now)
         return None
     told = words_of(row, device.user, wish, still)
     return Claimed(
@@ -173,7 +179,9 @@ def _made(
         device.pk,
         row.kind,
         device.endpoint,
-        encrypted(json.dumps(told).encode(), p256dh=device.p256dh, auth=device.auth),
+        encrypted(
+            json.dumps(told, ensure_ascii=False).encode(), p256dh=device.p256dh, auth=device.auth
+        ),
         authorization(key, device.endpoint) | _delivery(row, now),
     )
 
@@ -207,7 +215,7 @@ def record_push(claimed: Claimed, answer: Answer, now: datetime | None = None) -
     now = now or timezone.now()
     status = answer.status
     if status is not None and 200 <= status < 300:
-        _drop(claimed.push_id, claimed.device_id, claimed.kind, "sent", now)
+        _drop(claimed.push_id, claimed.device_id, claimed.kind, SENT, now)
     elif status in GONE:
         Device.objects.filter(pk=claimed.device_id).delete()
         PUSHES.labels(claimed.kind, "gone").inc()
@@ -232,9 +240,10 @@ def _put_off(row: Push, now: datetime, *, code: str, asked: float = 0.0) -> None
 
 
 def _drop(push_id: int, device_id: int, kind: str, code: str, now: datetime) -> None:
-    """It is settled: sent, or given up."""
+    """It is over with it: sent, given up, or nothing is to be told any more."""
     Push.objects.filter(pk=push_id).delete()
-    Device.objects.filter(pk=device_id).update(last_code=code, last_at=now)
-    PUSHES.labels(kind, "sent" if code == "sent" else "dropped").inc()
-    if code != "sent":
+    if code != SETTLED:
+        Device.objects.filter(pk=device_id).update(last_code=code, last_at=now)
+    PUSHES.labels(kind, code if code in {SENT, SETTLED} else "dropped").inc()
+    if code not in {SENT, SETTLED}:
         logger.info("a push to device %s was dropped: %s", device_id, code)

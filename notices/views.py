@@ -62,14 +62,19 @@ def show_settings(request: SignedInRequest) -> HttpResponse:
 @require_POST
 def sign_up(request: SignedInRequest) -> HttpResponse:
     """What the browser's push service gave it (`static/js/push.js`)."""
-    add_device(
-        actor=request.user,
-        session_key=request.session.session_key or "",
-        name=name_of(request.headers.get("User-Agent", "")),
-        endpoint=request.POST.get("endpoint", ""),
-        p256dh=request.POST.get("p256dh", ""),
-        auth=request.POST.get("auth", ""),
-    )
+    try:
+        add_device(
+            actor=request.user,
+            session_key=request.session.session_key or "",
+            name=name_of(request.headers.get("User-Agent", "")),
+            endpoint=request.POST.get("endpoint", ""),
+            p256dh=request.POST.get("p256dh", ""),
+            auth=request.POST.get("auth", ""),
+        )
+    except LimitReached as problem:
+        # The script loads the page again, which says so.
+        messages.error(request, f"{problem.message} {problem.hint}")
+        return HttpResponse(status=409)
     messages.success(request, _("This browser takes pushes now."))
     return HttpResponse(status=204)
 

@@ -33,10 +33,12 @@ def add_device(
     kept of it, and it is whose person did so last.
 
     Raises Invalid naming the field, LimitReached past AGENTSITE_PUSH_DEVICES, Forbidden without a session
-    and NotConfigured where the server can make no key.
+    or where nothing is pushed, and NotConfigured where the server can make no key.
     """
     if actor.is_service or not session_key:
         raise Forbidden(_("A browser takes pushes for the person who is signed in with it."))
+    if settings.AGENTSITE_PUSH_SECONDS <= 0:
+        raise Forbidden(_("This server pushes nothing; its operator can change that."))
     server = public_text(server_key())
     endpoint = check_endpoint(endpoint)
     digest = hashlib.sha256(endpoint.encode()).hexdigest()

@@ -47,7 +47,8 @@ async function signUp() {
   data.set("p256dh", given.keys.p256dh);
   data.set("auth", given.keys.auth);
   const answer = await fetch(place.dataset.signUp, { method: "POST", body: data });
-  if (answer.ok) location.reload();
+  // What the page says then is why, or that it worked.
+  if (answer.ok || answer.status === 409) location.reload();
   else show("refused");
 }
 

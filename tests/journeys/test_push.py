@@ -1,6 +1,6 @@
 """A browser signs up by a button, shows what is pushed to it, and a click opens the page.
 
-No push service is within reach of these tests: what it would give the browser is given here, and what it would
+No push service is within reach of these tests: what it would give the browser is given here, what it would
 carry comes by the browser's own tools. What is sent to one is tried in `tests/notices`.
 """
 

@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from tests.patience import PATIENCE
+
 
 def encoded(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
@@ -99,13 +101,14 @@ class PushService:
         self.headers: dict[str, str] = {}
         self.received: list[Received] = []
         self._browsers: dict[str, BrowserAt] = {}
+        self._came = threading.Condition()
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                service.received.append(Received(self.path, headers, body))
+                service._take(Received(self.path, headers, body))
                 self.send_response(service.status)
                 for name, value in service.headers.items():
                     self.send_header(name, value)
@@ -124,6 +127,16 @@ class PushService:
     def __exit__(self, *_exc: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def _take(self, received: Received) -> None:
+        with self._came:
+            self.received.append(received)
+            self._came.notify_all()
+
+    def wait(self) -> None:
+        """Until something was sent."""
+        with self._came:
+            assert self._came.wait_for(lambda: self.received, PATIENCE)
 
     @property
     def port(self) -> int:
