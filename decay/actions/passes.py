@@ -99,7 +99,7 @@ def _fade(rule: DecayRule, memory: Memory, step: Step) -> int:
         # Cut off, it looks like what it is not, or like what nobody saw in it.
         write_less(memory, author=author, path=place, content=bare_marker(of))
     if (memory.path, memory.sha256) != (path, before):
-        remove_copies(store.pk, path)
+        remove_copies(rule.store.pk, path)
     Faded.objects.update_or_create(
         memory=memory,
         defaults={"step": step, "version_uid": memory.version_uid, "at": timezone.now()},
