@@ -14,10 +14,10 @@ LEAST_POINTS = 4
 @pytest.mark.parametrize(
     "form",
     [
-        ["--every", "12", "--branches"],
-        ["--every", "11", "--compaction", "--database", "postgresql", "--process", "worker"],
-        ["--every", "12", "--composed"],
-        ["--every", "30", "--tree"],
+        ["--every", "22", "--branches"],
+        ["--every", "20", "--compaction", "--database", "postgresql", "--process", "worker"],
+        ["--every", "20", "--composed"],
+        ["--every", "45", "--tree"],
     ],
     ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents"],
 )
