@@ -1,5 +1,5 @@
 """Deleted conversations and uploads, whoever deletes: their files are noted, and removed after them. A
-conversation is locked first. Of an upload the same is noted while it is under way.
+conversation is locked first. Uploads under way are noted as well.
 
 A process that dies in between leaves the note, and a sweep of the next one finishes. Whether somebody
 may delete them is the question of `actions.conversations` and `actions.stored_files`.
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
-from django.db.models import Q
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 from django.utils import timezone
@@ -25,8 +23,6 @@ from .storedbytes import is_of_upload, remove_bytes
 
 logger = logging.getLogger(__name__)
 
-LONGEST_UPLOAD = timedelta(days=1)
-"""By then it has its row, or its process is gone."""
 AT_A_TIME = 200
 """Workspaces and uploads whose files one sweep removes; the next one goes on."""
 
@@ -42,16 +38,6 @@ def _lock(instance: Conversation, **_kwargs: Any) -> None:
 def _note(instance: Conversation | StoredFile, **_kwargs: Any) -> None:
     """Also where a person or an organisation goes, and its conversations and uploads with it."""
     Removal.objects.get_or_create(uid=instance.uid)
-
-
-def begin_upload(uid: str) -> None:
-    """Before its first byte. Ends with `keep_upload` or `clear`, or with a sweep."""
-    Removal.objects.create(uid=uid, not_before=timezone.now() + LONGEST_UPLOAD)
-
-
-def keep_upload(uid: str) -> bool:
-    """In the transaction that gives it a row; False where it took so long that its bytes are gone."""
-    return bool(Removal.objects.filter(uid=uid).delete()[0])
 
 
 def clear(uids: Iterable[str]) -> None:
@@ -71,7 +57,6 @@ def clear(uids: Iterable[str]) -> None:
 
 
 def clear_left() -> None:
-    """Remove what deletions and dead uploads left, in any order, so that one that cannot be removed blocks no
-    other."""
-    due = Removal.objects.filter(Q(not_before=None) | Q(not_before__lte=timezone.now()))
+    """Remove what was left, in any order, so that one that cannot be removed blocks no other."""
+    due = Removal.objects.exclude(not_before__gt=timezone.now())
     clear(list(due.order_by("?").values_list("uid", flat=True)[:AT_A_TIME]))

@@ -146,7 +146,7 @@ async def _post(hook: Held, about: AboutCall, where: Where) -> Answer:
 
 
 def _read(verdict: Any, reason: Any) -> Answer:
-    if not isinstance(verdict, str) or verdict not in {"pass", "ask", "refuse"}:
+    if verdict not in {"pass", "ask", "refuse"}:
         raise Failed("its answer names no verdict: pass, ask or refuse")
     # No verdict is lost for want of a reason.
     return Answer(verdict, reason if isinstance(reason, str) else "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from conversations.branches import counting
 from conversations.forgetting import Place, Removed, repeats
@@ -112,7 +112,7 @@ def _sources(row: Subagent, at: datetime) -> Iterator[Event]:
     or by now, of what counts or of all, and its errors."""
     log = Event.objects.filter(conversation=row.child_id)
     by_then = log.filter(seq__lte=row.ended_seq)
-    found = [by_then, log.filter(created_at__lte=at), log]
+    found: list[QuerySet[Event]] = [by_then, log.filter(created_at__lte=at), log]
     if row.child is not None:
         found.append(counting(row.child))
     for some in found:

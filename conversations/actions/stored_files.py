@@ -1,7 +1,6 @@
 """Files that programs upload once and put into conversations, each as a copy in the workspace.
 
-The bytes lie where `storedbytes` says; a row without bytes can only come of a crash and is taken for no file.
-Bytes whose row goes, or never came, are removed by `removals`.
+The bytes lie where `storedbytes` says. Those whose row goes, or never came, are removed by `removals`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from accounts.persons import sharing_place, whose_place
 from conversations import removals
 from conversations.actions.files import Upload, add_files, require_files_here
 from conversations.actions.own import require_own
-from conversations.models import Conversation, FileResource, StoredFile
+from conversations.models import Conversation, FileResource, Removal, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
@@ -64,7 +63,7 @@ def store_file(
     path = path_of(uid)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
-    removals.begin_upload(uid)
+    Removal.objects.create(uid=uid, not_before=timezone.now() + timedelta(days=1))
     try:
         with path.open("xb") as out:
             path.chmod(0o600)
@@ -81,7 +80,7 @@ def store_file(
             list(rows.order_by("pk"))
             _require_still_there(actor, organisation)
             _check_size(size, _held_in(place))
-            if not removals.keep_upload(uid):
+            if not Removal.objects.filter(uid=uid).delete()[0]:
                 raise Conflict(_("The upload took too long."), hint=_("Send the file again."))
             return StoredFile.objects.create(
                 uid=uid,

@@ -1,8 +1,7 @@
 """What is left to delete outside of the tables, once a conversation's rows are gone, or an upload's.
 
 Written in the transaction that deletes it, so that a process which dies right after leaves no files
-behind for ever; and before an upload begins, for one that dies before it has a row. `conversations.removals`
-writes and clears the rows.
+behind for ever, and before an upload begins. `conversations.removals` clears the rows.
 """
 
 from __future__ import annotations

@@ -49,10 +49,10 @@ def readers_in(tree: ast.Module) -> Iterator[str]:
             modules |= {one.asname or one.name for one in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            of_module = _first(ast.unparse(node.value)) in modules
-            if node.attr in OF_VALUES or (of_module and node.attr in OF_MODULES):
+            of_module = node.attr in OF_MODULES and _first(ast.unparse(node.value)) in modules
+            if node.attr in OF_VALUES or of_module:
                 yield ast.unparse(node)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".json"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "json":
             yield ast.unparse(node)  # of an answer of the web
 
 

@@ -31,11 +31,15 @@ def unheard_in(tree: ast.Module) -> Iterator[int]:
         for call in ast.walk(statement)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "orjson.dumps":
+        if isinstance(node, ast.Attribute) and _is_the_writer(node):
             if id(node) not in heard:
                 yield node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module == "orjson":
             yield from (node.lineno for one in node.names if one.name == "dumps")
+
+
+def _is_the_writer(node: ast.Attribute) -> bool:
+    return node.attr == "dumps" and ast.unparse(node) == "orjson.dumps"
 
 
 def test_what_others_wrote_is_written_whatever_it_holds():

@@ -189,7 +189,7 @@ def test_an_upload_under_way_is_noted_and_left_alone(
 def test_the_bytes_of_an_upload_whose_process_died_go_a_day_later(settings: Any, tmp_path: Path):
     settings.AGENTSITE_FILES_DIR = tmp_path
     uid = new_file_id()
-    removals.begin_upload(uid)
+    Removal.objects.create(uid=uid, not_before=timezone.now() + timedelta(days=1))
     path_of(uid).parent.mkdir(parents=True)
     path_of(uid).write_bytes(b"mi")  # and then it died
     removals.clear_left()

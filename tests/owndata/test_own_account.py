@@ -25,7 +25,6 @@ from accounts.leaving import Part, clear_with
 from accounts.models import ApiToken, Membership, Organisation, Role, TokenScope, User
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
-from conversations import leavers
 from conversations.actions.messages import post_message
 from conversations.actions.stored_files import store_file
 from conversations.models import Conversation, Removal, StoredFile
@@ -628,10 +627,9 @@ def test_what_staff_write_of_an_account_that_is_gone_brings_it_not_back(
 
 
 def test_a_conversation_that_cannot_be_deleted_keeps_none_of_the_others(
-    alice: User, bobs_too: Organisation, converse: Converse, monkeypatch: pytest.MonkeyPatch
+    alice: User, bobs_too: Organisation, converse: Converse
 ):
     stuck, *others = (converse()[0] for _ in range(4))
-    monkeypatch.setattr(leavers, "AT_A_TIME", 1)
 
     def fails(instance: Conversation, **_kwargs: Any) -> None:
         if instance.pk == stuck.pk:

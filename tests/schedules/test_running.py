@@ -25,6 +25,7 @@ from harness.events import (
 from harness.history import Entry
 from harness.providers.scripted import reply
 from schedules import ending, running
+from schedules.access import may_go_on
 from schedules.actions.orders import (
     archive_order,
     change_order,
@@ -169,7 +170,6 @@ def test_an_order_that_cannot_be_looked_at_keeps_no_other_waiting(
     make_order: MakeOrder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck, other = make_order(), make_order(name="Other")
-    may_go_on = running.may_go_on
 
     def fails_for_one(order: StandingOrder) -> bool:
         if order.pk == stuck.pk:

@@ -40,6 +40,7 @@ from jobs.engine import engine
 from spending.actions.budgets import set_budget
 from spending.beside import LOST_AFTER, REST
 from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
+from spending.recording import record_request_end
 from tests.conversations.conftest import Converse, rested, still, until
 from tests.patience import PATIENCE
 from titles.actions import naming as titles
@@ -373,14 +374,13 @@ def test_a_call_that_cannot_be_counted_keeps_no_other_from_it(
     for conversation in (stuck, other):
         assert titles.begin(spoken_in(conversation, alice)) is not None
     TitleRequest.objects.update(at=timezone.now() - titles.LOST_AFTER)
-    count = titles.record_request_end
 
     def fails_for_one(
         held: Conversation, begun: SpanModelRequestStart, ended: SpanModelRequestEnd, run: None
     ) -> None:
         if held.pk == stuck.pk:
             raise OverflowError("it cannot be counted")
-        count(held, begun, ended, run=run)
+        record_request_end(held, begun, ended, run=run)
 
     monkeypatch.setattr(titles, "record_request_end", fails_for_one)
     titles.settle_lost()
