@@ -17,7 +17,7 @@ from memory.retrieval.ranking import Near
 
 from .contract import Embedder, Vectors
 
-LOOKED_AT = 20_000
+LOOKED_AT = 5_000
 """Vectors that are compared with a question: those of the newest rows, and those asked for by key."""
 NEAREST = 50
 """So many of them are kept as candidates."""

@@ -51,7 +51,8 @@ def test_a_passage_is_found_by_letters_once_its_vector_is_made(alice, shared, be
     embed_passages()
     assert found(alice) == ["Trains are booked in second class."]
     (hit,) = search_passages(alice, "trainz", Collection.objects.all()).hits
-    assert (hit.why, hit.likeness) == ((), pytest.approx(0.387, abs=0.001))
+    assert hit.why == ()
+    assert hit.likeness == pytest.approx(0.387, abs=0.001)
     page = client_of(alice).get(f"/settings/documents/{shared.uid}/?q=trainz").content.decode()
     assert "second class" in page
 

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Membership
+from harness.errors import Declined
 from memory import vectors
 from memory.actions.memories import change_memory, create_memory, redact_version
 from memory.actions.remembering import forget_memory, own_store, remember
@@ -271,7 +272,7 @@ def test_letters_give_the_same_for_the_same_whatever_stands_beside():
 
 def test_the_offline_model_says_what_it_lacks(monkeypatch):
     monkeypatch.setattr(minilm, "PACKAGE", "no-such-package")
-    with pytest.raises(minilm.Declined, match="not installed"):
+    with pytest.raises(Declined, match="not installed"):
         EMBEDDERS["minilm"]().embed(["Tea"])
 
 
