@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -99,9 +100,7 @@ class DecayStoreView(MemoryView):
         return Response(
             {
                 "rule": _rule(rule) if rule else None,
-                "statistics": {
-                    name: getattr(statistics, name) for name in DecayStatistics().fields
-                },
+                "statistics": asdict(statistics),
                 "due": _due(rule) if rule and writes else None,
             }
         )
@@ -164,7 +163,8 @@ class BeginDecayView(DecayStoreView):
 
 
 def _rule(rule: DecayRule) -> dict[str, Any]:
-    return {name: getattr(rule, name) for name in DecayRuleRow().fields}
+    names = (*FIELDS.values(), "also_unconfirmed", "version", "in_force_at", "begins_at")
+    return {name: getattr(rule, name) for name in names}
 
 
 def _due(rule: DecayRule) -> dict[str, int]:

@@ -23,7 +23,7 @@ TAG = "Conversations"
 
 class PinnedMessage(serializers.Serializer[Any]):
     event_id = serializers.CharField()
-    by = serializers.ChoiceField(choices=["person", "agent"])
+    by = serializers.CharField(help_text="`person` or `agent`.")
     text = serializers.CharField()
 
 

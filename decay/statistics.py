@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, Q, Sum
 
@@ -51,7 +52,7 @@ def statistics_of(stores: Iterable[MemoryStore]) -> dict[int, Statistics]:
     return {key: _statistics(here.get(key, {}), past.get(key, {})) for key in keys}
 
 
-def _statistics(here: dict[str, int], past: dict[str, int]) -> Statistics:
+def _statistics(here: Mapping[str, Any], past: Mapping[str, Any]) -> Statistics:
     return Statistics(
         whole=here.get("whole", 0),
         summaries=here.get("summaries", 0),

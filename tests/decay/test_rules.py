@@ -282,7 +282,7 @@ def test_the_command_line_shows_and_rules(alice, acme, store, old: Old, capsys):
 
     def agent(*words: str) -> str:
         call_command("agent", "memory", "decay", *words, "--user", alice.username)
-        return capsys.readouterr().out
+        return str(capsys.readouterr().out)
 
     assert "whole: 1" in agent()
     assert "due_summary: 1" in agent(store.uid, "--summary-days", "3")

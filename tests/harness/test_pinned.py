@@ -20,8 +20,8 @@ from tests.harness.test_transcript import TEXTS, Log, assert_acceptable
 WORDS = "Never touch   the table “ledger”.\n\nNot even once."
 
 
-def told(log: Log, **window: int) -> list[str]:
-    messages = build_messages(log.entries, texts=TEXTS, window=Window(**window))
+def told(log: Log, tokens: int = 200_000) -> list[str]:
+    messages = build_messages(log.entries, texts=TEXTS, window=Window(tokens))
     assert_acceptable(messages)
     return [
         part.text for message in messages for part in message.parts if isinstance(part, PinnedText)
