@@ -596,20 +596,21 @@ def test_a_call_whose_process_was_killed_is_counted_once_and_its_stretch_not_rea
     speak(conversation, alice, "Our office is in Lisbon.")
     claim = analysing.begin(conversation.pk)  # and no more is heard of it
     assert claim is not None
-    read(conversation)
+    speak(conversation, alice, "And the sea is near.")
+    read(conversation)  # which waits until it is known what became of the first part
     analysing.settle_lost()
     assert not Usage.objects.exists()  # it may still be answered
     Analysis.objects.update(at=timezone.now() - LOST_AFTER)
     for _ in range(2):
         analysing.settle_lost()
-        read(conversation)
     usage = Usage.objects.get(purpose="learning")
     assert usage.total_tokens > 0
     assert (outcome_of(conversation), len(model.requests)) == (Outcome.LOST, 0)
-    speak(conversation, alice, "And the sea is near.")
-    read(conversation)
+    for _ in range(2):
+        read(conversation)
     assert len(model.requests) == 1
     assert "Lisbon" not in prompt(model)
+    assert "And the sea is near." in prompt(model)
     # An answer that comes after all is no answer to what was asked since.
     analysing.end(claim, claim_end(claim), '{"learnings": []}')
     assert Usage.objects.filter(purpose="learning").count() == 2
