@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
@@ -55,11 +54,11 @@ def ended(now: datetime) -> Iterator[tuple[Item, User]]:
         yield item, conversation.owner
 
 
-def _wanting() -> QuerySet[User, dict[str, Any]]:
+def _wanting() -> QuerySet[User]:
     """People who are told of it by any way."""
     wishes = NoticeWish.objects.filter(user=OuterRef("pk"))
     pushed = Exists(Device.objects.filter(user=OuterRef("pk"))) & ~Exists(
         wishes.filter(done_by_push=When.NEVER)
     )
     mailed = Exists(wishes.exclude(done_by_mail=When.NEVER))
-    return User.objects.filter(pushed | mailed, is_active=True, kind=User.Kind.PERSON).values("pk")
+    return User.objects.filter(pushed | mailed, is_active=True, kind=User.Kind.PERSON)

@@ -41,7 +41,7 @@ def server_key() -> ec.EllipticCurvePrivateKey:
 @sensitive_variables()
 def new_key() -> str:
     number = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value
-    return b64urlencode(number.to_bytes(32, "big"))
+    return str(b64urlencode(number.to_bytes(32, "big")))
 
 
 @sensitive_variables()
@@ -63,7 +63,7 @@ def read_key(written: str) -> ec.EllipticCurvePrivateKey:
 def public_text(key: ec.EllipticCurvePrivateKey) -> str:
     """As browsers take it (`applicationServerKey`)."""
     point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return b64urlencode(point)
+    return str(b64urlencode(point))
 
 
 def authorization(key: ec.EllipticCurvePrivateKey, endpoint: str) -> dict[str, str]:

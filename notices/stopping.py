@@ -47,7 +47,7 @@ def stops(kind: str, stop: Stop) -> None:
 
 def stop_link(user: User, kind: str, subject: str = "") -> str:
     token = signing.dumps([user.uid, str(kind), subject], salt=_SALT)
-    return settings.AGENTSITE_BASE_URL + reverse("notices:stop", kwargs={"token": token})
+    return f"{settings.AGENTSITE_BASE_URL}{reverse('notices:stop', kwargs={'token': token})}"
 
 
 def headers_of(user: User, kind: str, subject: str = "") -> dict[str, str]:

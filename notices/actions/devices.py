@@ -110,11 +110,11 @@ def _point(written: str) -> str:
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw)
     except ValueError:
         raise _none("p256dh") from None
-    return b64urlencode(raw)
+    return str(b64urlencode(raw))
 
 
 def _secret(written: str) -> str:
-    return b64urlencode(_bytes(written, 16, "auth"))
+    return str(b64urlencode(_bytes(written, 16, "auth")))
 
 
 def _bytes(written: str, length: int, field: str) -> bytes:

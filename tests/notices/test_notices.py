@@ -302,7 +302,7 @@ def test_what_has_ended_is_mailed_to_who_wants_it(conversation, alice):
 
 
 def stop_path(message) -> str:
-    link = message.extra_headers["List-Unsubscribe"].strip("<>")
+    link = str(message.extra_headers["List-Unsubscribe"]).strip("<>")
     assert link.startswith(SITE)
     assert link in message.body
     return link.removeprefix(SITE)

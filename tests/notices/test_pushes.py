@@ -25,7 +25,7 @@ from notices.models import Device, Kind, Push, PushKey, WaitNotice
 from notices.owndata import files
 from notices.pushing import claim_pushes, plan_pushes, record_push, tell_of
 from notices.pushkeys import new_key, public_text, read_key, reseal_keys, server_key
-from notices.pushrequests import post, push_client
+from notices.pushrequests import Answer, post, push_client
 from notices.quiet import quiet_end
 from tests.notices.conftest import SITE, ask, end
 from tests.notices.pushservice import encoded, signed_by
@@ -49,7 +49,7 @@ def send_due(now: datetime | None = None) -> int:
             for claimed in ready:
                 answers.append(await post(client, claimed.endpoint, claimed.body, claimed.headers))
 
-    answers: list = []
+    answers: list[Answer] = []
     asyncio.run(carry())
     for claimed, answer in zip(ready, answers, strict=True):
         record_push(claimed, answer, now)
@@ -178,6 +178,18 @@ def test_what_was_answered_before_it_was_sent_is_not_sent(
     assert not Push.objects.exists()
     assert Device.objects.get().last_code == ""
     assert service.received == []
+
+
+def test_what_she_has_opened_before_it_was_sent_is_not_sent(
+    service, sign_up, browser, conversation
+):
+    sign_up(browser)
+    ask(conversation)
+    plan_pushes()
+    browser.get(conversation.get_absolute_url())
+    assert send_due() == 0
+    assert not Push.objects.exists()
+    assert Device.objects.get().last_code == ""
 
 
 def test_what_she_may_not_see_any_more_is_not_sent(
@@ -429,12 +441,11 @@ def test_in_quiet_hours_nothing_is_pushed_and_behind_them_once_of_all(
     begin = (now - timedelta(hours=1)).time()
     ends = (now + timedelta(hours=1)).time()
     set_notices(actor=alice, quiet_from=begin, quiet_until=ends, brief_by_push="always")
-    for _ in range(2):
-        ask(conversation)
-    Approval.objects.update(state=Approval.State.PENDING)
     tell_of(alice, Kind.BRIEF, "/brief/x/", now)
-    assert send(now) == 0
-    assert send_due(now + timedelta(minutes=59)) == 0
+    for minutes in (0, 59):
+        ask(conversation)
+        Approval.objects.update(state=Approval.State.PENDING)
+        assert send(now + timedelta(minutes=minutes)) == 0
     assert send(now + timedelta(minutes=61)) == 2
     assert {said["title"] for said in service.said()} == {
         "2 things wait for your answer",
