@@ -9,7 +9,7 @@ approval is asked for: the person herself asks the server. What comes is strange
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,7 +37,11 @@ from .programs import Terms, mark_workspace, on_trial, require_programs
 from .secrets import headers_of
 
 if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
     from .sessions import Where
+
+    Ask = Callable[[], Coroutine[object, object, CallToolResult]]
 
 SECONDS = 30.0
 """Until a server has said what was chosen; a person waits for it."""
@@ -134,7 +138,7 @@ def _where(conversation: Conversation, server: McpServer) -> Where:
         raise _unanswered(server, problem.message) from None
 
 
-def _asked(server: McpServer, where: Where, work: partial[object]) -> tuple[Block, ...]:
+def _asked(server: McpServer, where: Where, work: Ask) -> tuple[Block, ...]:
     from .results import blocks_of  # noqa: PLC0415 - heavy
     from .sessions import Unreachable  # noqa: PLC0415 - heavy
 

@@ -111,7 +111,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
             if form.is_valid():
                 given = dict(form.cleaned_data)
                 secret = "variables" if server.argv else "headers"
-                emptied = {} if given.pop("forget") else None
+                emptied: dict[str, str] | None = {} if given.pop("forget") else None
                 given[secret] = given[secret] or emptied
                 actions.change_server(actor=request.user, server=server, **given)
                 messages.success(request, _("Saved. It holds from the next call on."))

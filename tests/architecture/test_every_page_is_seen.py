@@ -72,7 +72,7 @@ UNSEEN: Mapping[str, str] = {
     "skills:archive": "a file, for programs as well",
     "skillsets:add": "the same journey gives it to a conversation",
     "mcpservers:server": "a journey of its own adds a server and looks at it",
-    "mcpservers:attach-prompt": "a form in a dialog like the others; exists while a server has prompts",
+    "mcpservers:attach-prompt": "a form in a dialog, drawn like the others; a server has to have prompts",
     "mcpservers:question": "exists while a call rests for it; drawn by the parts of the server's page",
     "mcpservers:server-connected": "leads from an authorisation server to the page of the MCP server",
     "tasks:task": "a journey of its own makes tasks, moves them and looks at one",

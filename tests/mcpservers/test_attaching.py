@@ -16,6 +16,7 @@ from accounts.models import Organisation, User
 from conversations.actions import attachments
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
+from conversations.actions.stored_files import open_file
 from conversations.judging import history_of
 from conversations.models import Conversation, StoredFile
 from harness.agentconfig import McpUse
@@ -141,12 +142,14 @@ def attached(actor: User, conversation: Conversation, label: str = "one") -> lis
 
 def names(client: Any, conversation: Conversation, typed: str) -> list[dict[str, str]]:
     address = reverse("conversations:file-names", args=[conversation.uid])
-    return client.get(address, {"q": typed}).json()["attachables"]
+    found: list[dict[str, str]] = client.get(address, {"q": typed}).json()["attachables"]
+    return found
 
 
 def commands(client: Any, conversation: Conversation, typed: str) -> list[dict[str, str]]:
     address = reverse("conversations:commands", args=[conversation.uid])
-    return client.get(address, {"q": typed}).json()["commands"]
+    found: list[dict[str, str]] = client.get(address, {"q": typed}).json()["commands"]
+    return found
 
 
 def test_what_a_server_has_is_offered_by_name_and_only_where_its_agent_uses_it(
@@ -207,7 +210,7 @@ def test_pictures_are_judged_like_those_of_tools_and_other_files_are_not_kept(
         uri="pic://dot", blob=DOT, mime_type="application/x-msdownload"
     )
     (told,) = attached(alice, conversation, "dot")
-    with attachments.open_file(actor=alice, file=told) as source:
+    with open_file(actor=alice, file=told) as source:
         assert b"is not kept" in source.read()
 
 

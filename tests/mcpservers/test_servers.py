@@ -243,7 +243,7 @@ def test_at_another_address_headers_are_forgotten_and_tools_held(alice: User, qu
 def test_an_mcp_json_is_taken_whole_or_not_at_all(alice: User, acme: Organisation):
     good = '"Git Hub": {"url": "https://a.example.org/", "headers": {"X-Key": "k"}}'
     for bad, words in (
-        ('"x": {"command": "npx"}', "start a program"),
+        ('"x": {"command": "npx it"}', "x: The command is no name"),
         ('"x": {"url": "https://b.example.org/${T}"}', "variable"),
         ('"x": {"url": "http://b.example.org/"}', "x: Plain http"),
         ('"x": 1', "no JSON object"),

@@ -69,9 +69,9 @@ async def test_a_program_hears_and_answers_with_what_was_declared_for_it_and_not
     assert await line(program) == "one given []"
     await program.write(b"two\n")
     assert await line(program) == "two given []"
-    assert program.alive
+    lives = [program.alive]
     await program.close()
-    assert not program.alive
+    assert [*lives, program.alive] == [True, False]
     assert await program.read() == b""
     with pytest.raises(SandboxFailed):
         await program.write(b"three\n")
