@@ -228,8 +228,9 @@ class OnePipelineView(PipelineView):
         responses=answers(PipelineRow, 401, 403, 404, 422),
     )
     def post(self, request: Any, uid: str) -> Response:
+        pipeline = self.found(uid)
         archived = read_body(ArchivedPipeline, request.data)["archived"]
-        found = archive_pipeline(actor=self.actor, pipeline=self.found(uid), archived=archived)
+        found = archive_pipeline(actor=self.actor, pipeline=pipeline, archived=archived)
         return Response(_row(found))
 
 
@@ -335,8 +336,9 @@ class ContinuePipelineRunView(PipelineView):
         responses=answers(PipelineRunContent, 401, 403, 404, 409, 422),
     )
     def post(self, request: Any, uid: str) -> Response:
+        run = self.run(uid)
         limit = read_body(ContinuedPipelineRun, request.data).get("limit")
-        run = continue_run(actor=self.actor, run=self.run(uid), limit=_units(limit))
+        run = continue_run(actor=self.actor, run=run, limit=_units(limit))
         return Response(as_json(run, self.actor))
 
 
@@ -351,6 +353,7 @@ class DecidePipelineRunView(PipelineView):
         responses=answers(PipelineRunContent, 401, 403, 404, 409, 413, 422),
     )
     def post(self, request: Any, uid: str) -> Response:
+        run = self.run(uid)
         body = read_body(DecidedPipelineStep, request.data)
-        run = decide_step(actor=self.actor, run=self.run(uid), **body)
+        run = decide_step(actor=self.actor, run=run, **body)
         return Response(as_json(run, self.actor))

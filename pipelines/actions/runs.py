@@ -108,7 +108,9 @@ def continue_run(*, actor: User, run: PipelineRun, limit: int | None = None) -> 
         held = held_run(actor, run)
         step = held.steps.filter(state=StepRun.State.RUNNING).select_related("conversation").first()
         if held.state != PipelineRun.State.RUNNING or step is None or step.conversation is None:
-            raise Conflict(_("Nothing of this run waits to go on."))
+            raise Conflict(
+                _("Nothing of this run waits to go on."), hint=_("Look at the run again.")
+            )
     # No lock of ours is held while a conversation's is awaited.
     if limit is not None:
         cap_session(actor=actor, conversation=held.root, limit=limit)
@@ -116,7 +118,9 @@ def continue_run(*, actor: User, run: PipelineRun, limit: int | None = None) -> 
     conversation.refresh_from_db()
     if not conversation.has_stopped_short:
         if limit is None:
-            raise Conflict(_("Nothing of this run waits to go on."))
+            raise Conflict(
+                _("Nothing of this run waits to go on."), hint=_("Look at the run again.")
+            )
         return held
     with suppress(Conflict):  # the new limit had it go on already
         request_retry(actor=actor, conversation=conversation)

@@ -18,7 +18,7 @@ TEXT_LIMIT = 200
 """Of a text that a rule looks at."""
 WORDS_LIMIT = 20_000
 """Characters at the end of an answer in which a word is looked for."""
-_WORDS = linear(r"[\pL\pN_][\pL\pN_-]*")
+_WORDS = linear(r"[a-z0-9][a-z0-9_-]*")
 _FENCE = "```"
 
 
@@ -47,7 +47,7 @@ def _word(text: str, words: tuple[str, ...]) -> str:
     """The one that its last line says, or else all of it."""
     end = whole_characters(text[-WORDS_LIMIT:]).casefold().strip()
     for part in (end.rpartition("\n")[2], end):
-        said = set(_WORDS.findall(part)) & set(words)
+        said: set[str] = set(_WORDS.findall(part)) & set(words)
         if len(said) == 1:
             return said.pop()
     raise NotUsable(

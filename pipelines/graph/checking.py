@@ -18,7 +18,7 @@ QUESTION, TRY, PROBLEM = "question", "try", "problem"
 KNOWN = (QUESTION, TRY, PROBLEM)
 """What places can be filled with beside the answers of steps."""
 _RESERVED = {*KNOWN, END, FAIL}
-_WORD = linear(r"[\pL\pN_][\pL\pN_-]{0,39}")
+_WORD = linear(r"[a-z0-9][a-z0-9_-]{0,39}")
 _FIELD = linear(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z_][A-Za-z0-9_-]{0,63}){0,4}")
 
 
@@ -97,7 +97,7 @@ def _step(spec: PipelineSpec, step: StepSpec) -> Iterator[str]:
     if not (step.agent or spec.agent):
         yield _("“%(name)s” has no agent, and the pipeline names none.") % told
     for word in step.words:
-        if not _WORD.fullmatch(word) or word != word.casefold():
+        if not _WORD.fullmatch(word):
             yield _(
                 "“%(word)s” is no word that “%(name)s” can answer: small letters, one word."
             ) % {

@@ -103,7 +103,7 @@ def _holds(condition: Condition, name: str, steps: Sequence[Done]) -> bool:
         return False
     if condition.word:
         return outcome.word in condition.word
-    value = outcome.fields.get(condition.field)
+    value: Any = outcome.fields.get(condition.field)
     if condition.equals is not None and not _same(value, condition.equals):
         return False
     if condition.at_least is not None and not (_is_number(value) and value >= condition.at_least):

@@ -21,6 +21,7 @@ from pipelines.actions.runs import start_run
 from pipelines.drawing import drawn, rule_words
 from pipelines.files import read_pipeline, written_pipeline
 from pipelines.forms import DefinitionForm, StartForm
+from pipelines.graph.following import most_steps
 from pipelines.models import Pipeline, PipelineRun, PipelineVersion
 from pipelines.shipped import example_pipelines
 from spending.amounts import units_of
@@ -166,6 +167,7 @@ def _of_version(version: PipelineVersion) -> dict[str, Any]:
         "version": version,
         "spec": spec,
         "drawing": drawn(spec),
+        "most": most_steps(spec),
         "steps": [
             {
                 "spec": step,

@@ -60,7 +60,6 @@ UNSEEN: Mapping[str, str] = {
     "pipelines:version": "drawn by the same template as the pipeline",
     "pipelines:change": "the form of the page of all pipelines, which is looked at",
     "pipelines:run": "the journey looks at its run, asking and done",
-    "pipelines:run-now": "the part of the page of a run that changes by itself",
     "prompts:prompt": "a journey of its own makes a prompt and looks at it",
     "prompts:version": "the same journey compares two versions",
     "prompts:delete": "drawn by the same parts as a folder's",

@@ -118,7 +118,6 @@ NEED_NOT = {
         teams_app/tasks.delete_task
         teams_app/tasks.link_task
         teams_app/tasks.unlink_task
-        pipelines/runs.continue_run
         pipelines/runs.stop_run
         deadletters/letters.replay
         deadletters/letters.replay_many
@@ -174,7 +173,6 @@ NEED_NOT = {
         schedules/items.retry_item
         schedules/runs.run_now
         pipelines/runs.delete_run
-        pipelines/runs.start_run
         receipts/receipts.make_receipt
         skills_app/sources.look_at_source
         skillsets/adding.add_skill

@@ -58,6 +58,7 @@ DEAR_LIBRARIES = {
     "yaml": {
         "evals/files.py": "texts of bounded length, few brackets",
         "reading/foreignyaml.py": "who reads bounds the text and its brackets",
+        "pipelines/files.py": "texts of bounded length, few brackets",
         "prompts/files.py": "texts of bounded length, few brackets",
         "sandbox/policy.py": "texts of bounded length, few brackets",
         "skills_app/frontmatter.py": "texts of bounded length, few brackets",
