@@ -73,8 +73,11 @@ def _release(skill: Skill, folder: SkillFolder) -> None:
 def _deprecate(skill: Skill) -> None:
     """A day that staff set for a version of it stays."""
     retired = RETIRED.get(skill.name)
-    if retired is not None:
-        skill.versions.filter(deprecated_at=None).update(
+    if retired is None:
+        return
+    untold = skill.versions.filter(deprecated_at=None)
+    if untold.exists():
+        untold.update(
             deprecated_at=timezone.now(),
             replacement=retired.replacement,
             removal_on=retired.removal_on,

@@ -30,8 +30,8 @@ MOST = 50
 """Folders of each root that are looked at, in the order of their names."""
 MOST_TRUSTED = 20
 """That one conversation has."""
-FILES = 50
-BYTES = 256 * 1024
+FILES = 100
+BYTES = 512 * 1024
 """Of one, all files together: a person looks through them, and each run reads them again."""
 
 _TRUSTED = Prepared(
