@@ -22,12 +22,7 @@ import django
 PATIENCE = 60
 COMMITS = (11, 16, 13, 19)
 """How many commits processes live at most, in turn; some die right before one, some right behind it. Each
-<<<<<<< ours
-dies as soon as a step has begun, too. A conversation whose runs keep dying is left alone, so they live long
-enough."""
-=======
 dies as soon as a step has begun, too. They live long enough: a conversation whose runs keep dying is left."""
->>>>>>> theirs
 MOST = 60
 """Processes."""
 
