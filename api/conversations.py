@@ -14,11 +14,11 @@ from conversations.actions.branching import go_elsewhere
 from conversations.actions.compacting import request_compaction
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.forking import fork_conversation
-from conversations.contextplans import Request as PlannedRequest
-from conversations.contextplans import requests_of
 from conversations.models import Conversation
 from conversations.search import Hit
 from keeping.actions.seen import mark_as_seen
+from keeping.contextplans import Request as PlannedRequest
+from keeping.contextplans import requests_of
 from keeping.finding import understand
 from keeping.unread import is_unread, with_unread
 from spending.models import Usage

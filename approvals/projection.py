@@ -19,7 +19,6 @@ from audit import record as audit
 from conversations import projections
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
-from conversations.touches import touched_by
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -36,6 +35,7 @@ from harness.events import Event as EventValue
 from harness.patterns import input_hash
 from harness.rules import AskTerms
 from jobs.prepared import Prepared
+from tools_app.touches import touched_by
 
 from .deciders import may_be_asked
 from .models import Approval

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from django.utils.translation import gettext as _
 
-from conversations.touches import COMMANDS
 from harness.agentconfig import ToolRule
 from harness.commandwords import simple_command
 from harness.dangers import graded
@@ -23,6 +22,7 @@ from harness.modelfaults import read_as
 from harness.patterns import When
 from harness.programs import INTERPRETERS, RUNNING, WRAPPERS
 from reading.hostnames import LONGEST_ADDRESS, split_address
+from tools_app.touches import COMMANDS
 
 Way = Literal["prefix", "path", "host"]
 MOST_WORDS = 4

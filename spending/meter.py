@@ -9,9 +9,9 @@ from django.db.models import Count, Sum
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from conversations.contextplans import newest_plan
 from conversations.models import Conversation
 from jobs.prepared import Prepared
+from keeping.contextplans import newest_plan
 
 from .amounts import money, number
 from .models import Usage

@@ -122,7 +122,7 @@ class Approval(models.Model):
     tainted = models.BooleanField(default=False)
     """Untrusted content had come into the run."""
     touches = models.JSONField(default=dict)
-    """What it would touch: see `conversations.touches`."""
+    """What it would touch: see `tools_app.touches`."""
     rule_level = models.CharField(_("level of the rule"), max_length=20, blank=True)
     rule_uid = models.CharField(max_length=40, blank=True)
     reason = models.TextField(_("why it waits"), blank=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from conversations.touches import COMMANDS
 from harness.dangers import Mark, graded
+from tools_app.touches import COMMANDS
 
 
 def danger_words(tool: str, given: Mapping[str, Any]) -> list[str]:

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.requests import SignedInRequest
 from conversations.actions.compacting import FOCUS_LENGTH, request_compaction
-from conversations.contextplans import request_about, requests_of, usage_of
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, TooMany
+from keeping.contextplans import request_about, requests_of, usage_of
 
 from .files import is_fragment
 from .lookup import find_conversation, find_event

@@ -9,7 +9,6 @@ from accounts.actions.tokens import create_token
 from accounts.models import TokenScope, User
 from conversations.actions.compacting import FOCUS_LENGTH, request_compaction
 from conversations.actions.messages import post_message, stop
-from conversations.contextplans import newest_plan, request_about, requests_of
 from conversations.log import append
 from conversations.models import Conversation, Event
 from conversations.retrying import may_retry
@@ -17,6 +16,7 @@ from harness.errors import Conflict, Invalid, NotFound
 from harness.events import CompactionRequested
 from harness.history import Entry
 from harness.providers.scripted import Hold, reply, say
+from keeping.contextplans import newest_plan, request_about, requests_of
 from tests.conversations.conftest import Converse, rested, still, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,10 +10,10 @@ from django.urls import reverse
 from accounts.models import Membership, Organisation, Role, User
 from audit.models import AuditEntry
 from conversations.actions.messages import post_message
-from conversations.contextplans import newest_plan
 from conversations.kits import plan_kit
 from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, NotFound, TooLarge
+from keeping.contextplans import newest_plan
 from steering.actions.files import save_steering_file
 from steering.actions.trust import distrust_file, trust_file
 from steering.kitpart import TEXT_LIMIT

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from conversations.touches import touched_by
 from tests.heartbeat import seconds_of_work
 from tests.hostile import marks
+from tools_app.touches import touched_by
 
 
 def test_the_host_of_an_address_is_told():

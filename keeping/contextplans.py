@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
+from conversations.branches import counting
+from conversations.models import Conversation, Event
 from harness.contextplan import ContextPlan
 from harness.events import ModelUsage, SpanModelRequestEnd, SpanModelRequestStart
 from jobs.prepared import Prepared
-
-from .branches import counting
-from .models import Conversation, Event
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
