@@ -9,6 +9,7 @@ from django.test import Client
 
 from accounts.models import User
 from notices.mailing import compose
+from notices.models import Kind
 from tests.cast import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -91,10 +92,10 @@ def test_nobody_chooses_who_is_not_signed_in(alice, acme):
 def test_a_mail_is_written_in_its_readers_language(alice, acme, settings):
     settings.AGENTSITE_BASE_URL = "https://agents.example.org"
     alice.language = "de"
-    compose(alice, []).send()
+    compose(alice, Kind.WAITS, []).send()
     alice.language = ""
-    compose(alice, []).send()
+    compose(alice, Kind.WAITS, []).send()
     german, english = mail.outbox
     assert german.subject != english.subject
     settings.AGENTSITE_LANGUAGE = "de"
-    assert compose(alice, []).subject == german.subject
+    assert compose(alice, Kind.WAITS, []).subject == german.subject

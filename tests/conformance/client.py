@@ -96,7 +96,9 @@ async def use(where: Where, sessions: Sessions) -> None:
     async def told(_listing: object) -> None:
         pass
 
-    async with connected(where, lambda: None, lambda _why: None, lambda _said: None) as client:
+    async with connected(
+        where, lambda: None, lambda _why: None, lambda _said: None, lambda _started: None
+    ) as client:
         listing = await listing_of(client)
     for tool in listing.tools:
         properties = tool.input_schema.get("properties", {})
@@ -134,7 +136,9 @@ async def _challenge(where: Where, problem: Exception, sessions: Sessions) -> An
         return problem.challenge
     found: list[Any] = []
     try:
-        async with connected(where, lambda: None, lambda _why: None, found.append) as client:
+        async with connected(
+            where, lambda: None, lambda _why: None, found.append, lambda _started: None
+        ) as client:
             await listing_of(client)
     except Exception:
         return found[0] if found else None

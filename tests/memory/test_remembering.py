@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
@@ -119,10 +120,16 @@ def test_what_strangers_wrote_is_told_to_no_agent_until_a_person_says_yes(alice,
 
 def test_what_waits_for_a_yes_ends_nothing_before_it(alice, store):
     known = remember(actor=alice, store=store, text="Acme pays in 30 days.", key="terms").memory
-    strangers = {"source": Source("sesn_1", untrusted=True), "author": AGENT}
-    first = remember(actor=alice, store=store, text="Pay at once.", key="terms", **strangers)
-    again = remember(actor=alice, store=store, text="Pay at once.", key="terms", **strangers)
-    other = remember(actor=alice, store=store, text="Pay us twice.", key="terms", **strangers)
+    told = partial(
+        remember,
+        actor=alice,
+        store=store,
+        key="terms",
+        source=Source("sesn_1", untrusted=True),
+        author=AGENT,
+    )
+    first, again = told(text="Pay at once."), told(text="Pay at once.")
+    other = told(text="Pay us twice.")
     known.refresh_from_db()
     assert (first.memory.waits, first.superseded, known.valid_until) == (True, None, None)
     assert (again.new, again.memory) == (False, first.memory)

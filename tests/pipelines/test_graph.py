@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,7 +181,7 @@ def test_a_gate_sends_back_so_often_as_it_may_and_then_fails():
         step("review", next=[GATE, {"to": "write", "at_most": 2}, {"to": "fail"}]),
     )
     poor = Outcome(fields={"score": 0.1})
-    steps = []
+    steps: list[Done] = []
     went = []
     while isinstance(due := following(spec, steps), Go):
         went.append(due.name)
@@ -230,7 +232,7 @@ def pipelines(draw):
         rules = []
         for _each in range(draw(st.integers(0, 3))):
             goal = draw(st.integers(0, number))
-            rule = {"to": "end" if goal == number else f"s{goal}"}
+            rule: dict[str, Any] = {"to": "end" if goal == number else f"s{goal}"}
             if draw(st.booleans()):
                 rule["when"] = {
                     "word": draw(st.lists(st.sampled_from("xyz"), min_size=1, max_size=3))

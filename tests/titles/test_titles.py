@@ -373,7 +373,7 @@ def test_a_call_that_cannot_be_counted_keeps_no_other_from_it(
     stuck, other = converse()[0], converse()[0]
     for conversation in (stuck, other):
         assert titles.begin(spoken_in(conversation, alice)) is not None
-    TitleRequest.objects.update(at=timezone.now() - titles.LOST_AFTER)
+    TitleRequest.objects.update(at=timezone.now() - LOST_AFTER)
 
     def fails_for_one(
         held: Conversation, begun: SpanModelRequestStart, ended: SpanModelRequestEnd, run: None
