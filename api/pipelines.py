@@ -22,7 +22,7 @@ from spending.amounts import LARGEST_DOLLARS, units_of
 from .base import ApiView
 from .bodies import read_body
 from .schema import answers, errors, listed
-from .serializers import Deleted, StrictText
+from .serializers import Deleted, StrictNumber, StrictText
 
 TAG = "Pipelines"
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE
@@ -61,7 +61,7 @@ class NewPipelineRun(serializers.Serializer[Any]):
     question = StrictText(max_length=20_000)
     version = serializers.IntegerField(required=False, min_value=1, help_text="Else the newest.")
     environment = StrictText(required=False, max_length=100, help_text="Id or name.")
-    limit = serializers.FloatField(
+    limit = StrictNumber(
         required=False,
         min_value=0,
         max_value=float(LARGEST_DOLLARS),
@@ -95,8 +95,8 @@ class PipelineRunFigures(serializers.Serializer[Any]):
     steps = serializers.IntegerField()
     model_calls = serializers.IntegerField()
     tokens = serializers.IntegerField()
-    cost_usd = serializers.FloatField(allow_null=True, help_text="Null: a price is unknown.")
-    seconds = serializers.FloatField()
+    cost_usd = StrictNumber(allow_null=True, help_text="Null: a price is unknown.")
+    seconds = StrictNumber()
 
 
 class PipelineRunContent(serializers.Serializer[Any]):
@@ -119,7 +119,7 @@ class PipelineRunContent(serializers.Serializer[Any]):
 
 
 class ContinuedPipelineRun(serializers.Serializer[Any]):
-    limit = serializers.FloatField(
+    limit = StrictNumber(
         required=False,
         min_value=0,
         max_value=float(LARGEST_DOLLARS),

@@ -17,7 +17,7 @@ from typing import Any
 
 from accounts.models import Organisation, User
 from conversations.actions.conversations import find_environment
-from harness.arguments import whole_number
+from harness.arguments import amount, whole_number
 from harness.errors import Invalid
 from pipelines.access import find_pipeline, find_run
 from pipelines.actions.definitions import save_pipeline
@@ -27,7 +27,7 @@ from pipelines.files import read_pipeline, written_pipeline
 from pipelines.models import Pipeline, PipelineRun
 from pipelines.shipped import example_pipelines
 from pipelines.showing import Shown, as_json, show
-from spending.amounts import units_of
+from spending.amounts import LARGEST_DOLLARS, units_of
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
 from terminal.talk import Ending
@@ -52,11 +52,12 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made = command("import", "save what a file says as a version")
     made.add_argument("file", help=f"YAML, or one of ours: {', '.join(example_pipelines())}")
     made.add_argument("--note", default="", help="what changes")
+    dollars = amount(0, float(LARGEST_DOLLARS))
     made = command("run", "put a question to a pipeline and wait for what comes of it", "name")
     made.add_argument("question", help="what to ask; - reads it from standard input")
     made.add_argument("--version", type=whole_number(1, 2**31 - 1), help="else the newest")
     made.add_argument("--environment", default="", help="name or id")
-    made.add_argument("--limit", type=float, help="US dollars that all of it may cost")
+    made.add_argument("--limit", type=dollars, help="US dollars that all of it may cost")
     made.add_argument("--scripted", action="store_true", help="play the steps' scripts")
 
 

@@ -28,6 +28,7 @@ OF_OURS = {
     "schedules/models/order.py": "the same",
     "tools_app/workspace.py": "of a file, by the kernel",
     "conversations/log.py": "of an entry, by our clock",
+    "subagents/repeated.py": "the same",
     "accounts/api/throttling.py": "by our clock",
 }
 """Modules that read times nobody else wrote."""

@@ -59,7 +59,8 @@ from harness.content import Text
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, MayNotDecide, NotFound
 from harness.events import InputTaken, UserMessage
 from harness.history import Entry
-from keeping.actions import pins, seen, tags
+from keeping.actions import pinning, pins, seen, tags
+from mcpservers.actions import attaching as servers
 from programs.actions import sessions
 from recall.actions import attaching, switching
 from receipts.actions import receipts
@@ -180,6 +181,7 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             partial(places.move_conversation, folder=None, **of),
         ),
         "seen.mark_as_seen": ("viewer", partial(seen.mark_as_seen, **of)),
+        "pinning.pin_message": ("writer", partial(pinning.pin_message, event_uid=event, **of)),
         "pins.pin_conversation": ("viewer", partial(pins.pin_conversation, pinned=True, **of)),
         "conversations.archive_conversation": (
             "owner",
@@ -315,6 +317,18 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
         "receipts.make_receipt": ("owner", partial(receipts.make_receipt, **of)),
         "cases.case_of": ("viewer", partial(cases.case_of, event_uid=event, **of)),
         "switching.leave_out": ("owner", partial(switching.leave_out, **of)),
+        "attaching.attach_resource": (
+            "writer",
+            partial(servers.attach_resource, server_uid="mcps_x", label="x", **of),
+        ),
+        "attaching.attach_prompt": (
+            "writer",
+            partial(servers.attach_prompt, server_uid="mcps_x", name="x", arguments={}, **of),
+        ),
+        "attaching.find_prompt": (
+            "writer",
+            partial(servers.find_prompt, server_uid="mcps_x", name="x", **of),
+        ),
         "attaching.attach_stores": ("owner", partial(attaching.attach_stores, stores=(), **of)),
         "sessions.cap_session": ("owner", partial(sessions.cap_session, limit=1, **of)),
         "sessions.wake_session": ("owner", partial(sessions.wake_session, **of)),
