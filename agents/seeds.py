@@ -112,6 +112,7 @@ PROMPT_DESCRIPTIONS: dict[str, str] = {
         "Added to the summariser's instructions where somebody said what matters. {focus} is filled in."
     ),
     "title_request": "The instructions of the model that names conversations.",
+    "learning_request": "The instructions of the model that reads conversations for what to remember.",
     "reread": "Says how what was left out is read again. {tool} is filled in.",
     "kept": "Introduces what stays word for word behind a summary: todos, plan, skills, pinned messages.",
     "not_kept": "Names what found no room there. {names} is filled in.",
