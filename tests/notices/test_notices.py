@@ -268,7 +268,9 @@ def test_the_settings_page_keeps_what_she_wants(client_of, alice):
 def test_what_cannot_be_is_said_and_changes_nothing(client_of, alice, field, value, words):
     answer = client_of(alice).post(reverse("notices:settings"), WISHES | {field: value})
     assert answer.status_code == 422
-    assert words in answer.content.decode()
+    page = answer.content.decode()
+    assert words in page
+    assert "data-guess-zone" not in page, "a guess takes the place of what she typed"
     assert not NoticeWish.objects.exists()
 
 
