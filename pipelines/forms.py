@@ -13,7 +13,7 @@ from agents.models import Environment
 from chat.forms import NamedChoice
 from spending.amounts import LARGEST_DOLLARS
 
-_TEXT = {"rows": 24, "spellcheck": "false", "autocomplete": "off"}
+_TEXT = {"rows": 24, "spellcheck": "false", "autocomplete": "off", "class": "pipeline-text"}
 
 
 class DefinitionForm(OurForm):

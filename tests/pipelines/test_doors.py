@@ -81,7 +81,10 @@ def test_a_person_is_asked_on_the_page_beside_her_approvals(alice, client_of, st
     run = start(step("a", "Draft"), ASKS, step("b"))
     until(lambda: run.steps.filter(state="asking").exists())
     client, place = client_of(alice), f"/pipelines/runs/{run.uid}/"
-    assert QUESTION in client.get("/pipelines/waiting/").content.decode()
+    waiting = client.get("/pipelines/waiting/").content.decode()
+    assert QUESTION in waiting
+    assert "waits</span>" in waiting
+    assert "under way" not in waiting
     assert "May this go out? Draft" in client.get(place).content.decode()
     now = client.get(f"{place}now/?mark=running:0")
     assert now.headers["HX-Refresh"] == "true"
