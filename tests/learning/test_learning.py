@@ -388,6 +388,7 @@ def test_where_it_is_switched_off_nothing_is_read(
     converse: Converse,
     reading: Reading,
     settings: LazySettings,
+    client_of: Any,
     how: str,
 ):
     model = reading(learned(fact(LISBON)))
@@ -408,6 +409,9 @@ def test_where_it_is_switched_off_nothing_is_read(
     read(conversation)
     assert not model.requests
     assert not Analysis.objects.exists()
+    page = client_of(alice).get(f"/c/{conversation.uid}/learned/").content.decode()
+    assert "Nothing of it is remembered." in page
+    assert "A model read it" not in page
 
 
 @pytest.mark.parametrize("how", ["learning", "conversation", "shared"])
