@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from conversations.models import Conversation
 from documents.models import Collection, Passage
 from documents.searching import search_passages
@@ -32,10 +34,10 @@ HEADING = "Passages of documents that may be about it; read_passage reads one, s
 def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     """Those that have what the text says, or are alike, as a row of it keeps them; none where the agent may
     not read them. Where there are no documents it costs a query."""
-    if not Policy(conversation.config.tools).offers(READ_PASSAGE, conversation.features):
-        return []
     seen = Collection.objects.visible_to(conversation.owner)
     if not seen.filter(organisation=conversation.organisation_id).exists():
+        return []
+    if not _reads_passages(conversation):
         return []
     collections = collections_for(conversation)
     found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
@@ -57,6 +59,14 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
         }
         for hit in hits[:MOST]
     ]
+
+
+def _reads_passages(conversation: Conversation) -> bool:
+    try:
+        config = conversation.config
+    except ValidationError:  # its run says so; what a person wrote is stored all the same
+        return False
+    return Policy(config.tools).offers(READ_PASSAGE, conversation.features)
 
 
 def lines_of(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]) -> list[str]:

@@ -42,14 +42,14 @@ class MiniLM:
 
     @cached_property
     def _weights(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = import_module("safetensors.numpy").load_file(
-            _file("model.safetensors")
-        )
+        file = _file("model.safetensors")
+        loaded: dict[str, Any] = import_module("safetensors.numpy").load_file(file)
         return loaded
 
     @cached_property
     def _tokenizer(self) -> Any:
-        made = import_module("tokenizers").Tokenizer.from_file(_file("tokenizer.json"))
+        file = _file("tokenizer.json")
+        made = import_module("tokenizers").Tokenizer.from_file(file)
         made.enable_truncation(TOKENS)
         made.no_padding()
         return made
