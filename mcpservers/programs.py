@@ -77,7 +77,9 @@ def require_programs() -> None:
 def checked_command(command: str, arguments: Sequence[str]) -> dict[str, object]:
     """As a server keeps them. Raises Invalid on `command` or `arguments`."""
     command = command.strip()
-    if not _COMMAND.fullmatch(command) or command.startswith("-"):
+    # A path from where it happens to begin is nobody's.
+    relative = "/" in command and not command.startswith("/")
+    if not _COMMAND.fullmatch(command) or command.startswith("-") or relative:
         raise Invalid(
             _("The command is no name or path of a program."),
             field="command",

@@ -300,8 +300,9 @@ class SandboxBackend(Protocol):
         environment: Mapping[str, str] | None = None,
     ) -> Program:
         """A program in a sandbox of its own, which is gone with it. `environment`: what it finds beside the
-        sandbox's own values. The wall clock of the policy is that of commands; this one lives until it is
-        closed.
+        sandbox's own values. It begins in the sandbox's home folder and finds the workspace by `WORKSPACE`:
+        nothing that lies in there is taken for a part of it. The wall clock of the policy is that of
+        commands; this one lives until it is closed.
 
         Raises `Unavailable` for what cannot be promised, and where the backend has no programs that are
         spoken to; and `SandboxFailed`.

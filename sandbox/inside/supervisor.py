@@ -256,13 +256,15 @@ class Supervisor:
         environment: dict[str, str],
         places: dict[int, int],
         limits: Setup,
+        directory: str = "",
     ) -> tuple[int, str]:
-        """The number of a new process, and why it is none; empty: it runs."""
+        """The number of a new process, and why it is none; empty: it runs. It begins in the workspace, if not
+        in another directory."""
         report, failed = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
             try:
-                self.become(arguments, environment, places, limits)
+                self.become(arguments, environment, places, limits, directory)
             except BaseException as problem:
                 os.write(failed, f"{type(problem).__name__}: {problem}".encode()[:1000])
             finally:
@@ -275,13 +277,20 @@ class Supervisor:
         return pid, reason.decode(errors="replace")
 
     def run_program(self, asked: Setup, descriptors: list[int]) -> None:
-        """One program, without a shell, whose input is somebody's outside. Nothing else runs beside it."""
+        """One program, without a shell, whose input is somebody's outside. Nothing else runs beside it.
+
+        It begins in the home folder, which is empty: whatever lies where a program begins may be taken for a
+        part of it, and anybody may have written what lies in the workspace.
+        """
         self.forget_next()
         given, output, errors = descriptors
-        environment = {**self.setup["env"], **asked["env"]}
+        own = {**self.setup["env"], "WORKSPACE": self.setup["workdir"]}
+        environment = {**own, **asked["env"]}
         places = {0: given, 1: output, 2: errors}
         self.number = asked["number"]
-        self.current, problem = self.start(asked["argv"], environment, places, asked["limits"])
+        self.current, problem = self.start(
+            asked["argv"], environment, places, asked["limits"], directory=own["HOME"]
+        )
         for descriptor in descriptors:
             os.close(descriptor)
         if problem:
@@ -324,6 +333,7 @@ class Supervisor:
         environment: dict[str, str],
         places: dict[int, int],
         limits: Setup,
+        directory: str,
     ) -> None:
         os.setsid()
         # Duplicated out of the way first, because a number may be both a source and a target.
@@ -332,7 +342,7 @@ class Supervisor:
         }
         for target, one in safe.items():
             os.dup2(one, target)
-        os.chdir(self.setup["workdir"])
+        os.chdir(directory or self.setup["workdir"])
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)

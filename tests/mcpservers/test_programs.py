@@ -450,6 +450,8 @@ def test_nobodys_own_program_takes_the_place_of_a_broader_one(bob: User, alice: 
     [
         ({"command": "rm -rf /"}, "command"),
         ({"command": "-x"}, "command"),
+        ({"command": "./server"}, "command"),
+        ({"command": "bin/server"}, "command"),
         ({"command": "x", "url": "https://mcp.example.org/"}, "command"),
         ({"command": "x", "arguments": ["a\nb"]}, "arguments"),
         ({"command": "x", "arguments": ["a"] * 51}, "arguments"),

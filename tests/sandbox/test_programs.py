@@ -77,6 +77,21 @@ async def test_a_program_hears_and_answers_with_what_was_declared_for_it_and_not
         await program.write(b"three\n")
 
 
+async def test_nothing_in_the_workspace_is_taken_for_a_part_of_it(
+    confining: SandboxBackend, policy: Policy, mounts: Mounts
+):
+    """Anybody may have written there, and it has secrets of its own."""
+    shadow = mounts.workdir.source / "shadow.py"
+    shadow.write_text("import os\nprint(os.environ['KEY'])\n")
+    shadow.chmod(0o755)
+    for argv in (["python3", "-m", "shadow"], ["./shadow.py"], ["bash", "shadow.py"]):
+        program = await confining.open_program(argv, policy, mounts, environment={"KEY": "given"})
+        assert await whole(program) == b""
+    text = 'ls -A; cd "$WORKSPACE" && ls'
+    program = await confining.open_program(["bash", "-c", text], policy, mounts)
+    assert await whole(program) == b"shadow.py\n"
+
+
 async def test_how_it_ended_is_said_with_what_it_wrote_into_its_errors(
     confining: SandboxBackend, policy: Policy, mounts: Mounts
 ):
@@ -169,7 +184,7 @@ async def test_errors_without_end_and_a_workspace_that_overflows_end_it(
     assert await whole(program) == b""
     assert "errors without end" in program.ending
     assert len(program.last_errors()) < 9_000
-    text = "head -c 3000000 /dev/zero > much; sleep 600"
+    text = 'head -c 3000000 /dev/zero > "$WORKSPACE/much"; sleep 600'
     program = await bubblewrap.open_program(["bash", "-c", text], small, mounts)
     assert await whole(program) == b""
     assert "workspace grew over its limit" in program.ending

@@ -38,8 +38,9 @@ def act(what: str, given: str) -> str:
         case "list":
             return "\n".join(sorted(str(each) for each in Path(given).rglob("*")))
         case "write":
-            Path(given).write_text("written by the server")
-            return str(Path.cwd())
+            workspace = Path(os.environ["WORKSPACE"])
+            (workspace / given).write_text("written by the server")
+            return str(workspace)
         case "variables":
             return json.dumps(dict(os.environ))
         case "fork":
