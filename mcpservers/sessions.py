@@ -37,7 +37,7 @@ from mcp_types import (
     TextContent,
     ToolListChangedNotification,
 )
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import AddressRefused, AgentError, ToolError
 from jobs.engine import engine
@@ -53,6 +53,8 @@ from .transport import Challenge, GiveUp, Refused, client_for
 T = TypeVar("T")
 
 MOST_PAGES = 20
+OFFERS_SECONDS = 5.0
+"""In which it says what it has beside tools; the tools do not wait longer."""
 LEAST_SECRET = 8
 """Characters of a header's value that is looked for; shorter ones stand in any text."""
 CLOSING_SECONDS = 5.0
@@ -202,26 +204,27 @@ async def listing_of(client: Client) -> Listing:
 
 
 async def _offers_of(client: Client) -> Offers:
-    """What it has beside tools. One that says so and does not tell has nothing."""
+    """What it has beside tools. One that says so and does not tell, or not in time, keeps its tools."""
     resources: list[Resource] = []
     prompts: list[Prompt] = []
     able = client.server_capabilities
     cursor: str | None = None
     try:
-        for _page in range(MOST_PAGES if able.resources else 0):
-            some = await client.list_resources(cursor=cursor)
-            resources += some.resources
-            cursor = some.next_cursor
-            if cursor is None or len(resources) > MOST:
-                break
-        cursor = None
-        for _page in range(MOST_PAGES if able.prompts else 0):
-            more = await client.list_prompts(cursor=cursor)
-            prompts += more.prompts
-            cursor = more.next_cursor
-            if cursor is None or len(prompts) > MOST:
-                break
-    except MCPError:
+        async with asyncio.timeout(OFFERS_SECONDS):
+            for _page in range(MOST_PAGES if able.resources else 0):
+                some = await client.list_resources(cursor=cursor)
+                resources += some.resources
+                cursor = some.next_cursor
+                if cursor is None or len(resources) > MOST:
+                    break
+            cursor = None
+            for _page in range(MOST_PAGES if able.prompts else 0):
+                more = await client.list_prompts(cursor=cursor)
+                prompts += more.prompts
+                cursor = more.next_cursor
+                if cursor is None or len(prompts) > MOST:
+                    break
+    except (MCPError, ValidationError, TimeoutError):
         pass
     return offers_in(resources, prompts)
 

@@ -24,12 +24,13 @@ from mcpservers.kitpart import servers_for
 from mcpservers.listing import LONGEST_TOGETHER, Described, fault_of, take_listing
 from mcpservers.looking import look_soon
 from mcpservers.models import McpServer, McpTool
+from mcpservers.offers import Offers
 from mcpservers.places import place_of
 from mcpservers.results import blocks_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
 from tests.attack_web.inside import Inside
 
-from .raw import EVENTS, JSON, PING, RawServer, result, tool
+from .raw import EVENTS, JSON, PING, Answer, RawServer, result, tool
 
 Scope = McpServer.Scope
 OTHER = "https://mcp.example.org/"
@@ -133,6 +134,40 @@ def test_a_session_whose_end_is_never_answered_ends_all_the_same(raw: RawServer,
     finally:
         never.set()
     assert raw.count("DELETE") == 1
+
+
+@pytest.mark.parametrize("kind", ["malformed", "never"])
+@pytest.mark.parametrize("asked", ["prompts/list", "resources/list"])
+def test_one_that_does_not_tell_what_it_has_beside_tools_keeps_its_tools(
+    raw: RawServer, monkeypatch: pytest.MonkeyPatch, kind: str, asked: str
+):
+    monkeypatch.setattr("mcpservers.sessions.OFFERS_SECONDS", 0.3, raising=False)
+    monkeypatch.setattr("mcpservers.sessions.CONNECT_SECONDS", 3.0)
+    able: dict[str, Any] = {"tools": {}, asked.partition("/")[0]: {}}
+    raw.on["initialize"] = lambda message: result(
+        message,
+        {
+            "protocolVersion": "2025-06-18",
+            "capabilities": able,
+            "serverInfo": {"name": "raw", "version": "1"},
+        },
+    )
+    over = threading.Event()
+
+    def unsaid(message: dict[str, Any]) -> Answer:
+        if kind == "never":
+            over.wait(60)
+        return result(message, {asked.partition("/")[0]: "none"})
+
+    raw.on[asked] = unsaid
+    try:
+        assert called(raw).content[0].text == "said"
+        listing = asyncio.run(look_at(Where(1, "", raw.url)))
+    finally:
+        over.set()
+    assert [each.name for each in listing.tools] == ["echo"]
+    assert listing.offers == Offers()
+    assert raw.count(asked) == 2
 
 
 def test_questions_without_end_are_not_all_answered(raw: RawServer):
