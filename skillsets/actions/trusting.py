@@ -49,7 +49,9 @@ def distrust_skill(*, actor: User, conversation: Conversation, place: str) -> No
     with transaction.atomic():
         held = writable_conversation(actor, conversation)
         _require_person(actor)
-        row = TrustedSkill.objects.filter(conversation=held, place=place).first()
+        rows = TrustedSkill.objects.filter(conversation=held)
+        # No table can be asked for such a place.
+        row = None if "\0" in place else rows.filter(place=place).first()
         if row is None:
             raise NotFound(_("There is no such skill in the workspace."))
         _tell(AuditEntry.Action.SKILL_DISTRUSTED, actor, held, row)

@@ -181,6 +181,8 @@ def test_who_may_not_write_there_or_is_no_person_trusts_nothing(
         distrust_skill(actor=mallory, **of)
     with pytest.raises(Forbidden):
         distrust_skill(actor=robot, **of)
+    with pytest.raises(NotFound):
+        distrust_skill(actor=alice, conversation=talk, place=PLACE + "\0")
     distrust_skill(actor=alice, **of)
     assert not TrustedSkillFile.objects.exists(), "what was stored of it is gone"
     with pytest.raises(NotFound):
