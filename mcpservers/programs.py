@@ -8,6 +8,7 @@ is said to them is `stdio`'s.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -39,6 +40,8 @@ LONGEST_ARGUMENT = 2_000
 LONGEST_TOGETHER = 16_000
 MOST_VARIABLES = 30
 LONGEST_VALUE = 8_000
+MOST_BYTES = 90_000
+"""Of all arguments and of all variables, as a sandbox is told them: both go there in one message."""
 _COMMAND = re.compile(r"[A-Za-z0-9_./+@-]{1,200}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -96,6 +99,7 @@ def checked_command(command: str, arguments: Sequence[str]) -> dict[str, object]
             field="arguments",
             hint=_("Type each on a line of its own."),
         )
+    _require_room(list(arguments), "arguments")
     return {"command": command, "arguments": list(arguments)}
 
 
@@ -112,6 +116,7 @@ def checked_variables(variables: Mapping[str, str]) -> dict[str, str]:
                 _("The value of “%(name)s” is not one line of printable characters.")
                 % {"name": name}
             )
+    _require_room(dict(variables), "variables")
     return dict(variables)
 
 
@@ -203,6 +208,16 @@ async def _confining(backends: Sequence[SandboxBackend], policy: Policy) -> Sand
             hint="Go on without it, or tell the person.",
         )
     return await choose(backends, policy)
+
+
+@sensitive_variables("told")
+def _require_room(told: list[str] | dict[str, str], field: str) -> None:
+    if len(json.dumps(told)) > MOST_BYTES:
+        raise Invalid(
+            _("They take more than %(most)d bytes together.") % {"most": MOST_BYTES},
+            field=field,
+            hint=_("Leave out what it does not need."),
+        )
 
 
 def _refused(message: str) -> Invalid:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,8 @@ from .supervised import SupervisedShell
 
 MOST_PROGRAMS = 100
 """Open at once in this process."""
+MOST_OF_ONE = 20
+"""Of them for one conversation: the others are for everybody else."""
 KEPT_ERRORS = 8_192
 """Bytes of what a program writes into its errors."""
 MOST_ERRORS = 16 * 1024 * 1024
@@ -207,24 +210,31 @@ class SupervisedProgram:
 class ProgramRegistry:
     """The programs that conversations have open in this process. Belongs to one event loop."""
 
-    def __init__(self, *, most: int = MOST_PROGRAMS) -> None:
-        self._most = most
+    def __init__(self, *, most: int = MOST_PROGRAMS, most_of_one: int = MOST_OF_ONE) -> None:
+        self._most, self._most_of_one = most, most_of_one
         self._open: dict[str, set[Program]] = {}
-        self._opening = 0
+        self._opening: Counter[str] = Counter()
 
     async def open(self, key: str, start: Open) -> Program:
         """A new one of `key`. Raises what opening raises, and `Unavailable` where there are too many."""
         self._forget_ended()
-        if sum(map(len, self._open.values())) + self._opening >= self._most:
+        if len(self._open.get(key, ())) + self._opening[key] >= self._most_of_one:
+            raise Unavailable(
+                f"The program was not started: {self._most_of_one} run for this conversation already.",
+                hint="Try again in some minutes.",
+            )
+        if sum(map(len, self._open.values())) + self._opening.total() >= self._most:
             raise Unavailable(
                 f"The program was not started: {self._most} run on this server already.",
                 hint="Try again in some minutes.",
             )
-        self._opening += 1
+        self._opening[key] += 1
         try:
             program = await start()
         finally:
-            self._opening -= 1
+            self._opening[key] -= 1
+            if not self._opening[key]:
+                del self._opening[key]
         self._open.setdefault(key, set()).add(program)
         return program
 

@@ -34,7 +34,13 @@ from jobs.engine import engine
 from mcpservers.actions.connections import begin_connection
 from mcpservers.actions.servers import add_from_json, add_server, change_server, look_again
 from mcpservers.models import McpServer, McpTool
-from mcpservers.programs import Terms, on_trial
+from mcpservers.programs import (
+    MOST_BYTES,
+    Terms,
+    checked_command,
+    checked_variables,
+    on_trial,
+)
 from mcpservers.secrets import headers_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
 from sandbox.policy import SYSTEM_FOLDERS, parse_policy
@@ -458,6 +464,12 @@ def test_nobodys_own_program_takes_the_place_of_a_broader_one(bob: User, alice: 
         ({"command": "x", "headers": {"Authorization": "y"}}, "headers"),
         ({"command": "x", "variables": {"A B": "y"}}, "variables"),
         ({"command": "x", "variables": {"A": "y\nz"}}, "variables"),
+        ({"command": "x", "variables": {f"A{n}": "y" * 8_000 for n in range(12)}}, "variables"),
+        (
+            {"command": "x", "variables": {"A": "\u00e9" * 8_000, "B": "\u00e9" * 8_000}},
+            "variables",
+        ),
+        ({"command": "x", "arguments": ["\N{GRINNING FACE}" * 2_000] * 4}, "arguments"),
         ({"command": "", "url": "https://mcp.example.org/", "variables": {"A": "y"}}, "variables"),
     ],
 )
@@ -468,6 +480,17 @@ def test_what_is_no_program_is_refused_with_its_field(
     with pytest.raises(Invalid) as refusal:
         quiet(alice, acme, **given)
     assert refusal.value.field == field
+
+
+def test_the_most_that_may_be_declared_reaches_it(opened: Path):
+    most = MOST_BYTES // 8_000
+    variables = checked_variables({f"A{number}": "x" * 7_980 for number in range(most)})
+    checked_command(PYTHON, arguments := ["\u00e9" * 2_000] * 7)
+    argv = (PYTHON, f"{opened}/rawserver.py", "", *arguments)
+    terms = Terms("bubblewrap", parse_policy(policy_for(opened)))
+    where = Where(1, "sesn_1", "", program=on_trial(terms, argv, variables))
+    (said,) = called(where, {"what": "variables"})
+    assert variables.items() <= json.loads(said).items()
 
 
 @pytest.mark.django_db

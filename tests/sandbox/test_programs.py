@@ -205,7 +205,7 @@ async def test_backends_without_such_programs_say_so_and_start_nothing(
 async def test_there_are_only_so_many_and_each_conversation_ends_its_own(
     bubblewrap: SandboxBackend, policy: Policy, mounts: Mounts
 ):
-    registry = ProgramRegistry(most=2)
+    registry = ProgramRegistry(most=2, most_of_one=1)
 
     async def start() -> Program:
         return await bubblewrap.open_program(["cat"], policy, mounts)
@@ -213,11 +213,15 @@ async def test_there_are_only_so_many_and_each_conversation_ends_its_own(
     first = await registry.open("a", start)
     second = await registry.open("b", start)
     with pytest.raises(Unavailable, match="2 run on this server already"):
-        await registry.open("a", start)
+        await registry.open("c", start)
     await registry.close("a")
     assert (first.alive, second.alive) == (False, True)
     assert registry.open_keys() == ("b",)
     third = await registry.open("a", start)
+    await registry.close("b")
+    with pytest.raises(Unavailable, match="1 run for this conversation already"):
+        await registry.open("a", start)
+    second = await registry.open("b", start)
     await registry.close_all()
     assert not third.alive
     assert not second.alive
