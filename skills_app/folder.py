@@ -50,7 +50,7 @@ class SkillFolder:
 
     @property
     def digest(self) -> str:
-        return digest_of({path: sha256_of(data) for path, data in self.files.items()})
+        return digest_of_files(self.files)
 
     @property
     def size(self) -> int:
@@ -68,19 +68,31 @@ def digest_of(files: Mapping[str, str]) -> str:
     return hashlib.sha256(whole).hexdigest()
 
 
+def digest_of_files(files: Mapping[str, bytes]) -> str:
+    """The same, of paths as `placed` has them."""
+    return digest_of({path: sha256_of(data) for path, data in files.items()})
+
+
+def placed(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """By the paths that they have in a skill. Raises Invalid for such as no skill may hold, TooLarge past the
+    limits."""
+    require_limits({path: len(data) for path, data in files.items()})
+    found = {path_of(path): data for path, data in files.items()}
+    if len(found) < len(files):
+        raise Invalid(_("Two files have the same path."), field="files")
+    require_apart(found)
+    return found
+
+
 def read_folder(files: Mapping[str, bytes], *, called: str = "") -> SkillFolder:
     """The skill that these files are, `called` as its folder.
 
     Raises Invalid without a SKILL.md that can be read and has a description, for paths that no skill may
     hold and a manifest that cannot be read, and TooLarge past the limits.
     """
-    require_limits({path: len(data) for path, data in files.items()})
-    placed = {path_of(path): data for path, data in files.items()}
-    if len(placed) < len(files):
-        raise Invalid(_("Two files have the same path."), field="files")
-    require_apart(placed)
+    held = placed(files)
     warnings: list[str] = []
-    front, body = _read_head(placed, warnings)
+    front, body = _read_head(held, warnings)
     name = _name(front, called, warnings)
     description = _text(front.get("description")).strip()
     if not description:
@@ -90,8 +102,8 @@ def read_folder(files: Mapping[str, bytes], *, called: str = "") -> SkillFolder:
             hint=_("Say in its head what the skill does and when to use it."),
         )
     _warn_of_lengths(front, description, body, warnings)
-    _warn_of_hidden(placed, warnings)
-    data = placed.get(MANIFEST)
+    _warn_of_hidden(held, warnings)
+    data = held.get(MANIFEST)
     manifest = read_manifest(data) if data is not None else Manifest()
     return SkillFolder(
         name=name,
@@ -99,7 +111,7 @@ def read_folder(files: Mapping[str, bytes], *, called: str = "") -> SkillFolder:
         body=body,
         front={key: _plain(value) for key, value in front.items()},
         manifest=manifest,
-        files=placed,
+        files=held,
         warnings=tuple(warnings),
     )
 

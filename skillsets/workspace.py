@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from conversations.models import Conversation
 from harness.errors import AgentError, Invalid, NotFound, TooLarge
 from jobs.prepared import Prepared
-from skills_app.folder import SkillFolder, read_folder
+from skills_app.folder import SkillFolder, digest_of_files, placed, read_folder
 from skills_app.names import SKILL
 from tools_app.confinement import shown
 from tools_app.workspace import Workspace
@@ -86,15 +86,22 @@ def standing(
 
 
 def stands(trusted: TrustedSkill, workspace: Workspace) -> bool:
-    """Whether each byte is as it was. One that cannot be read any more does not stand either."""
+    """Whether each byte is as it was. One that cannot be read any more does not stand either.
+
+    Nothing of it is parsed: this is asked at each key that somebody presses, and the same bytes say the same.
+    """
     try:
-        return read(workspace, trusted.place).digest == trusted.digest
+        return digest_of_files(placed(_files(workspace, trusted.place))) == trusted.digest
     except AgentError:
         return False
 
 
 def read(workspace: Workspace, place: str) -> SkillFolder:
     """The skill in this folder. Raises Invalid for links and whatever else no skill may hold, TooLarge."""
+    return read_folder(_files(workspace, place), called=place.rpartition("/")[2])
+
+
+def _files(workspace: Workspace, place: str) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left, names = BYTES, 0
     for entry in workspace.walk(place):
@@ -114,7 +121,7 @@ def read(workspace: Workspace, place: str) -> SkillFolder:
         data = workspace.read_bytes(entry.path, left)
         left -= len(data)
         files[entry.path.removeprefix(f"{place}/")] = data
-    return read_folder(files, called=place.rpartition("/")[2])
+    return files
 
 
 def _has_files(conversation: Conversation, root: Path) -> bool:

@@ -21,15 +21,16 @@ from conversations.models import Conversation
 from harness.content import text_of
 from harness.errors import Conflict, Forbidden, LimitReached, NotFound
 from harness.providers.scripted import call, reply
+from skills_app.frontmatter import read as frontmatter
 from skillsets import workspace as module
 from skillsets.actions import trusting
 from skillsets.actions.adding import add_skill
 from skillsets.actions.trusting import distrust_skill, trust_skill
 from skillsets.models import TrustedSkill, TrustedSkillFile
-from skillsets.workspace import BYTES, FILES, look, look_at
+from skillsets.workspace import BYTES, FILES, look, look_at, stands
 from tests.conversations.conftest import Converse, rested
 from tests.conversations.strangers import more_tools, results, then_send, why_it_asks
-from tools_app.workspace import workspace_for
+from tools_app.workspace import Workspace, workspace_for
 
 __all__ = ["more_tools"]
 
@@ -116,6 +117,31 @@ def test_a_changed_byte_withdraws_the_trust_until_the_folder_is_as_it_was(
     assert "- tidy (of" in prompt(talk), "these are the bytes she trusted"
     row.refresh_from_db()
     assert row.by == alice
+
+
+def test_whether_it_still_stands_is_asked_of_its_bytes_alone(
+    alice: User, talk: Conversation, monkeypatch: pytest.MonkeyPatch
+):
+    """Each key that somebody presses asks it, so nothing is parsed for it."""
+    skill(talk)
+    put(talk, f"{PLACE}/caf\u00e9.md", "Mind the vase.")
+    row = trusted(alice, talk)
+    parsed: list[str] = []
+
+    def read(text: str) -> Any:
+        parsed.append(text)
+        return frontmatter(text)
+
+    monkeypatch.setattr("skills_app.frontmatter.read", read)
+    files = Workspace(workspace_for(talk.uid))
+    assert stands(row, files)
+    (workspace_for(talk.uid) / PLACE / "caf\u00e9.md").unlink()
+    assert not stands(row, files)
+    other = put(talk, f"{PLACE}/cafe\u0301.md", "Mind the vase.")
+    assert stands(row, files), "the same name, spelt as other systems do"
+    put(talk, f"{PLACE}/caf\u00e9.md", other.read_text())
+    assert not stands(row, files), "two files have one name"
+    assert not parsed
 
 
 def test_what_is_read_was_stored_with_the_trust_and_counts_as_a_strangers(
