@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.db.models import prefetch_related_objects
+
 from conversations.kitparts import Part, Section
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
@@ -47,6 +49,7 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     tools: dict[str, Tool] = {}
     waiting: list[str] = []
     size = 0
+    prefetch_related_objects([server for server, _only in chosen], "tools")
     for server, only in chosen:
         rows = [row for row in server.tools.all() if only is None or row.remote_name in only]
         for row in rows:
@@ -93,7 +96,7 @@ def servers_for(
     it is switched off: nobody's server takes another's place."""
     named = {server.name: server.tools for server in config.mcp_servers}
     found: dict[str, McpServer] = {}
-    rows = McpServer.objects.serving(organisation_id, owner_id).prefetch_related("tools")
+    rows = McpServer.objects.serving(organisation_id, owner_id)
     for server in rows:
         if not is_covered(server, rows):
             found.setdefault(server.name, server)

@@ -9,6 +9,8 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from mcp.server.lowlevel import Server
 
@@ -26,8 +28,8 @@ from harness.events import UserMessage
 from harness.providers.scripted import reply
 from mcpservers.actions.attaching import attach_prompt, attach_resource
 from mcpservers.actions.servers import add_server, change_server, remove_server
-from mcpservers.attaching import Unanswered
-from mcpservers.models import McpServer
+from mcpservers.attaching import Unanswered, offered_prompts
+from mcpservers.models import McpServer, McpTool
 from mcpservers.offers import offers_in
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
@@ -164,6 +166,14 @@ def test_what_a_server_has_is_offered_by_name_and_only_where_its_agent_uses_it(
     assert names(client, other, "shelf") == commands(client, other, "shelf") == []
     with pytest.raises(NotFound):
         attached(alice, other)
+
+
+def test_what_is_offered_is_read_without_any_tool(conversation: Conversation):
+    """Each key that somebody presses asks for it, and a server's tools may be large."""
+    with CaptureQueriesContext(connection) as asked:
+        (prompt,) = offered_prompts(conversation)
+    assert prompt.name == "shelf:write"
+    assert not [each["sql"] for each in asked if McpTool._meta.db_table in each["sql"]]
 
 
 def test_a_resource_stands_in_the_message_as_strangers_words_also_when_its_server_is_gone(
