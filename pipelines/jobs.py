@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from django.db import DatabaseError
+from django.db import InterfaceError, OperationalError
 
 from jobs.engine import engine
 from jobs.registry import job
@@ -20,7 +20,7 @@ async def look(run_id: int) -> None:
     look finds it."""
     try:
         await engine.in_database(running.go_on, run_id)
-    except DatabaseError:
+    except (OperationalError, InterfaceError):
         raise
     except Exception:
         logger.exception("run %s of a pipeline could not go on", run_id)

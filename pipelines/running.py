@@ -43,6 +43,7 @@ AT_A_TIME = 500
 FAULT = "A fault in this server kept it from going on."
 
 State = StepRun.State
+_CLOSED = ("state", "problem", "ended_at", "ended_seq", "outcome", "final")
 
 
 def go_on(run_id: int) -> None:
@@ -67,8 +68,13 @@ def give_up(run_id: int) -> None:
     """End a run that a fault of ours keeps from going on."""
     with transaction.atomic():
         run = _held(run_id)
-        if run is not None:
-            _end(run, FAULT)
+        if run is None:
+            return
+        for step in _steps(run):
+            if step.is_open:
+                step.ended_seq = _last_seq(step.conversation)
+                _close(step, State.FAILED, FAULT)
+        _end(run, FAULT)
 
 
 def _held(run_id: int) -> PipelineRun | None:
@@ -116,7 +122,8 @@ def _settle(run: PipelineRun, step: StepRun) -> bool:
 
 def _close(step: StepRun, state: StepRun.State, problem: str = "") -> None:
     step.state, step.problem, step.ended_at = state, problem[:500], timezone.now()
-    step.save()
+    # Its conversation may just have been deleted: what is there already does not name it again.
+    step.save(update_fields=_CLOSED if step.pk is not None else None)
 
 
 def _end(run: PipelineRun, words: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from reading.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json, without_nul
 from reading.linear import linear, whole_characters
 
 from .following import Outcome
@@ -92,4 +92,4 @@ def _field(given: dict[str, Any], path: str, *, number: bool) -> Any:
         raise NotUsable(
             _("“%(field)s” of its JSON is neither text, number, true nor false.") % {"field": path}
         )
-    return value[:TEXT_LIMIT] if isinstance(value, str) else value
+    return without_nul(value[:TEXT_LIMIT]) if isinstance(value, str) else value

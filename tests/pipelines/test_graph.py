@@ -22,6 +22,15 @@ from .conftest import spec_of, step
 GATE = {"when": {"field": "score", "at_least": 0.7}, "to": "end"}
 
 
+def test_what_rules_look_at_can_be_kept_by_every_database():
+    rules = [{"when": {"field": "said", "equals": "x"}, "to": "end"}, {"to": "fail"}]
+    spec = spec_of(step("a", next=rules))
+
+    read = outcome_of(spec, "a", r'{"said": "one\u0000two"}')
+
+    assert read.fields == {"said": "one\N{REPLACEMENT CHARACTER}two"}
+
+
 @pytest.mark.parametrize("name", sorted(example_pipelines()))
 def test_a_shipped_pipeline_is_right_and_survives_being_written(name):
     spec = read_pipeline(example_pipelines()[name])

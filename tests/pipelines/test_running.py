@@ -259,6 +259,24 @@ def test_a_run_whose_hints_were_all_lost_is_found_by_the_sweep(start, monkeypatc
     assert model_calls(run) == 2
 
 
+def test_what_the_database_refuses_ends_the_run_and_its_step_instead_of_being_tried_for_ever(
+    start, monkeypatch
+):
+    with monkeypatch.context() as lost:
+        lost.setattr("pipelines.projection.dispatch", lambda *_a, **_k: None)
+        run = start(step("a"), step("b"))
+        until(lambda: run.steps.filter(conversation__stop_reason="end_turn").exists())
+        still()
+    run.steps.update(place=2)  # where the next step would go
+
+    running.look_again()
+
+    assert (ended(run).state, run.problem) == ("failed", running.FAULT)
+    only = run.steps.get()
+    assert (only.state, only.problem) == ("failed", running.FAULT)
+    assert only.ended_at is not None
+
+
 def test_what_is_said_later_in_a_step_s_conversation_changes_nothing(start, alice):
     run = start(step("a", "First"), ASKS, step("b", prompt="{{a}}"))
     until(lambda: run.steps.filter(state="asking").exists())
