@@ -27,7 +27,7 @@ def forget(removed: Removed) -> None:
         text = asked.get(step.asked_event, "")
         if not text:
             continue
-        # Who begins the next step reads it under this lock.
+        # Who begins the next step waits for the run's conversation; a decision is made under this lock.
         run = PipelineRun.objects.select_for_update(of=("self",)).get(pk=step.run_id)
         if repeats(text, [run.question]):
             run.question = REMOVED

@@ -78,6 +78,12 @@ def give_up(run_id: int) -> None:
 
 
 def _held(run_id: int) -> PipelineRun | None:
+    """Its conversation is locked first, as whoever deletes it or takes words out below it does: a step
+    begins with the words that are there then."""
+    roots = PipelineRun.objects.filter(pk=run_id).values("root")
+    locked = Conversation.objects.select_for_update(of=("self",), no_key=True)
+    if locked.filter(pk__in=roots).first() is None:
+        return None
     held = PipelineRun.objects.select_for_update(of=("self",)).going_on().filter(pk=run_id)
     return held.select_related(
         "version__pipeline", "root__owner", "root__organisation", "root__environment"

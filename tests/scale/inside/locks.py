@@ -12,16 +12,21 @@ from django.utils import timezone
 
 from accounts.models import User
 from conversations import backgroundrows
+from conversations.actions.redacting import redact_content
 from conversations.models import BackgroundCommand, Conversation
+from pipelines import running as running_pipelines
+from pipelines.models import PipelineRun
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     Converse,
     converse,
     environment,
     make_agent,
+    still,
     still_engine,
     until,
 )
 from tests.patience import PATIENCE
+from tests.pipelines.conftest import Start, asked, start, step, worker  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -107,3 +112,64 @@ def test_a_command_that_ends_while_conversations_are_deleted_in_another_way_does
         assert ending.result(PATIENCE) is True
         deleting.result(PATIENCE)
     assert not Conversation.objects.exists()
+
+
+def test_a_step_of_a_pipeline_that_begins_while_its_run_is_deleted_does_not_deadlock(
+    start: Start,  # noqa: F811
+):
+    run = start({"name": "release", "approval": "May it?"}, step("send"))
+    until(lambda: run.steps.filter(state="asking").exists())
+    still()
+    run.steps.update(state="done", outcome={"word": "approved"})
+    locked = threading.Event()
+
+    def delete() -> None:
+        with transaction.atomic():
+            held = Conversation.objects.select_for_update().get(pk=run.root_id)
+            locked.set()
+            until(somebody_waits_for_a_lock)
+            held.delete()
+
+    def begin() -> None:
+        assert locked.wait(PATIENCE)
+        running_pipelines.go_on(run.pk)
+
+    with ThreadPoolExecutor(2) as threads:
+        deleting, beginning = (threads.submit(in_a_thread(work)) for work in (delete, begin))
+        deleting.result(PATIENCE)
+        beginning.result(PATIENCE)
+    assert not Conversation.objects.exists()
+    assert not PipelineRun.objects.exists()
+
+
+def test_a_step_of_a_pipeline_that_begins_while_words_are_taken_out_is_asked_without_them(
+    alice: User,
+    start: Start,  # noqa: F811
+):
+    first = step("a", "The word is swordfish.")
+    asks = {"name": "release", "approval": "May it?"}
+    run = start(first, asks, step("send", prompt="Send {{a}}"))
+    until(lambda: run.steps.filter(state="asking").exists())
+    still()
+    run.steps.filter(place=2).update(state="done", outcome={"word": "approved"})
+    conversation = run.steps.get(place=1).conversation
+    assert conversation is not None
+    said = conversation.events.get(type="agent.message")
+    locked, begun = threading.Event(), threading.Event()
+
+    def take_out() -> None:
+        with transaction.atomic():
+            redact_content(actor=alice, conversation=conversation, event_uid=said.uid)
+            locked.set()
+            until(lambda: begun.is_set() or somebody_waits_for_a_lock())
+
+    def begin() -> None:
+        assert locked.wait(PATIENCE)
+        running_pipelines.go_on(run.pk)
+        begun.set()
+
+    with ThreadPoolExecutor(2) as threads:
+        taking, beginning = (threads.submit(in_a_thread(work)) for work in (take_out, begin))
+        taking.result(PATIENCE)
+        beginning.result(PATIENCE)
+    assert "swordfish" not in asked(run, 3)
