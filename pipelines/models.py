@@ -10,13 +10,14 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
 from accounts.staff import has_staff_permission
 from agents.models import AgentVersion
 from conversations.models import Conversation
+from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_id
 
 from .graph.following import Done, Outcome
@@ -25,6 +26,16 @@ from .graph.spec import PipelineSpec
 VIEW_ANY = "pipelines.view_pipeline"
 CHANGE_ANY = "pipelines.change_pipeline"
 """What staff need for the pipelines of any organisation."""
+WAITING = (
+    "",
+    WAITS_FOR_WORKER,
+    "requires_action",
+    "retries_exhausted",
+    "budget_reached",
+    "refusal",
+)
+"""Why the conversation of a step rests that has not ended: nothing began, or somebody has to act. Whoever
+stops one has it rest for another reason."""
 
 
 def new_pipeline_id() -> str:
@@ -149,6 +160,12 @@ class PipelineRunQuerySet(models.QuerySet["PipelineRun"]):
     def going_on(self) -> Self:
         return self.filter(state=PipelineRun.State.RUNNING)
 
+    def due(self) -> Self:
+        """Those of which something may be done now: all that go on, but for those whose open step works or
+        waits."""
+        holding = StepRun.objects.filter(run=OuterRef("pk")).holding()
+        return self.going_on().exclude(Exists(holding))
+
 
 class PipelineRun(models.Model):
     class State(models.TextChoices):
@@ -182,6 +199,18 @@ class PipelineRun(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+
+class StepRunQuerySet(models.QuerySet["StepRun"]):
+    def holding(self) -> Self:
+        """Those that ask a person, are at work, or wait in a way that only others end: for an answer, for
+        money, for a service. What `standing.rest_of` calls ended is none of them."""
+        status = Conversation.Status
+        works = Q(conversation__status__in=[status.RUNNING, status.RESCHEDULING])
+        rests = Q(conversation__status=status.IDLE)
+        waits = Q(conversation__stop_reason__in=WAITING) | Q(conversation__owes_run=True)
+        asks, runs = Q(state=StepRun.State.ASKING), Q(state=StepRun.State.RUNNING)
+        return self.filter(asks | runs & (works | rests & waits))
 
 
 class StepRun(models.Model):
@@ -228,6 +257,8 @@ class StepRun(models.Model):
     )
     started_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
+
+    objects = StepRunQuerySet.as_manager()
 
     class Meta:
         ordering = ["run", "place"]

@@ -218,9 +218,8 @@ def _last_seq(conversation: Conversation | None) -> int:
 
 def look_again() -> None:
     """Go on with every run whose hints or processes were lost."""
-    for pk in (
-        PipelineRun.objects.going_on().order_by("pk").values_list("pk", flat=True)[:AT_A_TIME]
-    ):
+    due = PipelineRun.objects.due().order_by("pk")
+    for pk in due.values_list("pk", flat=True)[:AT_A_TIME]:
         dispatch(LOOK, run_id=pk)
     stopped = StepRun.objects.filter(
         run__state=PipelineRun.State.STOPPED, state__in=StepRun.OPEN

@@ -24,6 +24,7 @@ from pipelines.actions.definitions import archive_pipeline, save_pipeline
 from pipelines.actions.runs import continue_run, decide_step, delete_run, start_run, stop_run
 from pipelines.models import Pipeline, PipelineRun, StepRun
 from pipelines.showing import show
+from pipelines.standing import rest_of
 from pipelines.waiting import asking, number_asking
 from programs.actions.sessions import cap_session
 from tests.conversations.conftest import still, until
@@ -257,6 +258,58 @@ def test_a_run_whose_hints_were_all_lost_is_found_by_the_sweep(start, monkeypatc
     assert ended(run).state == "done"
     assert names(run) == ["a", "b"]
     assert model_calls(run) == 2
+
+
+def test_runs_that_wait_for_somebody_do_not_keep_the_sweep_from_others(start, monkeypatch):
+    asking = start(step("a"), ASKS, step("b"))
+    until(lambda: asking.steps.filter(state="asking").exists())
+    with monkeypatch.context() as lost:
+        lost.setattr("pipelines.projection.dispatch", lambda *_a, **_k: None)
+        run = start(step("a"), name="Other")
+        until(lambda: run.steps.filter(conversation__stop_reason="end_turn").exists())
+        still()
+    monkeypatch.setattr(running, "AT_A_TIME", 1)
+
+    running.look_again()
+    still()
+
+    run.refresh_from_db()
+    assert run.state == "done"
+
+
+def test_what_is_due_is_what_going_on_changes(start):
+    run = start(step("a"), ASKS)
+    until(lambda: run.steps.filter(state="asking").exists())
+    still()
+    assert not PipelineRun.objects.due().exists()
+    last = run.steps.filter(place=2)
+    child = run.steps.get(place=1).conversation
+    run.steps.filter(place=1).update(conversation=None)
+    last.update(state="running", conversation=child)
+    rows = Conversation.objects.filter(pk=child.pk)
+    kept = {"status": "idle", "stop_reason": "end_turn", "owes_run": False}
+    for changes, is_due in (
+        ({}, True),
+        ({"status": "terminated", "stop_reason": ""}, True),
+        ({"status": "running"}, False),
+        ({"status": "rescheduling"}, False),
+        ({"owes_run": True}, False),
+        ({"stop_reason": ""}, False),
+        ({"stop_reason": "waits_for_worker"}, False),
+        ({"stop_reason": "requires_action"}, False),
+        ({"stop_reason": "budget_reached"}, False),
+        ({"stop_reason": "refusal"}, False),
+        ({"stop_reason": "retries_exhausted"}, False),
+    ):
+        rows.update(**{**kept, **changes})
+        child.refresh_from_db()
+        rest = rest_of(child)
+        assert (rest is not None and rest.ended) is is_due, changes
+        assert PipelineRun.objects.due().exists() is is_due, changes
+    last.update(conversation=None)
+    assert PipelineRun.objects.due().exists()
+    last.update(state="done")
+    assert PipelineRun.objects.due().exists()
 
 
 def test_what_the_database_refuses_ends_the_run_and_its_step_instead_of_being_tried_for_ever(
