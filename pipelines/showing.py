@@ -33,6 +33,8 @@ class ShownStep:
     """As `StepRun.State`, or `waits`."""
     words: str
     waits_for: str
+    is_known: bool
+    """Whoever asks has what it said."""
     answer: str
     html: SafeString | str
     arriving: str
@@ -51,6 +53,8 @@ class Shown:
     steps: tuple[ShownStep, ...]
     drawing: Drawing
     figures: Figures
+    answered: int
+    """The place of the step whose answer is the run's; 0: none has come to it."""
     answer: str
     html: SafeString | str
     asks: int
@@ -63,24 +67,31 @@ class Shown:
         return self.run.state == PipelineRun.State.RUNNING
 
     @property
+    def ended(self) -> int:
+        """How many of its steps have: the first ones."""
+        return sum(not step.row.is_open for step in self.steps)
+
+    @property
     def mark(self) -> str:
         """Changes where the page has to be drawn anew, with its forms."""
         return f"{self.state}:{self.asks}"
 
 
-def show(run: PipelineRun, user: User) -> Shown:
+def show(run: PipelineRun, user: User, *, known: int | None = None) -> Shown:
+    """`known`: so many of its first steps whoever asks has seen ended, with what they said. That is not read
+    again then, and neither is what a person is asked."""
     rows = list(run.steps.select_related("conversation", "decided_by").order_by("place"))
     for row in rows:
         row.run = run
     is_own = run.root.owner_id == user.pk
-    steps = tuple(_step(row, is_own=is_own) for row in rows)
+    steps = tuple(_step(row, is_own=is_own, known=known or 0) for row in rows)
     last = steps[-1] if steps else None
     state, words = run.state, str(run.get_state_display())
     if last is not None and run.state == PipelineRun.State.RUNNING and last.state in _WAITING:
         state, words = "waits", _("waits")
     asking = rows[-1] if rows and rows[-1].state == StepRun.State.ASKING else None
     final = final_answer(run, rows)
-    answer = answer_of(final) if final is not None else ""
+    answer = answer_of(final) if final is not None and final.place > (known or 0) else ""
     conversation = last.row.conversation if last is not None else None
     return Shown(
         run=run,
@@ -99,11 +110,14 @@ def show(run: PipelineRun, user: User) -> Shown:
             ended=run.ended_at,
             free=run.scripted,
         ),
+        answered=final.place if final is not None else 0,
         answer=answer,
         html=to_html(answer) if answer else "",
         asks=asking.place if asking is not None else 0,
         question_to_person=(
-            text_for(run, rows[:-1], asking.name, asking.times) if asking is not None else ""
+            text_for(run, rows[:-1], asking.name, asking.times)
+            if asking is not None and known is None
+            else ""
         ),
         may_go_on=bool(
             state == "waits" and conversation is not None and conversation.has_stopped_short
@@ -124,7 +138,7 @@ def _ended_by(run: PipelineRun, rows: Sequence[StepRun]) -> frozenset[str]:
     )
 
 
-def _step(row: StepRun, *, is_own: bool) -> ShownStep:
+def _step(row: StepRun, *, is_own: bool, known: int) -> ShownStep:
     state, words, waits_for = str(row.state), str(row.get_state_display()), ""
     arriving = ""
     if row.state == StepRun.State.RUNNING and row.conversation is not None:
@@ -133,13 +147,15 @@ def _step(row: StepRun, *, is_own: bool) -> ShownStep:
             state, words, waits_for = "waits", _("waits"), rest.words
         else:
             arriving = _arriving(row)
-    answer = "" if row.is_open else answer_of(row)
+    is_known = not row.is_open and row.place <= known
+    answer = "" if row.is_open or is_known else answer_of(row)
     until = row.ended_at or timezone.now()
     return ShownStep(
         row=row,
         state=state,
         words=words,
         waits_for=waits_for,
+        is_known=is_known,
         answer=answer,
         html=to_html(answer) if answer else "",
         arriving=arriving,

@@ -46,8 +46,10 @@ def show_run(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_safe
 def now(request: SignedInRequest, uid: str) -> HttpResponse:
     """What of the page changes by itself, asked for while the run is under way. `mark` is what the page was
-    drawn with; where that has changed, it is loaded anew."""
-    shown = show(find_run(request.user, uid), request.user)
+    drawn with; where that has changed, it is loaded anew. `known`: of so many ended steps it has what they
+    said, and keeps that as it is."""
+    known = number_of(request.GET.get("known")) or 0
+    shown = show(find_run(request.user, uid), request.user, known=known)
     answer = render(request, "pipelines/_run.html", {"run": shown.run, "shown": shown})
     if request.GET.get("mark", shown.mark) != shown.mark:
         answer["HX-Refresh"] = "true"

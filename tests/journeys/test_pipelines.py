@@ -56,6 +56,11 @@ def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text("May this go out? A draft.")).to_be_visible()
     looks_right(alice, "asking")
+    page.get_by_text("What it said").click()
+    for _each in range(2):
+        with page.expect_response(lambda response: "/now/" in response.url):
+            pass
+    expect(page.locator(".pipeline-steps details[open]")).to_contain_text("A draft.")
     page.get_by_label("Why, or what is to change").fill("Fine")
     page.get_by_role("button", name="Go on").click()
     expect(page.get_by_text("It is sent.")).to_be_visible()

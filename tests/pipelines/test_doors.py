@@ -6,6 +6,8 @@ import json
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
@@ -97,6 +99,27 @@ def test_a_person_is_asked_on_the_page_beside_her_approvals(alice, client_of, st
     assert "Nobody is asked that any more" in client.get(place).content.decode()
     client.post(f"{place}delete/")
     assert not PipelineRun.objects.exists()
+
+
+def test_a_page_that_has_what_ended_steps_said_does_not_read_and_send_it_again(
+    alice, client_of, start
+):
+    client, counts = client_of(alice), []
+    for number in (3, 10):
+        run = ended(start(*(step(f"s{each}") for each in range(number)), name=f"Of {number}"))
+        place = f"/pipelines/runs/{run.uid}/now/"
+        with CaptureQueriesContext(connection) as asked:
+            now = client.get(f"{place}?known={number}").content.decode()
+        counts.append(len(asked))
+        assert "is done." not in now
+        assert f'<div id="said-{number}" hx-preserve="true"></div>' in now
+        assert f'<div id="answer-{number}" hx-preserve="true"></div>' in now
+        partly = client.get(f"{place}?known={number - 1}").content.decode()
+        assert partly.count(f"s{number - 1} is done.") == 2, "as its own and as the run's"
+        assert "s0 is done." not in partly
+        for odd in ("", "?known=-1", "?known=x"):
+            assert "s0 is done." in client.get(f"{place}{odd}").content.decode()
+    assert counts[0] == counts[1]
 
 
 def test_a_run_is_stopped_on_its_page(alice, client_of, start):
