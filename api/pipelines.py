@@ -255,7 +255,7 @@ class PipelineRunsView(PipelineView):
                     "started_at": run.started_at,
                     "ended_at": run.ended_at,
                 }
-                for run in rows.select_related("version")[:MOST]
+                for run in rows.select_related("version").defer("version__stored_spec")[:MOST]
             ]
         )
 

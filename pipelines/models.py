@@ -11,6 +11,7 @@ from typing import Any, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Left
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, User
@@ -26,6 +27,8 @@ from .graph.spec import PipelineSpec
 VIEW_ANY = "pipelines.view_pipeline"
 CHANGE_ANY = "pipelines.change_pipeline"
 """What staff need for the pipelines of any organisation."""
+BEGINNING = 240
+"""Characters of a question in a list."""
 WAITING = (
     "",
     WAITS_FOR_WORKER,
@@ -159,6 +162,13 @@ class PipelineRunQuerySet(models.QuerySet["PipelineRun"]):
 
     def going_on(self) -> Self:
         return self.filter(state=PipelineRun.State.RUNNING)
+
+    def in_lists(self) -> Self:
+        """With what a list of them shows, which is not the pipeline nor all that was asked."""
+        named = self.select_related("version__pipeline", "root__owner")
+        return named.defer("version__stored_spec", "question").annotate(
+            beginning=Left("question", BEGINNING)
+        )
 
     def due(self) -> Self:
         """Those of which something may be done now: all that go on, but for those whose open step works or

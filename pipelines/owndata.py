@@ -13,7 +13,8 @@ from .models import PipelineRun, StepRun
 
 def files(user: User) -> Iterator[File]:
     mine = PipelineRun.objects.owned_by(user).select_related("version__pipeline", "root")
-    yield File("runs.jsonl", as_lines(map(_told, in_pages(mine))))
+    brief = mine.defer("version__stored_spec")
+    yield File("runs.jsonl", as_lines(map(_told, in_pages(brief))))
     decided = StepRun.objects.filter(decided_by=user).select_related("run")
     yield File("decisions.jsonl", as_lines(map(_decided, in_pages(decided))))
 

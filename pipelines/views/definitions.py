@@ -61,7 +61,7 @@ def show_pipelines(request: SignedInRequest) -> HttpResponse:
     context = {
         "pipelines": rows.on_offer()[:MOST_SHOWN],
         "put_away": rows.exclude(archived_at=None)[:MOST_SHOWN],
-        "runs": runs.select_related("version__pipeline", "root__owner")[:MOST_SHOWN],
+        "runs": runs.in_lists()[:MOST_SHOWN],
         "examples": list(example_pipelines()),
         "form": form,
         "manages": may_change(request.user, request.organisation),
@@ -187,7 +187,7 @@ def _page(
     whole = {
         "pipeline": pipeline,
         "versions": versions.order_by("-number")[:MOST_SHOWN],
-        "runs": runs.select_related("version__pipeline", "root__owner")[:MOST_SHOWN],
+        "runs": runs.in_lists()[:MOST_SHOWN],
         "manages": may_change(request.user, pipeline.organisation),
         **context,
     }

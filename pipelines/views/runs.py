@@ -60,8 +60,7 @@ def now(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_safe
 def show_waiting(request: SignedInRequest) -> HttpResponse:
     """Those that ask her whether they go on, beside her approvals."""
-    rows = asking(request.user).select_related("version__pipeline", "root__owner")
-    context = {"runs": rows[:MOST_SHOWN], "view": "pipelines"}
+    context = {"runs": asking(request.user).in_lists()[:MOST_SHOWN], "view": "pipelines"}
     return render(request, "pipelines/waiting.html", context)
 
 

@@ -122,6 +122,21 @@ def test_a_page_that_has_what_ended_steps_said_does_not_read_and_send_it_again(
     assert counts[0] == counts[1]
 
 
+def test_lists_of_runs_load_neither_their_pipelines_nor_all_that_was_asked(alice, client_of, start):
+    run = start(step("a"), ASKS, step("b"))
+    until(lambda: run.steps.filter(state="asking").exists())
+    client = client_of(alice)
+    PipelineRun.objects.update(question=f"{QUESTION} {'x' * 500} END")
+    for page in ("/pipelines/", "/pipelines/waiting/", f"/pipelines/{run.version.pipeline.uid}/"):
+        answer = client.get(page)
+        told = answer.content.decode()
+        assert told.count(QUESTION) == 1
+        assert "END" not in told
+        (listed,) = answer.context["runs"]
+        assert listed.get_deferred_fields() == {"question"}
+        assert listed.version.get_deferred_fields() == {"stored_spec"}
+
+
 def test_a_run_is_stopped_on_its_page(alice, client_of, start):
     run = start(step("a"), ASKS, step("b"))
     until(lambda: run.steps.filter(state="asking").exists())
