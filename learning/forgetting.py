@@ -1,5 +1,5 @@
-"""What was learned of a message goes with it: the memory with all that its versions say, in the person's own
-stores. What she shared herself is a copy of hers."""
+"""What was learned of a message goes with it: the memory with all that its versions say, also where it was
+deleted before, in the person's own stores. What she shared herself is a copy of hers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Collection
 from conversations.forgetting import Removed
 from conversations.models import Conversation
 from memory.access import Author
-from memory.models import AuthorKind, Memory, MemoryStore
-from memory.writing import write_away
+from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
+from memory.writing import take_out, write_away
 
 from .models import Learned
 
@@ -21,13 +21,27 @@ def forget(removed: Removed) -> None:
     found.delete()
 
 
-def forget_memories_of(conversation: Conversation, memory_uids: Collection[str]) -> None:
-    """Nobody's permission is asked: who may take out words or delete a conversation decided that."""
-    owner = conversation.owner
-    rows = Memory.objects.filter(uid__in=list(memory_uids), store__owner=owner)
+def forget_memories_of(conversation: Conversation, memory_uids: Collection[str]) -> int:
+    """Also what versions still say of those that were deleted; of how many something was left. Nobody's
+    permission is asked: who may take out words or delete a conversation decided that."""
+    owner, uids = conversation.owner, set(memory_uids)
+    if not uids:
+        return 0
+    author = Author(AuthorKind.SESSION, conversation.uid)
+    versions = MemoryVersion.objects.filter(
+        store__owner=owner, memory_uid__in=uids, redacted_at=None
+    )
     # Stores before what is in them, as everybody locks.
-    stores = MemoryStore.objects.select_for_update(no_key=True).filter(pk__in=rows.values("store"))
-    held = {store.pk: store for store in stores.order_by("pk")}
-    for memory in rows.filter(store__in=held).order_by("pk"):
-        memory.store = held[memory.store_id]
-        write_away(memory, author=Author(AuthorKind.SESSION, conversation.uid), account=owner)
+    stores = MemoryStore.objects.select_for_update(no_key=True).filter(
+        owner=owner, pk__in=versions.values("store")
+    )
+    gone: set[str] = set()
+    for store in stores.order_by("pk"):
+        for memory in Memory.objects.filter(store=store, uid__in=uids).order_by("pk"):
+            memory.store = store
+            write_away(memory, author=author, account=owner)
+            gone.add(memory.uid)
+        for version in versions.filter(store=store).order_by("pk"):
+            take_out(version, author)
+            gone.add(version.memory_uid)
+    return len(gone)

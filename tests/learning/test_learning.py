@@ -43,6 +43,7 @@ from learning.asking import read_on
 from learning.models import Analysis, Learned
 from learning.stretches import READ, stretch_after
 from learning.wording import TEXT, learnings_in
+from memory.actions.memories import delete_memory
 from memory.actions.remembering import mark_memory, own_store, remember
 from memory.models import Memory, MemoryVersion
 from owndata.parts import parts
@@ -657,6 +658,25 @@ def test_what_was_known_and_says_more_by_a_message_goes_with_it(
     message = conversation.events.get(type="user.message")
     redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
     assert "bicycle" not in str([*Memory.objects.values(), *MemoryVersion.objects.values()])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_was_learned_and_deleted_keeps_no_version_of_what_is_taken_out(
+    alice: User, converse: Converse, reading: Reading, whole: bool
+):
+    reading(learned(fact(LISBON), fact("Alice has two cats.", message=2)))
+    conversation, _script = converse([reply(say("Noted."))])
+    said(conversation, "Our office is in Lisbon.")
+    delete_memory(actor=alice, memory=Memory.objects.get(content=LISBON))
+    assert "Lisbon" in str(list(MemoryVersion.objects.values()))
+    if whole:
+        delete_conversation(actor=alice, conversation=conversation)
+    else:
+        message = conversation.events.get(type="user.message")
+        redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    left = str(list(MemoryVersion.objects.values()))
+    assert "isbon" not in left
+    assert ("two cats" in left) is not whole
 
 
 def test_words_that_are_taken_out_while_they_are_read_are_not_remembered(
