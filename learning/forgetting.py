@@ -21,6 +21,13 @@ def forget(removed: Removed) -> None:
     found.delete()
 
 
+def forget_all(conversation: Conversation) -> int:
+    found = Learned.objects.filter(conversation=conversation)
+    gone = forget_memories_of(conversation, found.values_list("memory_uid", flat=True))
+    found.delete()
+    return gone
+
+
 def forget_memories_of(conversation: Conversation, memory_uids: Collection[str]) -> int:
     """Also what versions still say of those that were deleted; of how many something was left. Nobody's
     permission is asked: who may take out words or delete a conversation decided that."""

@@ -1,4 +1,5 @@
-"""What the memory page shows of learning: the switch, and the message of which a memory was made."""
+"""What the memory page shows of learning: the switch, and the message of which a memory was made; and what
+goes with a conversation that is left out."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from chat.links import address_of
 from memory.models import Memory
 from recall.beside import Beside, Switch
 
+from .forgetting import forget_all
 from .models import Learned
 from .wanted import may_switch, switched_off
 
@@ -41,4 +43,4 @@ def messages(user: User, memories: Sequence[Memory]) -> dict[str, str]:
     }
 
 
-BESIDE = Beside(switch, messages)
+BESIDE = Beside(switch, messages, forget_all)

@@ -1,4 +1,5 @@
-"""What other apps show on the memory page: a switch of theirs, and of which message a memory was made.
+"""What other apps show on the memory page: a switch of theirs, and of which message a memory was made. And
+what they forget with a conversation that is left out.
 
 An app that adds to memory registers it (`show_beside`, in its `ready()`); this package knows none of them.
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 
 from accounts.models import Organisation, User
+from conversations.models import Conversation
 from memory.models import Memory
 
 
@@ -29,6 +31,8 @@ class Beside:
     """None: it would change nothing."""
     messages: Callable[[User, Sequence[Memory]], Mapping[str, str]]
     """By the id of a memory, the address of the message that it was made of, where she may read that."""
+    forget: Callable[[Conversation], int]
+    """All that was made of a conversation, where its owner said so; how much that was."""
 
 
 _beside: dict[str, Beside] = {}
@@ -49,3 +53,8 @@ def messages_of(user: User, memories: Sequence[Memory]) -> dict[str, str]:
     for each in _beside.values():
         messages.update(each.messages(user, memories))
     return messages
+
+
+def forget_of(conversation: Conversation) -> int:
+    """In the caller's transaction."""
+    return sum(each.forget(conversation) for each in _beside.values())

@@ -12,6 +12,7 @@ from conversations.actions.own import own_even_ended
 from conversations.models import Conversation
 from memory.actions.remembering import forget_memories
 from memory.models import Memory
+from recall.beside import forget_of
 from recall.models import MemoryOff
 
 
@@ -26,8 +27,9 @@ def switch_memory(*, actor: User, organisation: Organisation, on: bool) -> None:
 
 
 def leave_out(*, actor: User, conversation: Conversation) -> int:
-    """Do not remember this one: what was learned from it is forgotten, and memory is switched off in it.
-    How much was forgotten. Raises NotFound, and Conflict for one that has ended."""
+    """Do not remember this one: what was learned from it is forgotten, with what it was added to, and
+    memory is switched off in it. How much was forgotten. Raises NotFound, and Conflict for one that has
+    ended."""
     with transaction.atomic():
         held = own_even_ended(actor, conversation)
         if held.features.memory:
@@ -35,4 +37,5 @@ def leave_out(*, actor: User, conversation: Conversation) -> int:
         learned = Memory.objects.visible_to(actor).filter(
             store__owner=actor, source_conversation=held.uid
         )
-        return forget_memories(actor=actor, memories=list(learned.select_related("store")))
+        gone = forget_memories(actor=actor, memories=list(learned.select_related("store")))
+        return gone + forget_of(held)

@@ -751,6 +751,21 @@ def test_leaving_a_conversation_out_forgets_what_was_learned_of_it(
     assert not Memory.objects.exists()
 
 
+def test_leaving_a_conversation_out_forgets_what_it_added_to_something_known(
+    alice: User, acme: Organisation, converse: Converse, reading: Reading
+):
+    store = own_store(actor=alice, organisation=acme)
+    text = "Every Friday Alice orders fresh vegetables from the market behind the old harbour"
+    remember(actor=alice, store=store, text=f"{text}.")
+    reading(learned(fact(f"{text}, by bicycle.")))
+    conversation, _script = converse([reply(say("Nice."))])
+    said(conversation, "I go there by bicycle.")
+    assert leave_out(actor=alice, conversation=conversation) == 1
+    assert "bicycle" not in str([*Memory.objects.values(), *MemoryVersion.objects.values()])
+    assert not Learned.objects.exists()
+    assert leave_out(actor=alice, conversation=conversation) == 0
+
+
 def test_it_is_among_what_a_person_takes_along(alice: User, converse: Converse, reading: Reading):
     reading(learned(fact(LISBON)))
     conversation, _script = converse([reply(say("Noted."))])
