@@ -65,7 +65,7 @@ def learning_request(
 def _listed(name: str, lines: Sequence[str]) -> str:
     if not lines:
         return ""
-    inner = "\n".join(lines).replace(f"</{name}>", "")
+    inner = "\n".join(lines).replace("</", "‹/")  # which ends no section
     return f"<{name}>\n{inner}\n</{name}>"
 
 

@@ -111,7 +111,7 @@ def _recalled(
 
 
 def line_of(memory: Memory) -> str:
-    words = " ".join(memory.content.split()).replace("</memory>", "")
+    words = " ".join(memory.content.split()).replace("</", "‹/")  # which ends no section
     if len(words) > LINE:
         words = f"{words[:LINE]}… [{len(memory.content) - LINE:,} characters more]"
     since = f" since {memory.valid_from:%Y-%m-%d}" if memory.valid_from else ""

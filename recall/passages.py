@@ -82,5 +82,5 @@ def lines_of(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]
 
 
 def _place(passage: Passage) -> str:
-    name = f"“{passage.document.name}”".replace("</memory>", "")
+    name = f"“{passage.document.name}”".replace("<", "‹")  # which ends no section
     return f"{name}, {passage.page}" if passage.page.startswith("Page ") else name
