@@ -228,10 +228,12 @@ def record_push(claimed: Claimed, answer: Answer, now: datetime | None = None) -
 
 
 def _put_off(row: Push, now: datetime, *, code: str, asked: float = 0.0) -> None:
-    row.refresh_from_db(fields=["tries"])
-    seconds = max(min(FIRST_RETRY * 4.0 ** (row.tries - 1), LONGEST_RETRY), asked)
+    tries = Push.objects.filter(pk=row.pk).values_list("tries", flat=True).first()
+    if tries is None:
+        return  # with its browser
+    seconds = max(min(FIRST_RETRY * 4.0 ** (tries - 1), LONGEST_RETRY), asked)
     due_at = now + timedelta(seconds=min(seconds, LONGEST.total_seconds()))
-    if row.tries >= MOST_TRIES or due_at > row.expires_at:
+    if tries >= MOST_TRIES or due_at > row.expires_at:
         _drop(row.pk, row.device_id, row.kind, code, now)
         return
     Push.objects.filter(pk=row.pk).update(next_at=due_at)

@@ -17,8 +17,9 @@ from approvals.actions.approvals import decide_approval
 from approvals.models import Approval
 from conversations.models import Conversation
 from harness.errors import NotConfigured
+from jobs.engine import engine
 from keeping.actions.seen import mark_as_seen
-from notices import pushing
+from notices import courier, pushing
 from notices.actions.wishes import set_notices
 from notices.browsers import name_of
 from notices.models import Device, Kind, Push, PushKey, WaitNotice
@@ -29,6 +30,7 @@ from notices.pushrequests import Answer, post, push_client
 from notices.quiet import quiet_end
 from tests.notices.conftest import SITE, ask, end
 from tests.notices.pushservice import encoded, signed_by
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -498,6 +500,48 @@ def test_what_is_put_down_is_sent_at_once(service, sign_up, browser, conversatio
     service.wait()
     (said,) = service.said()
     assert said["title"] == "Quarterly report"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_push_that_fails_ends_no_other(
+    service, sign_up, client_of, alice, conversation, monkeypatch
+):
+    for name in ("first", "second"):
+        sign_up(client_of(alice), name)
+    failed = asyncio.Event()
+
+    async def failing(client, endpoint, body, headers):
+        if endpoint.endswith("/first"):
+            failed.set()
+            raise RuntimeError("Nobody thought of this.")
+        await failed.wait()
+        for _ in range(20):  # the others are told
+            await asyncio.sleep(0)
+        return await post(client, endpoint, body, headers)
+
+    monkeypatch.setattr("notices.pushing.dispatch", lambda name, **given: None)
+    monkeypatch.setattr(courier, "post", failing)
+    ask(conversation)
+    plan_pushes()
+    engine.submit(courier.send_due).result(PATIENCE)
+    assert [one.path for one in service.received] == ["/push/second"]
+    assert Push.objects.get().device.endpoint.endswith("/first")
+
+
+def test_a_browser_that_went_meanwhile_keeps_no_other_from_its_push(
+    service, sign_up, browser, conversation, monkeypatch
+):
+    sign_up(browser)
+    ask(conversation)
+    plan_pushes()
+
+    def signs_out():
+        Device.objects.all().delete()
+        raise NotConfigured("There is no key.")
+
+    monkeypatch.setattr(pushing, "server_key", signs_out)
+    assert claim_pushes() == (1, [])
+    assert not Push.objects.exists()
 
 
 def test_what_she_takes_along_names_her_browsers_and_no_way_to_write_to_them(
