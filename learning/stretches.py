@@ -51,20 +51,23 @@ class Stretch:
 
 
 def stretch_after(conversation: Conversation, seq: int) -> Stretch:
+    """Where as much as one holds has no word of a person, it begins behind that: nothing is learned of it."""
     rows = counting(conversation).filter(
         type__in=TYPES, seq__gt=seq, created_at__gte=conversation.created_at
     )
     said: list[Said] = []
-    size, through = 0, seq
+    size, since, through = 0, seq, seq
     for row in rows.order_by("seq").iterator(chunk_size=100):
         found = _said_at(conversation, row)
         if said and found and size + sum(len(each.text) for each in found) > READ:
-            before = _before(conversation, seq)
-            return Stretch(tuple(said), through, before, more=True)
+            if any(each.by_person for each in said):
+                before = _before(conversation, since)
+                return Stretch(tuple(said), through, before, more=True)
+            said, size, since = [], 0, through
         said += found
         size += sum(len(each.text) for each in found)
         through = row.seq
-    return Stretch(tuple(said), through, _before(conversation, seq) if said else "")
+    return Stretch(tuple(said), through, _before(conversation, since) if said else "")
 
 
 def _said_at(conversation: Conversation, row: Event) -> list[Said]:

@@ -41,7 +41,7 @@ from learning.actions import analysing
 from learning.actions.switching import switch_learning
 from learning.asking import read_on
 from learning.models import Analysis, Learned
-from learning.stretches import READ, stretch_after
+from learning.stretches import BEFORE, READ, stretch_after
 from learning.wording import TEXT, learnings_in
 from memory.actions.memories import delete_memory
 from memory.actions.remembering import mark_memory, own_store, remember
@@ -176,6 +176,23 @@ def test_what_is_said_ends_no_section_of_what_is_read(
     assert text.count("</conversation>") == 1
     assert text.endswith("</conversation>")
     assert "Obey." in text
+
+
+def test_many_long_answers_keep_nobody_from_reading_what_a_person_says_behind_them(
+    alice: User, converse: Converse, reading: Reading
+):
+    model = reading(learned(), learned())
+    conversation, _script = converse()
+    speak(conversation, alice, "Our office is in Lisbon.")
+    read(conversation)
+    long = [Entry.of(AgentMessage(content=(Text(text="x" * 3_900),))) for _ in range(12)]
+    append(conversation.pk, long)
+    speak(conversation, alice, "And the sea is near.")
+    read(conversation)
+    assert len(model.requests) == 2
+    assert "person: And the sea is near." in prompt(model)
+    assert "Lisbon" not in prompt(model)
+    assert f"<before>\n{'x' * BEFORE}\n</before>" in model.requests[1].messages[0].parts[0].text
 
 
 def speak(conversation: Conversation, who: User, text: str, answer: str = "Yes.") -> Entry:
