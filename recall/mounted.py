@@ -8,6 +8,7 @@ written into the folder. Files are read and written like those of a workspace: n
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from contextlib import suppress
 from datetime import datetime
@@ -232,10 +233,11 @@ def _remove_file(instance: Memory, **_kwargs: Any) -> None:
 
 
 def remove_files(store: int, path: str) -> None:
-    """Once it is certain: from every folder, also of conversations that rest. What is there now is written
-    when one of them works again."""
+    """Once it is certain: from every folder, also of conversations that rest, and from what is noted of it.
+    What is there now is written when one of them works again."""
     for attached in AttachedStore.objects.filter(store=store).select_related("conversation"):
-        transaction.on_commit(partial(_without, folder_of(attached.conversation, attached), path))
+        folder = folder_of(attached.conversation, attached)
+        transaction.on_commit(partial(_without, attached.pk, folder, path), robust=True)
 
 
 def last_use(store: MemoryStore) -> datetime | None:
@@ -246,9 +248,17 @@ def last_use(store: MemoryStore) -> datetime | None:
     return found
 
 
-def _without(folder: Path, path: str) -> None:
-    with suppress(AgentError, OSError):
-        Workspace(folder).remove(path[1:])
+def _without(attached: int, folder: Path, path: str) -> None:
+    """A path may be made of the words. It stays noted as long as anything is there: what is there and not
+    noted would be taken as new."""
+    with transaction.atomic():
+        rows = AttachedStore.objects.select_for_update(of=("self",), no_key=True)
+        held = rows.filter(pk=attached).first()
+        with suppress(AgentError, OSError):
+            Workspace(folder).remove(path[1:])
+        if held is not None and path in held.laid_out and not os.path.lexists(folder / path[1:]):
+            del held.laid_out[path]
+            held.save(update_fields=["laid_out"])
 
 
 def _let_read(folder: Path, path: str) -> None:

@@ -24,6 +24,7 @@ from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
 from memory.searching import search_memories
 from recall.actions.attaching import Wanted, attach_stores
+from recall.models import AttachedStore
 from tests.conversations.conftest import rested
 
 from .conftest import DAYS, LEFT, LONG, InForce, Old, fade
@@ -256,6 +257,48 @@ def test_what_commands_see_as_a_file_stays_while_they_work_and_fades_in_the_fold
     fade()
     assert said(gone) is None
     assert not file.with_name("old.md").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_conversation_at_rest_does_not_note_the_path_of_what_went(
+    converse, alice, acme, in_force: InForce
+):
+    store = create_store(actor=alice, organisation=acme, name="Notes")
+    conversation = converse([])[0]
+    attach_stores(actor=alice, conversation=conversation, stores=[Wanted(store.uid)])
+    create_memory(actor=alice, store=store, path="/walburga.md", content=LONG)
+    kept = create_memory(actor=alice, store=store, path="/kept.md", content=LONG)
+    mark_memory(actor=alice, memory=kept, pinned=True)
+    folder = mounts_of(conversation)[0].source
+    long_ago = timezone.now() - timedelta(days=100)
+    Memory.objects.update(updated_at=long_ago)
+    Conversation.objects.update(active_at=long_ago)
+    in_force(store=store)
+    fade()
+    assert [path.name for path in folder.iterdir()] == ["kept.md"]
+    assert list(AttachedStore.objects.get().laid_out) == ["/kept.md"]
+    mounts_of(conversation)
+    assert list(store.memories.values_list("path", flat=True)) == ["/kept.md"]
+
+
+def test_a_file_that_could_not_be_removed_stays_noted_and_comes_back_as_nothing_new(
+    converse, alice, acme, django_capture_on_commit_callbacks
+):
+    store = create_store(actor=alice, organisation=acme, name="Notes")
+    conversation = converse([])[0]
+    attach_stores(actor=alice, conversation=conversation, stores=[Wanted(store.uid)])
+    memory = create_memory(actor=alice, store=store, path="/a.md", content=LONG)
+    file = mounts_of(conversation)[0].source / "a.md"
+    file.unlink()
+    file.mkdir()  # commands put a folder there, which is not removed as a file is
+    with django_capture_on_commit_callbacks(execute=True):
+        memory.delete()
+    assert list(AttachedStore.objects.get().laid_out) == ["/a.md"]
+    file.rmdir()
+    file.write_text(LONG)
+    mounts_of(conversation)
+    assert not store.memories.exists()
+    assert not file.exists()
 
 
 # --- passes ---------------------------------------------------------------------------------------
