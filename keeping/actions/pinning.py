@@ -43,7 +43,7 @@ def pin_message(
         if (named.subject in wanted) == pinned:
             return None
         if pinned:
-            _require_pinnable(held, named, len(wanted))
+            _require_pinnable(held, named, wanted)
         if log.filter(type="x.message_pinned").count() >= MOST_CHANGES:
             raise LimitReached(
                 _("Messages of this conversation were pinned and let go of too often."),
@@ -53,8 +53,10 @@ def pin_message(
         return append(held.pk, [Entry.of(event)], actor=actor)[0]
 
 
-def _require_pinnable(held: Conversation, named: Event, already: int) -> None:
-    said = said_in(held, {named.subject}).get(named.subject)
+def _require_pinnable(held: Conversation, named: Event, wanted: set[str]) -> None:
+    """What was taken out since or stands on a branch that was left is not counted: nobody sees it."""
+    already = said_in(held, wanted | {named.subject})
+    said = already.pop(named.subject, None)
     if named.type not in PINNABLE or said is None or not said.text.strip():
         raise Conflict(
             _("There is nothing said here that could be pinned."),
@@ -66,7 +68,7 @@ def _require_pinnable(held: Conversation, named: Event, already: int) -> None:
             field="event_id",
             hint=_("Say the part that matters in a message, and pin that."),
         )
-    if already >= MOST:
+    if len(already) >= MOST:
         raise LimitReached(
             _("%(most)d messages of this conversation are pinned already.") % {"most": MOST},
             hint=_("Let go of one first."),

@@ -105,6 +105,20 @@ def test_what_is_taken_out_is_pinned_no_more_and_not_again(alice, conversation):
         pin_message(actor=alice, conversation=conversation, event_uid=message.uid)
 
 
+def test_pins_that_nobody_can_see_are_not_counted(alice, conversation, monkeypatch):
+    monkeypatch.setattr(pinning, "MOST", 1)
+    first, second = (event(conversation, "user.message", number) for number in (0, 1))
+    answer = event(conversation, "agent.message")
+    pin_message(actor=alice, conversation=conversation, event_uid=second.uid)
+    rewind(actor=alice, conversation=conversation, event_uid=second.uid)
+    pin_message(actor=alice, conversation=conversation, event_uid=first.uid)
+    with pytest.raises(LimitReached):
+        pin_message(actor=alice, conversation=conversation, event_uid=answer.uid)
+    redact_content(actor=alice, conversation=conversation, event_uid=first.uid)
+    pin_message(actor=alice, conversation=conversation, event_uid=answer.uid)
+    assert texts(conversation) == ["I will not."]
+
+
 def test_a_fork_has_the_pins_of_what_it_copied(alice, conversation):
     first, second = (event(conversation, "user.message", number) for number in (0, 1))
     for each in (first, second):
