@@ -25,9 +25,11 @@ EMBED = "documents.embed"
 class _Passages:
     name = "documents"
 
-    def due(self, model: str, reads: int, most: int) -> list[Due]:
+    def due(self, model: str, reads: int, most: int, below: int | None) -> list[Due]:
         made = PassageVector.objects.filter(passage=OuterRef("pk"), model=model)
         rows = Passage.objects.current().exclude(Exists(made)).order_by("-pk")
+        if below is not None:
+            rows = rows.filter(pk__lt=below)
         found = rows.values_list("pk", "heading", Left("text", reads))[:most]
         texts = [(key, f"{heading}\n{text}".strip()) for key, heading, text in found]
         return [Due(key, text, hashlib.sha256(text.encode()).hexdigest()) for key, text in texts]

@@ -22,11 +22,13 @@ EMBED = "memory.embed"
 class _Memories:
     name = "memory"
 
-    def due(self, model: str, reads: int, most: int) -> list[Due]:
+    def due(self, model: str, reads: int, most: int, below: int | None) -> list[Due]:
         made = MemoryVector.objects.filter(
             memory=OuterRef("pk"), model=model, sha256=OuterRef("sha256")
         )
         rows = Memory.objects.exclude(Exists(made)).order_by("-pk")
+        if below is not None:
+            rows = rows.filter(pk__lt=below)
         found = rows.values_list("pk", Left("content", reads), "sha256")[:most]
         return [Due(*each) for each in found]
 

@@ -40,8 +40,9 @@ class Table(Protocol):
     @property
     def name(self) -> str: ...
 
-    def due(self, model: str, reads: int, most: int) -> list[Due]:
-        """Rows without a vector of this model, with so many characters of their texts."""
+    def due(self, model: str, reads: int, most: int, below: int | None) -> list[Due]:
+        """Rows without a vector of this model, with so many characters of their texts, the highest key first;
+        `below`: only those with lower ones."""
 
     def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
         """Those that still say that."""
@@ -57,10 +58,15 @@ def make_vectors(table: Table) -> bool:
     if not _claim(table.name, holder):
         return False
     try:
+        below = None
         for _ in range(BATCHES):
-            due = table.due(embedder.name, embedder.reads, AT_ONCE)
+            due = table.due(embedder.name, embedder.reads, AT_ONCE, below)
+            if not due and below is not None:
+                # What came or changed behind this pass.
+                due = table.due(embedder.name, embedder.reads, AT_ONCE, None)
             if not due:
                 return False
+            below = due[-1].key  # so that what was made is not looked through for each batch
             vectors = [as_blob(vector) for vector in embedder.embed([each.text for each in due])]
             if not _hold(table.name, holder):
                 return False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Membership
 from documents import indexing, vectors
@@ -11,6 +13,7 @@ from documents.actions.documents import add_document, delete_document
 from documents.models import Collection, Document, Passage, PassageVector
 from documents.searching import search_passages
 from documents.vectors import PASSAGES, embed_passages
+from memory.embedding import indexing as embedding_jobs
 from memory.embedding.indexing import make_vectors
 
 pytestmark = pytest.mark.django_db
@@ -88,3 +91,14 @@ def test_a_new_edition_is_found_by_its_vectors_only_when_it_is_whole(alice, shar
     )
     make_vectors(PASSAGES)
     assert found(alice) == ["Trains are booked in second class."]
+
+
+def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, monkeypatch):
+    monkeypatch.setattr(embedding_jobs, "AT_ONCE", 1)
+    with CaptureQueriesContext(connection) as queries:
+        added(alice, shared)
+    looked = [each["sql"] for each in queries if "NOT (EXISTS" in each["sql"]]
+    newest = Passage.objects.latest("pk")
+    assert f'"documents_passage"."id" < {newest.pk}' not in looked[0]
+    assert f'"documents_passage"."id" < {newest.pk}' in looked[1]
+    assert PassageVector.objects.count() == Passage.objects.count() == 2

@@ -216,6 +216,35 @@ def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, begun,
     assert MemoryVector.objects.count() == 4
 
 
+def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, monkeypatch):
+    monkeypatch.setattr(indexing, "AT_ONCE", 1)
+    for number in range(3):
+        create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
+    with CaptureQueriesContext(connection) as queries:
+        assert not make_vectors(MEMORIES)
+    looked = [each["sql"] for each in queries if "NOT (EXISTS" in each["sql"]]
+    keys = sorted(Memory.objects.values_list("pk", flat=True), reverse=True)
+    bounds = [f'"memory_memory"."id" < {key}' for key in keys]
+    assert [next((b for b in bounds if b in sql), "") for sql in looked] == ["", *bounds, ""]
+    assert MemoryVector.objects.count() == 3
+
+
+def test_what_is_written_behind_a_pass_is_found_by_the_next_one(alice, shared, monkeypatch):
+    monkeypatch.setattr(indexing, "AT_ONCE", 1)
+    for number in range(2):
+        create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
+    embed = Letters.embed
+
+    def meanwhile(self, texts):
+        create_memory(actor=alice, store=shared, path="/new.md", content="A new text.")
+        monkeypatch.setattr(Letters, "embed", embed)
+        return embed(self, texts)
+
+    monkeypatch.setattr(Letters, "embed", meanwhile)
+    assert not make_vectors(MEMORIES)
+    assert MemoryVector.objects.count() == 3
+
+
 def test_one_at_a_time_makes_them_and_who_died_is_followed(alice, shared):
     create_memory(actor=alice, store=shared, path="/a.md", content="A text.")
     assert indexing._claim("memory", "somebody")
