@@ -12,6 +12,7 @@ from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.people import Person
+from tests.patience import until
 
 SHOTS = os.environ.get("BRANCHES_SHOTS", "")
 """A folder for pictures, for whoever wants to look at them."""
@@ -144,8 +145,11 @@ def test_files_go_back_with_the_dialogue_and_along_with_a_fork(visit: Visit, ser
     dialog = alice.page.locator("#dialog")
 
     def holds(text: str) -> None:
-        alice.page.goto(f"{place}files/view/?path=plan.md")
-        expect(alice.page.locator("main")).to_contain_text(text)
+        def shown() -> bool:
+            alice.page.goto(f"{place}files/view/?path=plan.md")
+            return text in alice.page.locator("main").inner_text()
+
+        until(shown)  # files follow right after what tells of it
         alice.page.goto(place)
 
     # Back to the end of the first turn, and its file with it.
