@@ -129,7 +129,8 @@ def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, servic
     box.press("ArrowDown")
     expect(page.locator(".go-list a")).to_be_focused()
     assert alice.audit() == ""
-    with page.expect_response("**/go/?q=provider"):  # the list is drawn again, and the place in it is kept
+    # The list is drawn again, and the place in it is kept.
+    with page.expect_response("**/go/?q=provider"):
         page.evaluate("htmx.trigger('#go-text', 'search')")
     expect(page.locator(".go-list a")).to_be_focused()
     page.keyboard.press("Enter")
