@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from accounts.models import User
 from conversations.kitparts import Layer
+from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation
 from harness.messages import ModelRequest, Piece
 from harness.providers.scripted import play, reply
 
-from .models import StepRun
+from .models import PipelineVersion, StepRun
 
 PROVIDER = {"provider": "scripted", "model": "scripted"}
 
@@ -29,6 +31,16 @@ class Played:
 
     async def aclose(self) -> None:
         """There is nothing to close."""
+
+
+def has_scripts_alone(version: PipelineVersion, user: User) -> bool:
+    """Whether every step has a script, and no agent of it a model that would answer this person."""
+    pinned, organisation = version.pinned(), version.pipeline.organisation
+    steps = [step for step in version.spec.steps if not step.approval]
+    return all(step.script for step in steps) and all(
+        choose_provider(pinned[step.name].config, user, organisation).provider == DEMO
+        for step in steps
+    )
 
 
 def layer(conversation: Conversation) -> Layer | None:

@@ -23,6 +23,7 @@ from pipelines.files import read_pipeline, written_pipeline
 from pipelines.forms import DefinitionForm, StartForm
 from pipelines.graph.following import most_steps
 from pipelines.models import Pipeline, PipelineRun, PipelineVersion
+from pipelines.scripting import has_scripts_alone
 from pipelines.shipped import example_pipelines
 from spending.amounts import units_of
 
@@ -75,8 +76,11 @@ def show_pipelines(request: SignedInRequest) -> HttpResponse:
 def show_pipeline(request: SignedInRequest, uid: str) -> HttpResponse:
     """Its graph, and a form that starts a run."""
     pipeline = pipeline_at(request.user, uid)
+    newest = pipeline.newest()
+    newest.pipeline = pipeline
     form = StartForm(
         request.POST if request.method == "POST" else None,
+        initial={"scripted": has_scripts_alone(newest, request.user)},
         user=request.user,
         organisation=pipeline.organisation,
     )
@@ -97,8 +101,6 @@ def show_pipeline(request: SignedInRequest, uid: str) -> HttpResponse:
                 return redirect("pipelines:run", uid=run.uid)
         except AgentError as problem:
             status = refused(form, problem)
-    newest = pipeline.newest()
-    newest.pipeline = pipeline
     context = {**_of_version(newest), "form": form}
     return _page(request, pipeline, context, status)
 

@@ -47,6 +47,21 @@ def test_a_manager_defines_a_pipeline_and_sees_its_run_drawn(
     assert client.get("/pipelines/").content.decode().count(QUESTION) == 1
 
 
+def test_without_a_model_the_scripts_of_a_pipeline_are_offered_first(
+    alice, acme, client_of, example, worker, settings
+):
+    client, place = client_of(alice), f"/pipelines/{example.pipeline.uid}/"
+    form = client.get(place).context["form"]
+    assert form["scripted"].initial is True
+
+    version = worker.current
+    version.stored_config = {**version.stored_config, "provider": "auto"}
+    version.save(update_fields=["stored_config"])
+    assert client.get(place).context["form"]["scripted"].initial is True
+    settings.AGENTSITE_PROVIDER_KEYS = {"anthropic": {"key": "a key", "base_url": ""}}
+    assert client.get(place).context["form"]["scripted"].initial is False
+
+
 def test_what_is_wrong_stands_beside_the_form_and_nothing_is_lost(alice, acme, client_of, worker):
     client = client_of(alice)
     text = "name: Line\nagent: General work\nsteps:\n- {name: a, prompt: '{{b}}'}\n"
