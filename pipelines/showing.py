@@ -18,7 +18,7 @@ from rendering.markdown import to_html
 from .drawing import Drawing, drawn
 from .figures import Figures, figures_of
 from .graph.following import RETRY
-from .graph.spec import END
+from .graph.spec import END, REFUSED
 from .models import PipelineRun, StepRun
 from .standing import answer_of, final_answer, rest_of, text_for
 
@@ -42,6 +42,12 @@ class ShownStep:
     """Its id, for whom it belongs to."""
     seconds: float
     retried: bool
+
+    @property
+    def look(self) -> tuple[str, str]:
+        """The state as pages show it, and its words: what a person refused has ended, and is nothing done."""
+        refused = self.row.decided_by_id is not None and self.row.outcome.get("word") == REFUSED
+        return ("failed", _("refused")) if refused else (self.state, self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ def show(run: PipelineRun, user: User, *, known: int | None = None) -> Shown:
         steps=steps,
         drawing=drawn(
             run.version.spec,
-            {step.row.name: (step.state, step.words) for step in steps},
+            {step.row.name: step.look for step in steps},
             frozenset(row.came_by for row in rows) | _ended_by(run, rows),
         ),
         figures=figures_of(

@@ -116,6 +116,17 @@ def test_a_person_is_asked_on_the_page_beside_her_approvals(alice, client_of, st
     assert not PipelineRun.objects.exists()
 
 
+def test_what_a_person_refused_does_not_look_done(alice, client_of, start):
+    run = start(step("a"), ASKS)
+    until(lambda: run.steps.filter(state="asking").exists())
+    client, place = client_of(alice), f"/pipelines/runs/{run.uid}/"
+    client.post(f"{place}decide/", {"place": "2", "decision": "refuse", "comment": "Not yet"})
+    assert ended(run).state == "failed"
+    page = client.get(place).content.decode()
+    assert '<span class="badge">refused</span>' in page
+    assert page.count("pipeline-node done") == 1
+
+
 def test_a_page_that_has_what_ended_steps_said_does_not_read_and_send_it_again(
     alice, client_of, start
 ):
