@@ -9,6 +9,7 @@ import pytest
 
 from accounts.models import Organisation, User
 from agents.models import Environment
+from conversations.models import Run
 from pipelines.actions.definitions import save_pipeline
 from pipelines.actions.runs import start_run
 from pipelines.files import read_pipeline
@@ -72,6 +73,8 @@ def start(alice: User, acme: Organisation, environment: Environment, worker) -> 
 
 def ended(run: PipelineRun) -> PipelineRun:
     until(lambda: PipelineRun.objects.filter(pk=run.pk).exclude(state="running").exists())
+    # Its steps have said all; their runs come to an end right behind that.
+    until(lambda: not Run.objects.filter(state=Run.State.RUNNING).exists())
     run.refresh_from_db()
     return run
 
