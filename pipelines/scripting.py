@@ -37,9 +37,10 @@ def has_scripts_alone(version: PipelineVersion, user: User) -> bool:
     """Whether every step has a script, and no agent of it a model that would answer this person."""
     pinned, organisation = version.pinned(), version.pipeline.organisation
     steps = [step for step in version.spec.steps if not step.approval]
+    agents = {pinned[step.name].pk: pinned[step.name] for step in steps}
     return all(step.script for step in steps) and all(
-        choose_provider(pinned[step.name].config, user, organisation).provider == DEMO
-        for step in steps
+        choose_provider(agent.config, user, organisation).provider == DEMO
+        for agent in agents.values()
     )
 
 

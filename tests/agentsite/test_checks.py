@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
+from agentsite import checks
 from agentsite.checks import check_installation, refuse_unsafe_start
 from memory.embedding.chosen import NEEDS
 
@@ -93,6 +97,12 @@ def test_no_message_repeats_a_secret(production):
         assert "secret" not in str(message).replace("AGENTSITE_SECRET_KEY", "")
 
 
+def test_no_two_checks_have_one_number():
+    numbers = re.findall(r'"(?:agentsite\.)?([EW]\d{3})"', Path(checks.__file__).read_text())
+    assert len(numbers) > 20
+    assert sorted(numbers) == sorted(set(numbers))
+
+
 def test_the_local_profile_is_not_held_to_production_values(settings):
     settings.AGENTSITE_ENV = "local"
     settings.DEBUG = True
@@ -103,7 +113,7 @@ def test_the_local_profile_is_not_held_to_production_values(settings):
 
 def test_a_language_that_is_not_spoken_is_refused_at_the_start(production):
     production.AGENTSITE_LANGUAGE = "tlh"
-    assert found() == ["agentsite.E026"]
+    assert found() == ["agentsite.E031"]
     with pytest.raises(ImproperlyConfigured, match="AGENTSITE_LANGUAGE"):
         refuse_unsafe_start()
 
