@@ -31,6 +31,7 @@ from evals.shipped import example_suites
 from harness.arguments import amount, whole_number
 from harness.errors import Invalid, NotFound
 from spending.amounts import LARGEST_DOLLARS, units_of
+from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
 from terminal.talk import Ending
@@ -101,13 +102,7 @@ def carry_out(options: Options) -> Ending:
 def _import(person: User, organisation: Organisation, options: Options) -> Ending:
     text = example_suites().get(options["file"])
     if text is None:
-        try:
-            text = Path(options["file"]).read_text(encoding="utf-8")
-        except (OSError, UnicodeError) as problem:
-            words = getattr(problem, "strerror", None) or "it is no UTF-8"
-            raise Invalid(
-                f"{options['file']}: {words}", field="file", hint="Name a file that is YAML."
-            ) from None
+        text = text_at(options["file"])
     suite = import_suite(actor=person, organisation=organisation, spec=read_suite(text))
     _print(f"{suite.uid}  {suite.name}  {suite.cases.count()} cases")
     return Ending.DONE

@@ -12,7 +12,6 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from accounts.models import Organisation, User
@@ -28,6 +27,7 @@ from pipelines.models import Pipeline, PipelineRun
 from pipelines.shipped import example_pipelines
 from pipelines.showing import Shown, as_json, show
 from spending.amounts import LARGEST_DOLLARS, units_of
+from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
 from terminal.talk import Ending
@@ -114,13 +114,7 @@ def _export(person: User, organisation: Organisation, options: Options) -> Endin
 def _import(person: User, organisation: Organisation, options: Options) -> Ending:
     text = example_pipelines().get(options["file"])
     if text is None:
-        try:
-            text = Path(options["file"]).read_text(encoding="utf-8")
-        except (OSError, UnicodeError) as problem:
-            words = getattr(problem, "strerror", None) or "it is no UTF-8"
-            raise Invalid(
-                f"{options['file']}: {words}", field="file", hint="Name a file that is YAML."
-            ) from None
+        text = text_at(options["file"])
     version = save_pipeline(
         actor=person, organisation=organisation, spec=read_pipeline(text), note=options["note"]
     )

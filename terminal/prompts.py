@@ -9,7 +9,6 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from accounts.models import Organisation, User
@@ -28,6 +27,7 @@ from prompts.files import read_prompt, written_prompt
 from prompts.models import Prompt
 from prompts.previewing import preview
 from prompts.spec import read_variables
+from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
 from terminal.talk import Ending
@@ -143,13 +143,7 @@ def _import(person: User, organisation: Organisation, options: Options) -> None:
 
 
 def _read(name: str) -> str:
-    if name == "-":
-        return sys.stdin.read()
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as problem:
-        words = getattr(problem, "strerror", None) or "it is no UTF-8"
-        raise Invalid(f"{name}: {words}", field="file", hint="Name a file of text.") from None
+    return sys.stdin.read() if name == "-" else text_at(name)
 
 
 def _print(line: str) -> None:

@@ -284,6 +284,15 @@ def pipeline(capsys, worker, environment):
     return run
 
 
+def test_a_file_that_cannot_be_read_is_named_in_a_terminal(pipeline, alice, acme, tmp_path):
+    code, told = pipeline("import", str(tmp_path / "none.yaml"))
+    assert code
+    assert "none.yaml: No such file" in told
+    odd = tmp_path / "odd.yaml"
+    odd.write_bytes(b"\xff\xfe")
+    assert "it is no UTF-8" in pipeline("import", str(odd))[1]
+
+
 def test_a_pipeline_is_imported_shown_and_run_in_a_terminal(
     pipeline, alice, acme, mallory, elsewhere, tmp_path
 ):
