@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import DataError, connection
 from django.http import QueryDict
 from django.test import Client
+from django.urls import Resolver404, resolve
 from django.utils.datastructures import MultiValueDictKeyError
 
 from accounts.models import User
@@ -74,7 +76,14 @@ def faults(client: Client, asked: list[tuple[str, str]]) -> list[str]:
     client.raise_request_exception = False
     with as_postgresql():
         for method, address in asked:
-            answer = client.generic(method, address, b"", "application/x-www-form-urlencoded")
+            # As htmx asks, for whom a refusal is drawn without the page around it.
+            answer = client.generic(
+                method,
+                address,
+                b"",
+                "application/x-www-form-urlencoded",
+                headers={"HX-Request": "true"},
+            )
             if answer.status_code >= 500:
                 info = getattr(answer, "exc_info", None)
                 fault = info[1] if info else ""
@@ -86,6 +95,15 @@ def with_nul(route: Route, values: Mapping[str, Any]) -> Iterator[str]:
     """The address with a NUL in one parameter after the other."""
     for name in route.parameters:
         yield route.address({**values, name: "a%00b"})
+
+
+def leads_to_a_view(address: str) -> bool:
+    """Many a parameter's own form leaves no room for a NUL: such an address is nobody's."""
+    try:
+        resolve(unquote(address.partition("?")[0]))
+    except Resolver404:
+        return False
+    return True
 
 
 def filled(route: Route, world: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -110,15 +128,19 @@ def people(alice, acme, staff_alice, client_of) -> dict[str, Client]:
 @pytest.mark.django_db
 def test_a_nul_in_an_address_is_not_found(people, world):
     asked = [
-        (method, address)
+        address
         for route in page_routes()
         for address in with_nul(route, filled(route, world))
-        for method in ("GET", "POST")
+        if leads_to_a_view(address)
     ]
     assert asked
-    found = faults(people["session"], asked)
-    programs = [(method, address) for method, address in asked if address[1:].startswith(PROGRAMS)]
-    found += faults(people["token"], programs)
+    programs = [address for address in asked if address[1:].startswith(PROGRAMS)]
+    pages = [address for address in asked if not address[1:].startswith(PROGRAMS)]
+    found = faults(people["session"], [("GET", address) for address in pages])
+    found += faults(
+        people["token"],
+        [(method, address) for address in programs for method in ("GET", "POST")],
+    )
     assert not found, "\n".join(found)
 
 

@@ -491,7 +491,7 @@ def test_live_equals_reload_whatever_happens_while_the_log_is_read(
 
 @given(choices=st.lists(st.integers(0, 200), min_size=1, max_size=40), limit=st.integers(1, 9))
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_pages_of_any_size_neither_overlap_nor_leave_anything_out(
     alice: User, acme: Organisation, choices: list[int], limit: int

@@ -15,7 +15,13 @@ from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
 from tests.patience import PATIENCE
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 
 Visit = Callable[..., Person]
 
