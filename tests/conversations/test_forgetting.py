@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -462,21 +463,34 @@ def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer
 # --- where words stand ----------------------------------------------------------------------------
 
 
+@cache
+def columns() -> dict[str, list[str]]:
+    """Of each table of the database."""
+    with connection.cursor() as cursor:
+        return {
+            table: [
+                column.name
+                for column in connection.introspection.get_table_description(cursor, table)
+            ]
+            for table in connection.introspection.table_names(cursor)
+        }
+
+
 def places(word: str) -> dict[str, set[str]]:
     """Columns of all tables that have it, by the app; tables that Django does not know by their names."""
     owners = {model._meta.db_table: model._meta.app_label for model in apps.get_models()}
     found: dict[str, set[str]] = {}
     quote = connection.ops.quote_name
     with connection.cursor() as cursor:
-        for table in connection.introspection.table_names(cursor):
-            for column in connection.introspection.get_table_description(cursor, table):
-                cursor.execute(
-                    f"SELECT COUNT(*) FROM {quote(table)} "
-                    f"WHERE CAST({quote(column.name)} AS TEXT) LIKE %s",
-                    [f"%{word}%"],
-                )
-                if cursor.fetchone()[0]:
-                    found.setdefault(owners.get(table, table), set()).add(f"{table}.{column.name}")
+        for table, names in columns().items():
+            counted = ", ".join(
+                f"SUM(CASE WHEN CAST({quote(name)} AS TEXT) LIKE %s THEN 1 ELSE 0 END)"
+                for name in names
+            )
+            cursor.execute(f"SELECT {counted} FROM {quote(table)}", [f"%{word}%"] * len(names))
+            for name, number in zip(names, cursor.fetchone(), strict=True):
+                if number:
+                    found.setdefault(owners.get(table, table), set()).add(f"{table}.{name}")
     return found
 
 
