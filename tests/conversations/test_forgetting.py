@@ -1081,14 +1081,21 @@ def test_a_subagent_in_the_background_that_was_told_of_and_looked_at_is_forgotte
     def look(request: ModelRequest) -> Any:
         return reply(call("subagents", id=named_in(request)))
 
+    hold = (
+        Hold()
+    )  # it ends only when the agent above rests, which is then told in a turn of its own
     script = scenes(
         [
             reply(ask("alpha", background=True)),
             *(reply("Waiting."), look, reply("Seen.")),
         ],
-        alpha=[reply(f"It is {SECRET}.")],
+        alpha=[reply(say(hold, f"It is {SECRET}."))],
     )
-    parent = leads(alice, converse, script)
+    parent, _script = converse(script, features={"teams": True})
+    post_message(actor=alice, conversation=parent, text="Begin.")
+    until(hold.reached.is_set)
+    done(parent)
+    hold.release.set()
     until(lambda: Event.objects.filter(conversation=parent, type="agent.tool_result").count() == 2)
     done(parent)
     still()
