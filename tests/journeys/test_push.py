@@ -7,11 +7,15 @@ carry comes by the browser's own tools. What is sent to one is tried in `tests/n
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Worker, expect
+import pytest
+from playwright.sync_api import Browser, Worker, expect
 
 from tests.journeys.people import Person
+from tests.journeys.site import Site
 from tests.notices.pushservice import BrowserAt
 
 SUBSCRIBED = """
@@ -35,6 +39,13 @@ CLICKED = """async () => {
     await done;
     return [went, (await registration.getNotifications()).length];
 }"""
+
+
+@pytest.fixture
+def alice(whole_chromium: Browser, site: Site, signed_in: Path) -> Iterator[Person]:
+    person = Person(whole_chromium, site, state=signed_in)
+    yield person
+    assert person.leave() == []
 
 
 def test_a_browser_takes_pushes_and_a_click_on_one_opens_its_page(alice: Person):
