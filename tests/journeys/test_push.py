@@ -7,6 +7,7 @@ carry comes by the browser's own tools. What is sent to one is tried in `tests/n
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from playwright.sync_api import Browser, Worker, expect
 from tests.journeys.people import Person
 from tests.journeys.site import Site
 from tests.notices.pushservice import BrowserAt
+from tests.patience import PATIENCE
 
 SUBSCRIBED = """
     PushManager.prototype.subscribe = async (options) => {
@@ -108,9 +110,7 @@ def _deliverer(person: Person) -> Any:
 
 
 def _until(person: Person, worker: Worker, wanted: list[dict[str, str]]) -> None:
-    for _ in range(200):
-        shown = worker.evaluate(SHOWN)
-        if shown == wanted:
-            return
+    end = time.monotonic() + PATIENCE
+    while (shown := worker.evaluate(SHOWN)) != wanted:
+        assert time.monotonic() < end, shown
         person.page.wait_for_timeout(20)
-    assert shown == wanted
