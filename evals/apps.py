@@ -32,6 +32,6 @@ class EvalsConfig(AppConfig):
         count_uses(is_used)
         offer(making.commands)
         hold_with(gate.holds, gate.objection)
-        judge_with(contracts.contract, contracts.faults)
+        judge_with(contracts.contract, contracts.faults, contracts.courses)
         forget_with("evals", forget)
         follow_with("evals", said_elsewhere)

@@ -4,6 +4,7 @@ which the version stands although nobody released it yet, and what came of them.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 
 from django.db import transaction
@@ -15,14 +16,15 @@ from conversations.models import Conversation
 from harness.errors import AgentError, Declined, Invalid, NotFound
 from skills_app.actions.releases import promote_canary
 from skills_app.choosing import with_required
-from skills_app.contracts import CASES, Contract
+from skills_app.contracts import CASES, Contract, Course, Step
 from skills_app.files import file_of
 from skills_app.models import SkillVersion
 from skillsets.fixing import add
 from skillsets.models import UsedSkill
+from tools_app.confinement import parse_path
 
 from .actions.suites import digest_of, import_suite
-from .checks.spec import SuiteSpec
+from .checks.spec import ScriptedCall, SuiteSpec
 from .files import read_suite
 from .models import Evaluation, Suite, Trial
 
@@ -46,6 +48,40 @@ def faults(data: bytes) -> str:
     except Declined as problem:
         return f"{CASES}: {problem.message}"
     return ""
+
+
+def courses(data: bytes) -> tuple[Course, ...]:
+    """What the scripts of these cases do in a workspace. Raises Declined for what cannot be read."""
+    return tuple(
+        Course(
+            case.name,
+            {path: file.content for path, file in case.files.items()},
+            tuple(
+                step
+                for reply in case.script.replies
+                for each in reply.calls
+                if (step := _step(each)) is not None
+            ),
+        )
+        for case in _read(data).cases
+    )
+
+
+def _step(made: ScriptedCall) -> Step | None:
+    """None: it is done without the skill's files."""
+    given = made.input
+    match made.tool:
+        case "bash":
+            return Step("command", str(given.get("command", "")))
+        case "write_file":
+            try:
+                path = "/".join(parse_path(str(given.get("path", ""))))
+            except AgentError:
+                return None
+            return Step("write", path, str(given.get("content", "")).encode()) if path else None
+        case name if name.startswith("skill__"):
+            return Step("tool", name, json.dumps(given).encode())
+    return None
 
 
 def contract(version: SkillVersion) -> Contract | None:

@@ -59,8 +59,10 @@ class BubblewrapBackend(ProgramBackend):
         connect: Connect = connect_directly,
         found: Capabilities | None = None,
         roots: Roots = NO_ROOTS,
+        on_start: Callable[[int], None] | None = None,
     ) -> None:
-        """`resolve` and `connect` replace the proxy's way into the world."""
+        """`resolve` and `connect` replace the proxy's way into the world. `on_start` is told the number of
+        each shell's first process on this host."""
         super().__init__(found)
         self._program = program
         self._on_decision = on_decision
@@ -68,6 +70,7 @@ class BubblewrapBackend(ProgramBackend):
         self._connect = connect
         self._disks = DiskWatches()
         self._roots = roots
+        self._on_start = on_start
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -191,6 +194,7 @@ class BubblewrapBackend(ProgramBackend):
                 disk=self._disk(policy, mounts),
                 descriptors=(hidden, *descriptors),
                 traffic=traffic,
+                on_start=self._on_start,
                 after=after,
             )
         )

@@ -57,6 +57,8 @@ class Start:
     """Called before each command, in a thread."""
     traffic: Traffic | None = None
     """What the sandbox's way out decides, if it has one."""
+    on_start: Callable[[int], None] | None = None
+    """Told the number of the sandbox's first process on this host."""
     after: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Called once when the sandbox is gone."""
 
@@ -117,6 +119,8 @@ class SupervisedShell(OneCommand):
                 os.close(descriptor)
         errors.started()
         self._left.append(errors)
+        if start.on_start is not None:
+            start.on_start(self._process.pid)
         self._control = near
         self._loop.add_reader(near.fileno(), self._hear)
         limits = limits_of(start.resources, each_memory=start.each_memory)

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import logging
+
+from harness.errors import AgentError
 from jobs.engine import engine
 from jobs.registry import job
 
 from . import watching
+from .actions.trialruns import JOB, end_trial_run, fail_trial_run, plan_of
+from .trialrun.carrying import carry_out
+
+logger = logging.getLogger(__name__)
 
 
 @job("skills_app.watch", every="AGENTSITE_SKILLS_DIR_SECONDS")
 async def watch() -> None:
     await engine.in_database(watching.look_for_edits)
+
+
+@job(JOB)
+async def trial_run(run_id: int) -> None:
+    try:
+        plan = await engine.in_database(plan_of, run_id)
+        report = await carry_out(plan) if plan is not None else None
+    except AgentError as problem:
+        await engine.in_database(fail_trial_run, run_id, problem)
+    except Exception:
+        logger.exception("the trial run %s broke off", run_id)
+        await engine.in_database(fail_trial_run, run_id, None)
+    else:
+        if report is not None:
+            await engine.in_database(end_trial_run, run_id, report)

@@ -100,6 +100,9 @@ class Needs(_Strict):
     binaries: tuple[Name, ...] = Field(default=(), max_length=100)
     environment: tuple[Name, ...] = Field(default=(), max_length=100)
     """Names of variables."""
+    files: tuple[Name, ...] = Field(default=(), max_length=100)
+    """What it writes in a workspace: paths, with `*` for any part of one. A trial run holds it against what
+    is written."""
 
 
 class Manifest(_Strict):

@@ -7,6 +7,7 @@ What happens to them is `actions`' part, how conversations use them `skillsets`'
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Self
 
 from django.conf import settings
@@ -278,6 +279,42 @@ class SkillFile(models.Model):
 
     def read(self) -> bytes:
         return bytes(self.content.content)
+
+
+class SkillTrialRun(models.Model):
+    """That a version was tried in a sandbox, and what was seen of it (`trialrun.report.Report`)."""
+
+    BROKEN_AFTER = timedelta(minutes=10)
+    """One that says nothing for so long was ended with its process."""
+
+    class State(models.TextChoices):
+        RUNNING = "running", _("under way")
+        DONE = "done", _("done")
+        FAILED = "failed", _("failed")
+
+    version = models.ForeignKey(SkillVersion, on_delete=models.CASCADE, related_name="trial_runs")
+    state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    report = models.JSONField(default=dict)
+    problem = models.CharField(max_length=500, blank=True)
+    """Why it failed, in words."""
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("trial run of a skill")
+        verbose_name_plural = _("trial runs of skills")
+
+    def __str__(self) -> str:
+        return f"{self.version_id}: {self.state}"
+
+    @property
+    def under_way(self) -> bool:
+        late = self.started_at < timezone.now() - self.BROKEN_AFTER
+        return self.state == self.State.RUNNING and not late
 
 
 class SkillSourceQuerySet(models.QuerySet["SkillSource"]):

@@ -65,8 +65,8 @@ _FENCE = re.compile(r"\A\s{0,3}(?:```|~~~)\s{0,4}([A-Za-z]{0,20})", re.ASCII)
 _WORD = re.compile(r"\A(?:[$>#] )?(?:sudo )?([A-Za-z][A-Za-z0-9_.+-]{1,40})(?:\s|\Z)", re.ASCII)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh", "console", "terminal"})
 _EVERYWHERE = """
-alias awk basename break case cat cd chmod cmp continue cp cut date declare diff dirname do done echo elif
-else env esac eval exec exit export expr false fi file find for function getopts grep head if in let ln
+alias awk basename break case cat cd chmod cmp continue cp cut dash date declare diff dirname do done echo
+elif else env esac eval exec exit export expr false fi file find for function getopts grep head if in let ln
 local ls mkdir mktemp mv printf pwd python python3 read readonly return rm rmdir sed set sh bash shift sleep
 sort source stat tail tar tee test then time touch tr trap true type ulimit umask uniq unset until unzip
 wait wc which while xargs zip HOME PATH PWD USER LANG TMPDIR SHELL TERM
@@ -103,7 +103,7 @@ class Scan:
 
 def scan(folder: SkillFolder) -> Scan:
     """In time that grows with the length of its files and not faster."""
-    declared = _declared(folder)
+    declared = declared_by(folder)
     found: dict[tuple[Kind, str], list[str]] = {}
     counts: dict[Kind, int] = {}
     unread: list[str] = []
@@ -186,7 +186,7 @@ def _each(expressions: Iterable[re.Pattern[str]], line: str) -> Iterator[str]:
                 yield name
 
 
-def _declared(folder: SkillFolder) -> dict[Kind, frozenset[str]]:
+def declared_by(folder: SkillFolder) -> dict[Kind, frozenset[str]]:
     """In its manifest, or as skills of OpenClaw do."""
     needs = folder.manifest.needs
     requires = _openclaw(folder.front.get("metadata"))
@@ -195,6 +195,11 @@ def _declared(folder: SkillFolder) -> dict[Kind, frozenset[str]]:
         "binary": frozenset((*needs.binaries, *_texts(requires.get("bins")))),
         "environment": frozenset((*needs.environment, *_texts(requires.get("env")))),
     }
+
+
+def is_everyday(name: str) -> bool:
+    """A program that is there anywhere, and that nobody declares."""
+    return name in _OF_EVERY_SHELL
 
 
 def _openclaw(metadata: Any) -> Mapping[str, Any]:

@@ -137,6 +137,24 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name='SkillTrialRun',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('state', models.CharField(choices=[('running', 'under way'), ('done', 'done'), ('failed', 'failed')], default='running', max_length=10)),
+                ('report', models.JSONField(default=dict)),
+                ('problem', models.CharField(blank=True, max_length=500)),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('started_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='trial_runs', to='skills_app.skillversion')),
+            ],
+            options={
+                'verbose_name': 'trial run of a skill',
+                'verbose_name_plural': 'trial runs of skills',
+                'ordering': ['-id'],
+            },
+        ),
         migrations.AddField(
             model_name='skill',
             name='canary',

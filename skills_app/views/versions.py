@@ -42,6 +42,7 @@ from skills_app.packing import pack
 from skills_app.scanning import scan
 
 from .lookup import find_skill, find_version
+from .trialruns import trial_of
 
 SHOWN_BYTES = 100_000
 """Of one file, on a page."""
@@ -265,6 +266,7 @@ def _version_page(
         "others": others.order_by("-number"),
         "changes": changes_between(files_of(against), folder.files) if against else None,
         "scan": scan(folder),
+        "trial": trial_of(request.user, version, folder),
         "contract": contract_of(version),
         "near": one_slip_from(skill.name, names_beside(skill)),
         "why_not": why_not_decide(request.user, version) if waits else None,

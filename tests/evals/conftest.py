@@ -15,8 +15,9 @@ from evals.checks.spec import CaseSpec
 from evals.models import Evaluation, Suite
 from harness.agentconfig import AgentConfig
 from tests.conversations.conftest import environment, make_agent, still_engine, until
+from tests.sandbox.conftest import needs_bubblewrap
 
-__all__ = ["environment", "make_agent", "still_engine"]
+__all__ = ["environment", "make_agent", "needs_bubblewrap", "still_engine"]
 
 Try = Callable[..., Evaluation]
 

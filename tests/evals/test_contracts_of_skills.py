@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
 
 import pytest
@@ -186,7 +185,7 @@ def test_a_manager_tries_them_from_the_page_of_the_version(
     assert "green" in client.get(place).content.decode()
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+@pytest.mark.usefixtures("needs_bubblewrap")
 def test_every_skill_that_we_ship_keeps_its_cases_in_a_sandbox_without_network(begin):
     seed_skills()
     SkillVersion.objects.exclude(removal_on=None).update(

@@ -52,12 +52,13 @@ async def backend(probed: str) -> AsyncIterator[SandboxBackend]:
 
 
 @pytest.fixture(scope="session")
-def _bubblewrap_found() -> None:
+def needs_bubblewrap() -> None:
+    """For tests of other packages whose code starts sandboxes by itself."""
     made("bubblewrap")
 
 
 @pytest.fixture
-async def bubblewrap(_bubblewrap_found: None) -> AsyncIterator[SandboxBackend]:
+async def bubblewrap(needs_bubblewrap: None) -> AsyncIterator[SandboxBackend]:
     backend = made("bubblewrap")
     yield backend
     await backend.close()
