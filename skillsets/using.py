@@ -46,12 +46,24 @@ def uses_of(user: User, skill: Skill) -> Iterator[Use]:
         )
 
 
+def addable(conversation: Conversation) -> list[Skill]:
+    """What its owner may add, by name; of a long list the beginning."""
+    rows = Skill.objects.visible_to(conversation.owner).usable_in(
+        conversation.organisation, conversation.owner
+    )
+    had = UsedSkill.objects.filter(conversation=conversation).values("skill")
+    return list(rows.on_offer().exclude(pk__in=had).order_by("name")[:MOST_SHOWN])
+
+
 def commands(conversation: Conversation) -> Iterator[Command]:
     """Those it has put their name into the box; others of its owner's library are added first."""
-    had: set[int] = set()
+    yield Command(
+        "skills",
+        _("See the skills of this conversation, and add one"),
+        dialog=reverse("skillsets:skills", args=[conversation.uid]),
+    )
     names: set[str] = set()
     for used in UsedSkill.objects.of(conversation).order_by("skill__name"):
-        had.add(used.skill_id)
         names.add(used.skill.name)
         if not why_not(used):
             text = _("Use the skill “%(name)s”: ") % {"name": used.skill.name}
@@ -59,10 +71,7 @@ def commands(conversation: Conversation) -> Iterator[Command]:
     for trusted in standing(conversation, workspace_for(conversation.uid), names):
         text = _("Use the skill “%(name)s”: ") % {"name": trusted.name}
         yield Command(trusted.name, _short(trusted.description), text=text)
-    rows = Skill.objects.visible_to(conversation.owner).usable_in(
-        conversation.organisation, conversation.owner
-    )
-    for skill in rows.on_offer().exclude(pk__in=had).order_by("name")[:MOST_SHOWN]:
+    for skill in addable(conversation):
         address = reverse("skillsets:add", args=[conversation.uid, skill.name])
         yield Command(skill.name, _short(skill.description), dialog=address, owners_alone=True)
 

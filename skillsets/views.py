@@ -31,6 +31,7 @@ from .actions.adding import add_skill
 from .actions.trusting import distrust_skill, trust_skill
 from .models import SkillSet, TrustedSkill, UsedSkill
 from .reading import why_not
+from .using import addable
 from .workspace import Found, look
 
 
@@ -39,8 +40,10 @@ from .workspace import Found, look
 def show_skills(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     fixed = SkillSet.objects.filter(pk=conversation.pk).first()
+    owns = conversation.owner_id == request.user.pk
     context = {
         "conversation": conversation,
+        "addable": addable(conversation) if owns else [],
         "used": [(each, why_not(each)) for each in UsedSkill.objects.of(conversation)],
         "problems": fixed.problems if fixed else [],
         "workspace": _rows(conversation, look(conversation, workspace_for(uid))),

@@ -62,7 +62,7 @@ const connection = new Connection(root.dataset.socket, Number(root.dataset.seq),
   state: lineState,
 });
 // Before the composer: what is chosen with Enter is not sent.
-new Mentions({
+const mentions = new Mentions({
   box: byId("composer-text"),
   list: byId("mentions"),
   announce: (text) => status.announce(text),
@@ -86,6 +86,7 @@ const composer = new Composer({
   send: (frame) => connection.send(frame),
   mayStop: () => status.mayStop,
   declined: (problem) => status.alert(problem),
+  isWords: (text) => mentions.isWords(text),
   sent() {
     status.calm();
     scrolling.follow();

@@ -300,9 +300,15 @@ def test_the_pages_show_and_add_to_whose_conversation_it_is_alone(
     conversation, _script = converse([])
     pages = client_of(alice)
     base = f"/c/{conversation.uid}/skills/"
+    before = pages.get(base).content.decode()
+    assert f'hx-get="{base}code-review/add/"' in before, "what may be added is offered"
+    offered = pages.get(f"/c/{conversation.uid}/commands/?q=skills").json()["commands"]
+    assert [(each["name"], each["dialog"]) for each in offered] == [("skills", base)]
     assert "How we review code." in pages.get(f"{base}code-review/add/").content.decode()
     assert pages.post(f"{base}code-review/add/").status_code == 302
-    assert "code-review 1" in pages.get(base).content.decode()
+    after = pages.get(base).content.decode()
+    assert "code-review 1" in after
+    assert f"{base}code-review/add/" not in after
     for client in (client_of(bob),):
         assert client.get(base).status_code == 404
         assert client.post(f"{base}code-review/add/").status_code == 404
@@ -345,3 +351,6 @@ def test_whom_a_conversation_is_shared_with_is_not_told_of_its_owners_library(
     address = f"/c/{conversation.uid}/commands/"
     assert "my-diary" in client_of(alice).get(address).content.decode()
     assert "my-diary" not in client_of(bob).get(address).content.decode()
+    dialog = f"/c/{conversation.uid}/skills/"
+    assert "my-diary" in client_of(alice).get(dialog).content.decode()
+    assert "my-diary" not in client_of(bob).get(dialog).content.decode()

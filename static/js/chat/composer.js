@@ -9,8 +9,8 @@ import { words } from "./words.js";
 
 export class Composer {
   /* files: its Attachments, made with what is to be called when they change; send(frame) → whether it went out; mayStop() → whether there is anything to interrupt;
-     sent() and declined(problem) follow a try to send. */
-  constructor({ form, pending, store, files, send, mayStop, sent, declined }) {
+     sent() and declined(problem) follow a try to send; isWords(text) → whether it is to be sent, and no command. */
+  constructor({ form, pending, store, files, send, mayStop, sent, declined, isWords }) {
     this.form = form;
     this.box = form.querySelector("textarea");
     this.pending = pending;
@@ -21,6 +21,8 @@ export class Composer {
     this.mayStop = mayStop;
     this.sent = sent;
     this.declined = declined;
+    this.isWords = isWords;
+    this.judged = false;
     this.waiting = new Map(recall(sessionStorage, this.outboxName, []));
     /* Set while a message waits for its files: whether it interrupts. */
     this.held = null;
@@ -44,6 +46,15 @@ export class Composer {
   }
 
   post(interrupt) {
+    if (this.judged) return;
+    if (!/^\/\S+$/.test(this.text) || !this.files.empty) return this.dispatch(interrupt);
+    this.judged = true;
+    this.isWords(this.text)
+      .then((words) => words && this.dispatch(interrupt))
+      .finally(() => (this.judged = false));
+  }
+
+  dispatch(interrupt) {
     const content = this.box.value;
     this.held = null;
     if (!content.trim() && this.files.empty) {

@@ -7,6 +7,7 @@ import { words } from "./words.js";
 const FILE = /(?:^|\s)@([^\s@]{0,100})$/;
 const COMMAND = /^\/([\w.:-]{0,100})$/;
 const PAUSE = 120;
+const PATIENCE = 3000;
 
 export class Mentions {
   /* box: where is typed; list: the empty `ul` for what is offered, with the addresses where that is asked for;
@@ -50,14 +51,37 @@ export class Mentions {
     const begun = this.begun;
     if (!begun) return this.close();
     const turn = ++this.asked;
-    const url = new URL(this.list.dataset[begun.kind], window.location.href);
-    url.searchParams.set("q", begun.text);
-    const answer = await fetch(url, { headers: { "X-Requested-With": "fetch" } }).catch(() => null);
-    if (turn !== this.asked || !answer?.ok || answer.redirected || !this.begun) return;
-    const { paths, attachables, commands } = await answer.json();
+    const found = await this.found(begun);
+    if (turn !== this.asked || !found || !this.begun) return;
+    const { paths, attachables, commands } = found;
     if (commands) return this.offer(commands.filter(does).map(named));
     const files = paths.map((path) => ({ label: path, path }));
     this.offer([...files, ...attachables.map((each) => ({ ...each, attachable: true }))]);
+  }
+
+  /* What the server has for it; null where it cannot be asked. */
+  async found({ kind, text }) {
+    const url = new URL(this.list.dataset[kind], window.location.href);
+    url.searchParams.set("q", text);
+    const signal = AbortSignal.timeout(PATIENCE);
+    const headers = { "X-Requested-With": "fetch" };
+    const answer = await fetch(url, { headers, signal }).catch(() => null);
+    return answer?.ok && !answer.redirected ? answer.json().catch(() => null) : null;
+  }
+
+  /* For whoever is quicker than the list: carries out the command that this whole text names. Whether it is
+     none, and is to be sent. */
+  async isWords(text) {
+    const name = COMMAND.exec(text)?.[1];
+    if (!name) return true;
+    const found = await this.found({ kind: "commands", text: name });
+    const command = found?.commands?.find((each) => each.name === name && does(each));
+    if (!command || this.box.value.trim() !== text) return !command;
+    this.close();
+    this.box.value = command.text;
+    this.typed();
+    carryOut(command);
+    return false;
   }
 
   offer(offered) {
