@@ -33,7 +33,10 @@ class NewSkillSource(serializers.Serializer[Any]):
         required=False, allow_blank=True, max_length=64, help_text="Of another Agentsite."
     )
     commit = StrictText(
-        required=False, allow_blank=True, max_length=64, help_text="Of a repository, 40 digits."
+        required=False,
+        allow_blank=True,
+        max_length=80,
+        help_text="Of a repository, 40 digits; of a bundle, the SHA-256 of its archive.",
     )
     scope = serializers.ChoiceField(choices=[ORGANISATION, SERVER], default=ORGANISATION)
 

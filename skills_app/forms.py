@@ -127,7 +127,10 @@ class SourceForm(OurForm):
     address = forms.CharField(
         label=_("Address"),
         max_length=2_000,
-        help_text=_("Of a server, an index or a repository, beginning with https://; or a folder."),
+        help_text=_(
+            "Of a server, an index, a repository, a skill’s page or an archive, beginning with https://; "
+            "or a folder."
+        ),
     )
     key = forms.CharField(
         label=_("Key"),
@@ -136,10 +139,13 @@ class SourceForm(OurForm):
         help_text=_("Of another Agentsite: whoever runs it prints it by “agent skills key”."),
     )
     commit = forms.CharField(
-        label=_("Commit"),
+        label=_("Commit or digest"),
         required=False,
-        max_length=64,
-        help_text=_("Of a repository: all 40 digits, so that it is the same tomorrow."),
+        max_length=80,
+        help_text=_(
+            "Of a repository all 40 digits, of a bundle the SHA-256 of its archive: so that it is the same "
+            "tomorrow."
+        ),
     )
 
     def __init__(
@@ -156,4 +162,4 @@ class SourceForm(OurForm):
 
 
 class CommitForm(OurForm):
-    commit = forms.CharField(label=_("Another commit"), max_length=64)
+    commit = forms.CharField(label=_("Another commit or digest"), max_length=80)

@@ -5,7 +5,7 @@ for every kind of source. Nothing is stored here; that is `actions.sources`' par
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TypeVar
@@ -15,17 +15,21 @@ from django.utils.translation import gettext as _
 
 from harness.errors import AgentError, Conflict, Forbidden, Invalid
 
+from . import bundles
+from .clawhub import fetch_version, newest_version
 from .fetching import (
     differs,
     fetch_index,
     fetch_open_index,
     fetch_open_skill,
     fetch_skill,
+    get,
     require_private_way,
 )
-from .folder import SkillFolder, read_folder, require_limits
+from .folder import SkillFolder, read_folder, require_limits, sha256_of
 from .models import SkillSource, SourceOffer
 from .names import SKILL
+from .packing import files_in
 from .places import read_place
 from .repositories import Checkout, Snapshot
 from .signedindex import Offered
@@ -133,6 +137,50 @@ def _look_at_index(source: SkillSource) -> Look:
     )
 
 
+# --- a registry, a bundle ----------------------------------------------------------------------------
+
+
+def _look_at_clawhub(source: SkillSource) -> Look:
+    version = newest_version(source.address)
+    folder = fetch_version(source.address, version)
+    return Look((replace(_found(folder, version), label=version),))
+
+
+def _fetch_from_clawhub(source: SkillSource, offer: SourceOffer) -> SkillFolder:
+    return fetch_version(source.address, offer.place)
+
+
+def _look_at_bundle(source: SkillSource) -> Look:
+    files = _bundle(source)
+    look = _look(
+        {name: name for name in bundles.skills_in(files)},
+        lambda name: read_folder(bundles.files_of_skill(files, name), called=name),
+    )
+    if bundles.SERVERS not in files:
+        return look
+    told = _("The MCP servers that it names are not added; each has a page of its own.")
+    return replace(look, remarks=_few((told, *look.remarks)))
+
+
+def _fetch_from_bundle(source: SkillSource, offer: SourceOffer) -> SkillFolder:
+    return read_folder(bundles.files_of_skill(_bundle(source), offer.place), called=offer.place)
+
+
+def _bundle(source: SkillSource) -> dict[str, bytes]:
+    """Its files, if every byte of the archive is the one that was named."""
+    require_private_way(source.address)
+    data = get(source.address, settings.AGENTSITE_SKILL_BYTES * 2)
+    if sha256_of(data) != source.commit:
+        raise Conflict(
+            _("The archive is not the one that was named: its SHA-256 is %(digest)s.")
+            % {"digest": sha256_of(data)},
+            hint=_("If you trust it, name this digest on the page of the source."),
+        )
+    files = bundles.top_of_bundle(files_in(data))
+    bundles.require_manifest(files[bundles.MANIFEST])
+    return files
+
+
 # --- folders, of this machine and of a repository -----------------------------------------------------
 
 
@@ -142,8 +190,15 @@ def _look_at_folder(source: SkillSource) -> Look:
         raise Invalid(_("There is no such folder."), field="source")
     if (root / SKILL).exists():
         return _look({"": root}, read_place)
-    places = sorted(each.name for each in root.iterdir() if (each / SKILL).exists())
-    return _look({name: root / name for name in places}, read_place)
+    below = ""
+    if (root / bundles.MANIFEST).is_file():
+        with (root / bundles.MANIFEST).open("rb") as manifest:
+            bundles.require_manifest(manifest.read(bundles.LIMIT + 1))
+        below = f"{bundles.SKILLS}/"
+    if not (root / below).is_dir():
+        return Look(())
+    places = sorted(each.name for each in (root / below).iterdir() if (each / SKILL).exists())
+    return _look({f"{below}{name}": root / below / name for name in places}, read_place)
 
 
 def _fetch_from_folder(source: SkillSource, offer: SourceOffer) -> SkillFolder:
@@ -191,20 +246,24 @@ def _look(places: Mapping[str, Place], read: Callable[[Place], SkillFolder]) -> 
         if folder.name in found:
             remarks.append(_("%(name)s: It is there twice.") % {"name": name})
             continue
-        found[folder.name] = Found(
-            name=folder.name,
-            digest=folder.digest,
-            label=folder.manifest.version,
-            description=folder.description,
-            place=name,
-            content=folder.digest,
-            size=folder.size,
-        )
+        found[folder.name] = _found(folder, name)
     if len(places) > MOST_SKILLS:
         remarks.append(
             _("More than %(most)d skills; the rest is left out.") % {"most": MOST_SKILLS}
         )
     return Look(tuple(found.values()), remarks=_few(remarks))
+
+
+def _found(folder: SkillFolder, place: str) -> Found:
+    return Found(
+        name=folder.name,
+        digest=folder.digest,
+        label=folder.manifest.version,
+        description=folder.description,
+        place=place,
+        content=folder.digest,
+        size=folder.size,
+    )
 
 
 def _few(remarks: Iterable[str]) -> tuple[str, ...]:
@@ -215,11 +274,15 @@ _LOOKS: dict[Kind, Callable[[SkillSource], Look]] = {
     Kind.SERVER: _look_at_server,
     Kind.INDEX: _look_at_index,
     Kind.GIT: _look_at_repository,
+    Kind.CLAWHUB: _look_at_clawhub,
+    Kind.PLUGIN: _look_at_bundle,
     Kind.FOLDER: _look_at_folder,
 }
 _FETCHES: dict[Kind, Callable[[SkillSource, SourceOffer], SkillFolder]] = {
     Kind.SERVER: _fetch_from_server,
     Kind.INDEX: fetch_open_skill,
     Kind.GIT: _fetch_from_repository,
+    Kind.CLAWHUB: _fetch_from_clawhub,
+    Kind.PLUGIN: _fetch_from_bundle,
     Kind.FOLDER: _fetch_from_folder,
 }

@@ -335,6 +335,8 @@ class SkillSource(models.Model):
         SERVER = "server", _("another Agentsite, with a signed index")
         INDEX = "index", _("an index for clients of the standard")
         GIT = "git", _("a Git repository at a commit")
+        CLAWHUB = "clawhub", _("a skill of ClawHub, by the address of its page")
+        PLUGIN = "plugin", _("an Agent Plugins bundle, as an archive")
         FOLDER = "folder", _("a folder of this machine")
 
     uid = models.CharField(max_length=40, unique=True, default=new_source_id, editable=False)
@@ -344,11 +346,11 @@ class SkillSource(models.Model):
     """Empty: what comes from it is everybody's on this server."""
     kind = models.CharField(_("kind"), max_length=10, choices=Kind, default=Kind.SERVER)
     address = models.CharField(_("address"), max_length=2_000)
-    """Of its index or repository; of a folder the path."""
+    """Of its index, repository, page or archive; of a folder the path."""
     key = models.CharField(_("key"), max_length=64, blank=True)
     """That the index of a server has to be signed with: an Ed25519 key in base64."""
     commit = models.CharField(_("commit"), max_length=64, blank=True)
-    """Of a repository: the one that is read, as its SHA-1."""
+    """Of a repository: the one that is read, as its SHA-1; of a bundle: the SHA-256 of its archive."""
     seen = models.BigIntegerField(default=0, editable=False)
     """When the newest signed index was issued that was taken from it; an older one is refused."""
     looked_at = models.DateTimeField(_("looked at"), null=True, editable=False)

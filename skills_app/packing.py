@@ -43,7 +43,12 @@ def pack(name: str, files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
-    """The folder's name, empty where the files stand at the top, and the files.
+    """The folder's name, empty where the files stand at the top, and the files. Raises as `files_in`."""
+    return below_its_folder(files_in(data))
+
+
+def files_in(data: bytes) -> dict[str, bytes]:
+    """The files of an archive, by the paths that it gives them.
 
     Raises Invalid for what is no sound ZIP file or tar archive, holds links, encrypted files or a name
     twice, and TooLarge past the limits of a skill; sizes are judged by what comes out, not by what the file
@@ -55,12 +60,12 @@ def unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
         if len(files) < len(listed):
             raise _refused(_("It holds a file twice."))
         require_limits({path: len(content) for path, content in files.items()})
-        return below_its_folder(files)
+        return files
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             _require_sound(entries)
-            found = _read(archive, entries)
+            return _read(archive, entries)
     except (
         zipfile.BadZipFile,
         NotImplementedError,
@@ -72,7 +77,6 @@ def unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
         raise _refused(_("It is broken, or no ZIP file.")) from problem
     except zlib.error as problem:
         raise _refused(_("It is broken.")) from problem
-    return below_its_folder(found)
 
 
 def _require_sound(entries: list[zipfile.ZipInfo]) -> None:

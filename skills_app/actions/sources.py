@@ -16,6 +16,7 @@ from audit.record import about_setting
 from harness.errors import AgentError, Conflict, Invalid, LimitReached, NotFound
 from skills_app.actions.releases import ask_for_release
 from skills_app.actions.skills import add_version, create_skill
+from skills_app.clawhub import address_of_page
 from skills_app.fetching import address_of, require_private_way, server_of
 from skills_app.folder import SkillFolder
 from skills_app.lookalikes import same_look
@@ -94,7 +95,7 @@ def add_source(
             kind=kind,
             address=place,
             key=key,
-            commit=commit_of(commit) if kind == Kind.GIT else "",
+            commit=_pin_of(Kind(kind), commit),
             created_by=actor,
         )
         _audit(AuditEntry.Action.SKILL_SOURCE_ADDED, actor, made)
@@ -102,12 +103,13 @@ def add_source(
 
 
 def move_source(*, actor: User, source: SkillSource, commit: str) -> SkillSource:
-    """Have a repository read at another commit. Raises NotFound, Forbidden, Invalid."""
+    """Have a repository read at another commit, or a bundle taken with another digest. Raises NotFound,
+    Forbidden, Invalid."""
     with transaction.atomic():
         held = _held(actor, source)
-        if held.kind != Kind.GIT:
+        if held.kind not in {Kind.GIT, Kind.PLUGIN}:
             raise Invalid(_("Only a repository has commits."), field="commit")
-        held.commit = commit_of(commit)
+        held.commit = _pin_of(Kind(held.kind), commit)
         held.looked_at, held.problem = None, ""
         held.save(update_fields=["commit", "looked_at", "problem"])
         _audit(AuditEntry.Action.SKILL_SOURCE_CHANGED, actor, held)
@@ -181,10 +183,32 @@ def take_from_source(
 def _place_of(kind: SkillSource.Kind, address: str) -> str:
     if kind == Kind.FOLDER:
         return str(folder_on_offer(address.strip()))
-    place = server_of(address) if kind == Kind.GIT else address_of(address)
+    match kind:
+        case Kind.GIT | Kind.PLUGIN:
+            place = server_of(address)
+        case Kind.CLAWHUB:
+            place = address_of_page(address)
+        case _:
+            place = address_of(address)
     if kind != Kind.SERVER:
         require_private_way(place)
     return place
+
+
+def _pin_of(kind: Kind, text: str) -> str:
+    """What says which content is meant; empty for kinds that need none. Raises Invalid."""
+    if kind == Kind.GIT:
+        return commit_of(text)
+    if kind != Kind.PLUGIN:
+        return ""
+    digest = text.strip().lower().removeprefix("sha256:")
+    if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+        raise Invalid(
+            _("A bundle is named by the SHA-256 of its archive."),
+            field="commit",
+            hint=_("Whoever offers it tells it; sha256sum reckons it of a file."),
+        )
+    return digest
 
 
 def _keep(source: SkillSource, look: Look) -> None:
@@ -192,8 +216,10 @@ def _keep(source: SkillSource, look: Look) -> None:
         raise Conflict(_("The source showed a newer index meanwhile."), hint=_("Try again."))
     before = {_key(each): each for each in source.offers.all()}
     now = {(each.name, each.label, each.digest): each for each in look.found}
-    if source.kind == Kind.INDEX:
+    if source.kind in {Kind.INDEX, Kind.CLAWHUB}:
         _require_nothing_returns(before, now)
+    if source.kind == Kind.CLAWHUB:
+        _require_no_version_changed(before, now)
     for position, (key, found) in enumerate(now.items()):
         row = before.get(key) or SourceOffer(source=source, content=found.content)
         _describe(row, found, position)
@@ -232,6 +258,18 @@ def _require_nothing_returns(before: dict[_Key, SourceOffer], now: dict[_Key, Fo
                 hint=_(
                     "Somebody may show an old index. If it is meant so, take the source away and add it anew."
                 ),
+            )
+
+
+def _require_no_version_changed(before: dict[_Key, SourceOffer], now: dict[_Key, Found]) -> None:
+    """What a registry calls one version is one content for ever."""
+    known = {(name, label): digest for name, label, digest in before}
+    for name, label, digest in now:
+        if known.get((name, label), digest) != digest:
+            raise Conflict(
+                _("The source shows another content of %(name)s %(version)s than before.")
+                % {"name": name, "version": label},
+                hint=_("Tell who runs it. Nothing of it is taken."),
             )
 
 

@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(default=skills_app.models.new_source_id, editable=False, max_length=40, unique=True)),
-                ('kind', models.CharField(choices=[('server', 'another Agentsite, with a signed index'), ('index', 'an index for clients of the standard'), ('git', 'a Git repository at a commit'), ('folder', 'a folder of this machine')], default='server', max_length=10, verbose_name='kind')),
+                ('kind', models.CharField(choices=[('server', 'another Agentsite, with a signed index'), ('index', 'an index for clients of the standard'), ('git', 'a Git repository at a commit'), ('clawhub', 'a skill of ClawHub, by the address of its page'), ('plugin', 'an Agent Plugins bundle, as an archive'), ('folder', 'a folder of this machine')], default='server', max_length=10, verbose_name='kind')),
                 ('address', models.CharField(max_length=2000, verbose_name='address')),
                 ('key', models.CharField(blank=True, max_length=64, verbose_name='key')),
                 ('commit', models.CharField(blank=True, max_length=64, verbose_name='commit')),
