@@ -175,6 +175,7 @@ NEED_NOT = {
         pipelines/runs.delete_run
         receipts/receipts.make_receipt
         skills_app/sources.look_at_source
+        skills_app/trialruns.begin_trial_run
         skillsets/adding.add_skill
         vaults/vaults.change_vault
     """,
