@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +134,7 @@ def test_what_it_reaches_for_is_seen_and_held_against_what_it_declares():
     assert tool.output.splitlines()[-1] == "4"
     assert "\\u202eturned" in script.output
     assert not [each for each in (command, tool, script) if each.ended_by]
+    assert not Path(tempfile.gettempdir(), "out.txt").exists()
 
 
 @pytest.mark.usefixtures("needs_bubblewrap")
