@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import get_args
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from harness.errors import AgentError, Declined
 from sandbox.bubblewrap import HOME, NAME, TMP, BubblewrapBackend
@@ -131,8 +132,8 @@ async def carry_out(
     """Raises Declined where this server cannot, and what sandboxes raise."""
     if NAME not in settings.AGENTSITE_SANDBOXES:
         raise Declined(
-            "A trial run needs bubblewrap, which this server does not use.",
-            hint="Whoever runs it can add bubblewrap to AGENTSITE_SANDBOXES.",
+            _("A trial run needs bubblewrap, which this server does not use."),
+            hint=_("Whoever runs it can add bubblewrap to AGENTSITE_SANDBOXES."),
         )
     seen = _Seen()
     loop = asyncio.get_running_loop()
@@ -173,7 +174,7 @@ async def _carry_course(
         await asyncio.to_thread(_lay, plan, course, ground)
         # What lies there before is no news.
         before = await asyncio.to_thread(_contents, ground)
-        with FileWatch({**ground.areas}) as files:
+        with FileWatch({str(area): place for area, place in ground.areas.items()}) as files:
             shell = await backend.open_shell(POLICY, _mounts(plan, ground))
             try:
                 async with asyncio.timeout(seconds):

@@ -14,7 +14,10 @@ MODULES = frozenset({"json", "orjson", "simplejson", "ujson", "pydantic_core"})
 OF_MODULES = frozenset({"load", "loads", "JSONDecoder", "from_json"})
 OF_VALUES = frozenset({"model_validate_json", "validate_json", "parse_raw", "raw_decode"})
 """Methods that read JSON, of whatever they are one."""
-ALONE = ("sandbox/inside/", "skillsets/inside/", "skills_app/shipped/", "tools_app/isolated/")
+ALONE = (
+    *("sandbox/inside/", "skillsets/inside/", "skills_app/shipped/", "skills_app/trialrun/inside/"),
+    "tools_app/isolated/",
+)
 """Scripts that have nothing of ours beside them where they run."""
 
 OF_OURS = {
