@@ -860,7 +860,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "SkillScope": ["own", "organisation", "server"],
         "NewSkillScope": ["own", "organisation"],
         "SharedScope": ["organisation", "server"],
-        "SkillSourceKind": ["server", "index", "git", "folder"],
+        "SkillSourceKind": ["server", "index", "git", "clawhub", "plugin", "folder"],
         "EvaluationState": ["running", "done", "stopped"],
         "PipelineRunState": ["running", "done", "failed", "stopped"],
         "PipelineRunStanding": ["running", "waits", "done", "failed", "stopped"],
