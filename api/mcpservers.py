@@ -13,8 +13,10 @@ from rest_framework.response import Response
 from accounts.models import TokenScope
 from harness.errors import NotFound
 from mcpservers.actions import servers as actions
+from mcpservers.counting import Counted, counted
 from mcpservers.listing import Described
 from mcpservers.models import McpServer, McpTool
+from mcpservers.offers import offers_of
 
 from .base import ApiView
 from .bodies import read_body
@@ -64,6 +66,30 @@ class McpToolRow(serializers.Serializer[Any]):
     released = serializers.JSONField(allow_null=True, help_text="What agents are told of it.")
     seen = serializers.JSONField(allow_null=True, help_text="What it says now, where it differs.")
     seen_digest = serializers.CharField(allow_blank=True, help_text="What a release names.")
+    calls = serializers.IntegerField(help_text="In thirty days, by anybody.")
+    failed = serializers.IntegerField()
+    mean_ms = serializers.IntegerField()
+    slowest_ms = serializers.IntegerField()
+    failed_at = serializers.DateTimeField(allow_null=True)
+    failure = serializers.ChoiceField(choices=McpTool.Failure.values, allow_blank=True)
+
+
+class McpResourceRow(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="As one types it behind @server:.")
+    uri = serializers.CharField()
+    about = serializers.CharField(allow_blank=True)
+
+
+class McpArgumentRow(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    about = serializers.CharField(allow_blank=True)
+    is_required = serializers.BooleanField()
+
+
+class McpPromptRow(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    about = serializers.CharField(allow_blank=True)
+    arguments = McpArgumentRow(many=True)
 
 
 class McpServerRow(serializers.Serializer[Any]):
@@ -88,6 +114,8 @@ class McpServerRow(serializers.Serializer[Any]):
 
 class McpServerDetail(McpServerRow):
     tools = McpToolRow(many=True)
+    resources = McpResourceRow(many=True)
+    prompts = McpPromptRow(many=True)
 
 
 class ReleaseBody(serializers.Serializer[Any]):
@@ -115,7 +143,7 @@ def _row(server: McpServer) -> dict[str, Any]:
     }
 
 
-def _tool(row: McpTool) -> dict[str, Any]:
+def _tool(row: McpTool, calls: Counted) -> dict[str, Any]:
     return {
         "name": row.name,
         "remote_name": row.remote_name,
@@ -124,11 +152,35 @@ def _tool(row: McpTool) -> dict[str, Any]:
         "released": row.pinned,
         "seen": row.seen,
         "seen_digest": Described.model_validate(row.seen).digest if row.seen else "",
+        "calls": calls.calls,
+        "failed": calls.failed,
+        "mean_ms": calls.mean_ms,
+        "slowest_ms": calls.slowest_ms,
+        "failed_at": row.failed_at,
+        "failure": row.failure,
     }
 
 
 def _detail(server: McpServer) -> dict[str, Any]:
-    return {**_row(server), "tools": [_tool(row) for row in server.tools.all()]}
+    rows = list(server.tools.all())
+    calls = counted(rows)
+    tools = [_tool(row, calls.get(row.pk, Counted())) for row in rows]
+    offers = offers_of(server)
+    resources = [
+        {"name": each.label, "uri": each.uri, "about": each.about} for each in offers.resources
+    ]
+    prompts = [
+        {
+            "name": each.name,
+            "about": each.about,
+            "arguments": [
+                {"name": one.name, "about": one.about, "is_required": one.required}
+                for one in each.arguments
+            ],
+        }
+        for each in offers.prompts
+    ]
+    return {**_row(server), "tools": tools, "resources": resources, "prompts": prompts}
 
 
 class McpView(ApiView):
@@ -240,4 +292,4 @@ class ReleaseView(McpView):
         server = self.find_server(uid)
         given = read_body(ReleaseBody, request.data)
         row = actions.release_tool(actor=self.actor, server=server, **given)
-        return Response(_tool(row))
+        return Response(_tool(row, counted([row]).get(row.pk, Counted())))

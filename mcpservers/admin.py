@@ -94,6 +94,8 @@ class McpToolAdmin(ReadOnlyAdmin):
         "seen",
         "released_by",
         "released_at",
+        "failed_at",
+        "failure",
     ]
 
 

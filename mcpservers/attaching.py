@@ -32,7 +32,7 @@ from tools_app.workspace import workspace_for
 from .connecting import Lapsed, connected_in, token_of
 from .kitpart import servers_in
 from .models import McpServer
-from .offers import OfferedPrompt, OfferedResource, Offers
+from .offers import OfferedPrompt, OfferedResource, offers_of
 from .programs import Terms, mark_workspace, on_trial, require_programs
 from .secrets import headers_of
 
@@ -76,10 +76,6 @@ def offered_resources(conversation: Conversation) -> Iterator[Attachable]:
 def server_in(conversation: Conversation, uid: str) -> McpServer | None:
     """One that may be asked there."""
     return next((each for each in _servers(conversation) if each.uid == uid), None)
-
-
-def offers_of(server: McpServer) -> Offers:
-    return Offers.model_validate(server.offers)
 
 
 def ask_resource(

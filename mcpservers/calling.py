@@ -5,6 +5,7 @@ Heavy, for the official client: imported when a run first has such tools (`kitpa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +31,7 @@ from .asking import (
     responses_in,
 )
 from .connecting import Connected, Lapsed, connected_in, token_of, want_more
+from .counting import count_call
 from .elicitation import Asked, Refused, read_asked
 from .listing import Described, note_failure, take_listing
 from .models import McpQuestion, McpServer, McpTool
@@ -45,6 +47,7 @@ from .whose import is_hers_alone
 @dataclass(frozen=True, slots=True)
 class _Plan:
     where: Where
+    tool_id: int
     tool: str
     seconds: float
     pinned: Described
@@ -81,12 +84,22 @@ async def call(
     await attempt.tell_again()
     result = await attempt.go_on(arguments)
     where = attempt.where
-    if fault := await context.offload(fault_in, result, plan.pinned.output_schema):
+    if fault := await context.offload(_taken, plan, result, attempt.seconds):
         raise ToolError(f"The answer of “{plan.server}” was not taken. {fault}")
     blocks = await context.offload(blocks_of, result, where.without_secrets)
     return ToolOutput(
         blocks, is_error=bool(result.is_error), untrusted=True, untrusted_by=plan.server
     )
+
+
+def _taken(plan: _Plan, result: CallToolResult, seconds: float) -> str:
+    """Counts an answer; why it is not taken, empty: it is."""
+    fault = fault_in(result, plan.pinned.output_schema)
+    failure = McpTool.Failure.UNSOUND if fault else None
+    if result.is_error:
+        failure = McpTool.Failure.SAID
+    count_call(plan.tool_id, seconds, failure)
+    return fault
 
 
 class _Attempt:
@@ -105,6 +118,8 @@ class _Attempt:
         """The person was asked to connect an account."""
         self._responses: dict[str, object] | None = None
         self._state = ""
+        self.seconds = 0.0
+        """That the server took, without what people took to answer it."""
 
     async def tell_again(self) -> None:
         """What was asked in this call before, in the same order, with its answers. The last may be new."""
@@ -186,6 +201,11 @@ class _Attempt:
                 state=self._state,
             )
 
+        began = time.monotonic()
+
+        async def failed(how: McpTool.Failure) -> None:
+            await context.offload(count_call, plan.tool_id, time.monotonic() - began, how)
+
         try:
             try:
                 return await once()
@@ -197,19 +217,24 @@ class _Attempt:
                 self.where = self.where.authorised_by(token)
                 return await once()
         except TimeoutError:
+            await failed(McpTool.Failure.LATE)
             raise ToolError(
                 f"{plan.server} did not answer within {plan.seconds:g} seconds. Whether it did its work is "
                 "not known."
             ) from None
         except Unreachable as problem:
             if problem.challenge is not None:
+                await failed(McpTool.Failure.UNAUTHORISED)
                 raise await _unauthorised(plan, connected, problem.challenge, context) from None
+            await failed(McpTool.Failure.UNREACHED)
             await context.offload(note_failure, plan.where.server_id, str(problem))
             wrote = f"\nThe last that it wrote into its errors:\n{problem.errors}"
             raise ToolError(
                 f"The MCP server “{plan.server}” failed: {problem}{wrote if problem.errors else ''}",
                 hint="Go on without it, or tell the person; its page says more.",
             ) from None
+        finally:
+            self.seconds += time.monotonic() - began
 
 
 async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connected | None]:
@@ -311,6 +336,7 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
         raise ToolError(problem.message, hint=problem.hint) from None
     return _Plan(
         Where(server.pk, uid, server.url, {} if server.argv else headers),
+        row.pk,
         row.remote_name,
         float(server.timeout_seconds),
         Described.model_validate(row.pinned),

@@ -1,4 +1,6 @@
-"""A server's tools as a page shows them: what was released, and line by line what is otherwise now."""
+"""A server's tools as a page shows them: what was released, line by line what is otherwise now, and what
+became of their calls.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from reading.unseen import visible
 from tools_app.diffs import MATCHED_LINES
 
+from .counting import Counted, counted
 from .listing import Described
 from .models import McpServer, McpTool
 
@@ -28,6 +31,7 @@ class Shown:
     lines: Sequence[Line]
     """What changed; empty where there is nothing to compare with."""
     hints: Sequence[str]
+    counted: Counted
 
     @property
     def is_held(self) -> bool:
@@ -35,12 +39,13 @@ class Shown:
 
 
 def pages_of(server: McpServer) -> list[Shown]:
-    rows = server.tools.select_related("released_by")
-    shown = [_shown(server, row) for row in rows]
+    rows = list(server.tools.select_related("released_by"))
+    calls = counted(rows)
+    shown = [_shown(server, row, calls.get(row.pk, Counted())) for row in rows]
     return sorted(shown, key=lambda each: not each.is_held)
 
 
-def _shown(server: McpServer, row: McpTool) -> Shown:
+def _shown(server: McpServer, row: McpTool, calls: Counted) -> Shown:
     pinned = Described.model_validate(row.pinned) if row.pinned else None
     seen = Described.model_validate(row.seen) if row.seen else None
     now = seen or pinned
@@ -53,6 +58,7 @@ def _shown(server: McpServer, row: McpTool) -> Shown:
         digest=seen.digest if seen else "",
         lines=lines,
         hints=[name for name, value in now.hints.items() if value] if now else [],
+        counted=calls,
     )
 
 

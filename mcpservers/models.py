@@ -149,6 +149,13 @@ class McpTool(models.Model):
         GONE = "gone", _("not there any more")
         REFUSED = "refused", _("cannot be taken")
 
+    class Failure(models.TextChoices):
+        SAID = "said", _("the server said that it failed")
+        LATE = "late", _("there was no answer in time")
+        UNREACHED = "unreached", _("the server could not be reached")
+        UNAUTHORISED = "unauthorised", _("the server wanted other credentials")
+        UNSOUND = "unsound", _("the answer was not as the tool describes it")
+
     server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="tools")
     remote_name = models.CharField(max_length=128)
     """As the server knows it."""
@@ -167,6 +174,10 @@ class McpTool(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     released_at = models.DateTimeField(null=True)
+    failed_at = models.DateTimeField(_("last failed at"), null=True)
+    """When a call of it last failed."""
+    failure = models.CharField(_("how it failed"), max_length=12, choices=Failure, blank=True)
+    """How that was; never in the server's words, which are one conversation's."""
 
     class Meta:
         ordering = ["remote_name"]
@@ -178,6 +189,25 @@ class McpTool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class McpToolDay(models.Model):
+    """What the calls of one tool came to on one day: how many, how long, and no word of whose they were."""
+
+    tool = models.ForeignKey(McpTool, on_delete=models.CASCADE, related_name="days")
+    day = models.DateField()
+    calls = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    milliseconds = models.PositiveBigIntegerField(default=0)
+    """Of all of them together."""
+    slowest = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["day"]
+        constraints = [models.UniqueConstraint(fields=["tool", "day"], name="mcp_tool_day_once")]
+
+    def __str__(self) -> str:
+        return f"{self.tool}, {self.day}"
 
 
 class McpClient(models.Model):
@@ -270,6 +300,22 @@ class McpQuestion(models.Model):
         return self.uid
 
 
+class McpConnectionQuerySet(models.QuerySet["McpConnection"]):
+    def visible_to(self, user: User) -> Self:
+        """Her own, and those at servers that she manages: of everybody for staff, else of her organisations'
+        people."""
+        if not user.is_active:
+            return self.none()
+        if has_staff_permission(user, CHANGE):
+            return self.filter(Q(server__owner=None) | Q(user=user))
+        managing = [role for role in Role if role.manages]
+        managed = Organisation.objects.filter(
+            memberships__user=user, memberships__role__in=managing
+        )
+        theirs = Q(server__organisation__in=managed, server__owner=None)
+        return self.filter(Q(user=user) | theirs & Q(organisation__in=managed))
+
+
 class McpConnection(models.Model):
     """One person's account at an MCP server, for her work in one organisation. Its tokens lie in a vault of
     hers; whoever archives or deletes them there has ended it."""
@@ -293,6 +339,8 @@ class McpConnection(models.Model):
     steps = models.PositiveIntegerField(default=0)
     """How often it did."""
     created_at = models.DateTimeField(_("connected at"), auto_now_add=True)
+
+    objects = McpConnectionQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

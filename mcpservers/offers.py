@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mcp_types import Prompt as RemotePrompt
     from mcp_types import Resource as RemoteResource
 
+    from .models import McpServer
+
 MOST = 200
 """Of each kind; what a server has beyond is not offered."""
 MOST_ARGUMENTS = 20
@@ -52,6 +54,11 @@ class OfferedPrompt(_Kept):
 class Offers(_Kept):
     resources: tuple[OfferedResource, ...] = ()
     prompts: tuple[OfferedPrompt, ...] = ()
+
+
+def offers_of(server: McpServer) -> Offers:
+    """As it was kept when the server was last looked at."""
+    return Offers.model_validate(server.offers)
 
 
 def offers_in(resources: Iterable[RemoteResource], prompts: Iterable[RemotePrompt]) -> Offers:

@@ -21,6 +21,7 @@ from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
 from harness.errors import AgentError, Conflict, LimitReached, NotFound
+from vaults.models import VaultCredential
 
 from .accountviews import account_of
 from .actions import servers as actions
@@ -28,9 +29,12 @@ from .addresses import host_of
 from .differences import pages_of
 from .finding import find_server
 from .forms import ChangeForm, JsonForm, ProgramChangeForm, ProgramForm, ServerForm
-from .models import CHANGE, McpServer, McpTool
+from .models import CHANGE, McpConnection, McpServer, McpTool
+from .offers import offers_of
 from .programs import command_line
 
+MOST_PEOPLE = 200
+"""Who is connected; of more, the latest."""
 HELD = Q(tools__state__in=[McpTool.State.NEW, McpTool.State.CHANGED])
 
 
@@ -124,6 +128,8 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
         "host": host_of(server.url),
         "line": command_line(server) if server.argv else "",
         "tools": pages_of(server),
+        "offers": offers_of(server),
+        "people": _people(request, server),
         "form": form,
         "may_change": McpServer.objects.manageable_by(request.user).filter(pk=server.pk).exists(),
     }
@@ -174,6 +180,14 @@ def remove(request: SignedInRequest, uid: str) -> HttpResponse:
     actions.remove_server(actor=request.user, server=find_server(request, uid))
     messages.success(request, _("The server is taken away."))
     return redirect("mcpservers:servers")
+
+
+def _people(request: SignedInRequest, server: McpServer) -> list[McpConnection]:
+    """Whose accounts are connected there, as far as she may know, the latest first."""
+    rows = McpConnection.objects.visible_to(request.user).filter(
+        server=server, url=server.url, credential__in=VaultCredential.objects.in_force()
+    )
+    return list(rows.select_related("user", "organisation").order_by("-pk")[:MOST_PEOPLE])
 
 
 def _scopes(request: SignedInRequest) -> list[tuple[str, Any]]:

@@ -17,9 +17,9 @@ from conversations.models import Conversation, StoredFile
 from harness.content import Block
 from harness.errors import Invalid, NotFound
 from jobs.turnstile import Turnstile
-from mcpservers.attaching import ask_prompt, ask_resource, offers_of, server_in
+from mcpservers.attaching import ask_prompt, ask_resource, server_in
 from mcpservers.models import McpServer
-from mcpservers.offers import OfferedPrompt
+from mcpservers.offers import OfferedPrompt, offers_of
 
 LONGEST = 4_000
 """Characters of an argument."""

@@ -147,6 +147,8 @@ class Migration(migrations.Migration):
                 ('seen', models.JSONField(null=True)),
                 ('fault', models.CharField(blank=True, max_length=500)),
                 ('released_at', models.DateTimeField(null=True)),
+                ('failed_at', models.DateTimeField(null=True, verbose_name='last failed at')),
+                ('failure', models.CharField(blank=True, choices=[('said', 'the server said that it failed'), ('late', 'there was no answer in time'), ('unreached', 'the server could not be reached'), ('unauthorised', 'the server wanted other credentials'), ('unsound', 'the answer was not as the tool describes it')], max_length=12, verbose_name='how it failed')),
                 ('released_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tools', to='mcpservers.mcpserver')),
             ],
@@ -156,6 +158,24 @@ class Migration(migrations.Migration):
                 'ordering': ['remote_name'],
                 'constraints': [
                     models.UniqueConstraint(fields=('server', 'remote_name'), name='mcp_tool_once'),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name='McpToolDay',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('day', models.DateField()),
+                ('calls', models.PositiveIntegerField(default=0)),
+                ('failed', models.PositiveIntegerField(default=0)),
+                ('milliseconds', models.PositiveBigIntegerField(default=0)),
+                ('slowest', models.PositiveIntegerField(default=0)),
+                ('tool', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='days', to='mcpservers.mcptool')),
+            ],
+            options={
+                'ordering': ['day'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tool', 'day'), name='mcp_tool_day_once'),
                 ],
             },
         ),

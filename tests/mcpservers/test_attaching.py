@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -158,6 +159,11 @@ def test_what_a_server_has_is_offered_by_name_and_only_where_its_agent_uses_it(
     alice: User, conversation: Conversation, converse: Converse, client_of: ClientOf
 ):
     client = client_of(alice)
+    server = McpServer.objects.get()
+    page = client.get(reverse("mcpservers:server", args=[server.uid])).content.decode()
+    assert {"@shelf:one", "note://one", "/shelf:write", "Writes of it."} <= set(
+        re.findall(r">([^<>]+)<", page)
+    )
     (found,) = names(client, conversation, "shelf:o")
     assert found["label"] == "shelf:one"
     (command,) = commands(client, conversation, "shelf:")

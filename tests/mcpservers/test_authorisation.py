@@ -89,8 +89,8 @@ def wanted(conversation: Conversation) -> str:
 
 
 def test_a_person_connects_on_the_page_of_a_server_and_her_calls_carry_her_token(
-    alice: User, acme: Organisation, guarded: McpServer, guard: AuthorisationServer,
-    remote: Remote, client_of: ClientOf, converse: Converse,
+    alice: User, bob: User, mallory: User, acme: Organisation, guarded: McpServer,
+    guard: AuthorisationServer, remote: Remote, client_of: ClientOf, converse: Converse,
 ):  # fmt: skip
     client, page = client_of(alice), reverse("mcpservers:server", args=[guarded.uid])
     guarded.refresh_from_db()
@@ -118,6 +118,11 @@ def test_a_person_connects_on_the_page_of_a_server_and_her_calls_carry_her_token
     assert remote.headers[-1]["authorization"] == f"Bearer {token}"
     assert token not in str([row.payload for row in conversation.events.all()])
     assert token not in client.get(page).content.decode()
+    # Whoever manages the server sees whose accounts are connected, and nobody else does.
+    assert "Who is connected" in client.get(page).content.decode()
+    assert "Who is connected" not in client_of(bob).get(page).content.decode()
+    for who in (bob, mallory):
+        assert not McpConnection.objects.visible_to(who).exists()
     answer = client.post(f"{page}disconnect/", shown(acme))
     assert not McpConnection.objects.exists()
     assert guard.revoked

@@ -8,6 +8,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from django.urls import reverse
 
 from accounts.models import Organisation, User
 from conversations.actions.deciding import decide_call
@@ -20,7 +21,9 @@ from harness.content import Image, text_of
 from harness.events import AgentMcpToolResult, AgentMcpToolUse
 from harness.providers.scripted import call, reply
 from mcpservers.actions.servers import add_server, change_server, release_tool
+from mcpservers.counting import counted
 from mcpservers.models import McpServer, McpTool
+from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, until
 
 from .conftest import Remote, said
@@ -151,9 +154,10 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     assert len(remote.headers) == before
 
 
-def test_an_answer_that_never_ends_or_is_too_large_is_broken_off(
-    alice: User, server: McpServer, remote: Remote, converse: Converse, settings: Any
-):
+def test_an_answer_that_never_ends_or_is_too_large_is_broken_off_and_counted(
+    alice: User, server: McpServer, remote: Remote, converse: Converse, settings: Any,
+    client_of: ClientOf,
+):  # fmt: skip
     async def never(_given: dict[str, Any]) -> types.CallToolResult:
         await asyncio.sleep(600)
         return said("late")
@@ -172,6 +176,15 @@ def test_an_answer_that_never_ends_or_is_too_large_is_broken_off(
     settings.AGENTSITE_MCP_ANSWER_BYTES = 400_000
     conversation = asked_for(alice, converse)
     assert not answered(conversation).is_error
+    # Its page tells how calls went, and none of the words.
+    row = server.tools.get()
+    came = counted([row])[row.pk]
+    assert (came.calls, came.failed, row.failure) == (3, 2, McpTool.Failure.UNREACHED)
+    assert came.slowest_ms >= 1_000 >= came.mean_ms
+    page = client_of(alice).get(reverse("mcpservers:server", args=[server.uid])).content.decode()
+    assert "3 calls in 30 days, 2 of them failed" in page
+    assert "the server could not be reached" in page
+    assert "ahoy" not in page
 
 
 def test_a_stop_is_heard_by_the_server(

@@ -322,6 +322,7 @@ def test_programs_add_look_and_release_and_mallory_finds_nothing(
     remote.offer("echo", description="Otherwise.")
     row = client.post(f"{path}/look", headers=hers).json()["tools"][0]
     assert (row["state"], row["released"]["description"]) == ("changed", "Says a text again.")
+    assert (row["calls"], row["failure"]) == (0, "")
     given = {"tool": "echo", "digest": row["seen_digest"]}
     answer = client.post(f"{path}/release", given, "application/json", headers=hers)
     assert answer.json()["state"] == "released"
