@@ -12,6 +12,7 @@ from pathlib import Path
 import django
 
 from agentsite.local_services import LocalPostgreSQL, LocalRedis
+from tests.killing import remote
 
 parser = argparse.ArgumentParser(prog="python -m tests.killing")
 parser.add_argument("--every", type=int, default=1, help="try only every Nth point")
@@ -22,6 +23,11 @@ parser.add_argument(
     "--composed", action="store_true", help="have a composed skill do the work, by nested calls"
 )
 parser.add_argument("--compaction", action="store_true", help="ask for a summary at the end")
+parser.add_argument(
+    "--mcp",
+    action="store_true",
+    help="have a tool of an MCP server do it, which asks a person first",
+)
 parser.add_argument("--tree", action="store_true", help="have subagents do the work")
 parser.add_argument("--verbose", action="store_true")
 options = parser.parse_args()
@@ -44,6 +50,9 @@ with ExitStack() as services:
     os.environ["KILLING_BRANCHES"] = "1" if options.branches else ""
     os.environ["KILLING_COMPOSED"] = "1" if options.composed else ""
     os.environ["KILLING_COMPACTION"] = "1" if options.compaction else ""
+    if options.mcp:
+        port = services.enter_context(remote.served())
+        os.environ["KILLING_MCP_URL"] = f"http://127.0.0.1:{port}/mcp"
     os.environ["KILLING_TREE"] = "1" if options.tree else ""
     django.setup()
     from tests.killing.matrix import main

@@ -1,13 +1,14 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
     python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
-        [--branches] [--composed] [--compaction] [--tree]
+        [--branches] [--composed] [--compaction] [--mcp] [--tree]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
 end, files too, with `--compaction` asking for a summary) is played over HTTP and, as a person would, again
 after a failure; nothing else helps the conversation along but the restart.
-With `--composed` a skill's own tool does the work by nested calls, with `--tree` subagents do.
+With `--composed` a skill's own tool does the work by nested calls, with `--tree` subagents do, with `--mcp` a
+tool of an MCP server has the effect and asks a person before.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 
@@ -38,10 +39,18 @@ from agentsite.celery import app as celery
 from agentsite.local_services import free_port
 from conversations.models import Conversation, Event, Run
 from harness.content import Text
-from harness.events import AgentMessage, AgentToolUse, Rewound, UserMessage, answered_call
+from harness.events import (
+    AgentMcpToolUse,
+    AgentMessage,
+    AgentToolUse,
+    Rewound,
+    UserMessage,
+    answered_call,
+)
 from harness.providers.scripted import registered
 from jobs import here
 from jobs.broker import schedule_recurring
+from mcpservers.models import McpQuestion
 from tests.killing import databases, scenario, tree
 from tests.killing.commits import When, commits
 from tests.killing.verdict import problems_of
@@ -156,9 +165,14 @@ def is_alive(role: str, trial: Trial) -> bool:
 
 
 def post(trial: Trial, path: str, *, to: int | None = None, **fields: str) -> None:
-    """What a person's browser sends; a connection that breaks is seen as a page that failed."""
-    token = new_csrf()
+    """What a person's browser sends to a conversation."""
     uid = Conversation.objects.get(pk=to or trial.conversation).uid
+    post_to(trial, f"/c/{uid}/{path}", uid, **fields)
+
+
+def post_to(trial: Trial, address: str, uid: str, **fields: str) -> None:
+    """A connection that breaks is seen as a page that failed; `uid` whose page is to come."""
+    token = new_csrf()
     body = urlencode({**fields, "csrfmiddlewaretoken": token})
     headers = {
         "Content-Type": "application/x-www-form-urlencoded",
@@ -168,11 +182,11 @@ def post(trial: Trial, path: str, *, to: int | None = None, **fields: str) -> No
     }
     client = http.client.HTTPConnection("127.0.0.1", trial.port, timeout=10)
     try:
-        client.request("POST", f"/c/{uid}/{path}", body, headers)
+        client.request("POST", address, body, headers)
         response = client.getresponse()
         where = response.getheader("Location") or ""
         if response.status != 409 and not (response.status == 302 and uid in where):
-            trial.problems.append(f"POST {path} answered {response.status} {where}")
+            trial.problems.append(f"POST {address} answered {response.status} {where}")
         response.read()
     except (OSError, http.client.HTTPException):
         pass
@@ -180,17 +194,30 @@ def post(trial: Trial, path: str, *, to: int | None = None, **fields: str) -> No
         client.close()
 
 
+def answer_the_server(trial: Trial, conversation: Conversation) -> bool:
+    """Whether the page showed what an MCP server asks."""
+    if not conversation.waits_for_person:
+        return False
+    question = McpQuestion.objects.filter(conversation=conversation, answered_at=None).first()
+    if question is None:
+        return False
+    given = {"answer": "accept", "q0-f0": "3"}
+    post_to(trial, f"/mcp-questions/{question.uid}/", conversation.uid, **given)
+    return True
+
+
 def decide_calls(trial: Trial, conversation: int, rows: list[Event]) -> bool:
     """Answer what is asked there; whether anything was."""
     answered = {answered_call(row.value) for row in rows}
     for row in rows:
         value = row.value
-        if isinstance(value, AgentToolUse) and value.name == "count" and row.uid not in answered:
+        asks = isinstance(value, AgentToolUse | AgentMcpToolUse) and value.name == scenario.effect()
+        if asks and row.uid not in answered:
             about = [r.type for r in rows if r.subject == row.uid]
             unknown = about.count("x.outcome_unknown")
             if about.count("user.tool_confirmation") <= unknown:
                 # Asked about an unknown outcome, a person looks whether it happened.
-                happened = unknown and row.uid in trial.effects
+                happened = unknown and scenario.happened(row.uid, trial.effects)
                 decision = "deny" if happened else "allow"
                 path = f"calls/{row.uid}/decide/"
                 post(trial, path, to=conversation, decision=decision)
@@ -228,6 +255,8 @@ def play_the_person(trial: Trial) -> bool:
     if decide_calls(trial, trial.conversation, rows):
         return False
     conversation = Conversation.objects.get(pk=trial.conversation)
+    if scenario.is_mcp() and answer_the_server(trial, conversation):
+        return False
     spoken = [
         text.text for value in values if isinstance(value, AgentMessage) for text in value.content
     ]

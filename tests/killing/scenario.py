@@ -1,6 +1,7 @@
 """The conversation that is killed: text, parallel reads, a write, an effect outside that asks a person,
-and a message that waits; or with the same write and effect made by a composed
-skill's tool. The agent's replies depend on the request alone, so it survives restarts."""
+and a message that waits. The same write and effect may be made by a composed skill's tool, or the effect by a
+tool of an MCP server, which asks a person before it does it. The agent's replies depend on the request alone,
+so it survives restarts."""
 
 from __future__ import annotations
 
@@ -15,10 +16,13 @@ from accounts.models import Organisation, User
 from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.conversations import create_conversation
 from conversations.models import Conversation
-from harness.agentconfig import AgentConfig, SkillUse, ToolRule
+from harness.agentconfig import AgentConfig, McpUse, SkillUse, ToolRule
 from harness.content import Text
 from harness.messages import ModelRequest, ToolAnswer
 from harness.providers.scripted import Answer, call, reply
+from mcpservers.actions.servers import add_server
+from mcpservers.asking import ASK
+from mcpservers.models import McpServer
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
 from tests.killing import tree
@@ -26,6 +30,7 @@ from tests.killing import tree
 SCRIPT = "killed"
 FIRST, SECOND = "Do the work.", "And a word more."
 SKILL, COMPOSED = "filing", "skill__filing__file"
+SERVER, REMOTE = "counter", "mcp__counter__count"
 WRITE = "write_file"
 FILE, CONTENT = "result.txt", "done\n"
 SOURCE = f"""
@@ -67,6 +72,9 @@ def answer(request: ModelRequest) -> Answer:
         2: reply("Now I write.", call(WRITE, path=FILE, content=CONTENT)),
         3: reply(call("count")),
     }
+    if is_mcp():
+        where = getattr(settings, "KILLING_EFFECTS")  # noqa: B009 - known to the matrix only
+        steps[3] = reply(call(REMOTE, where=where))
     return steps.get(answered, reply(LAST_WORDS[FIRST]))
 
 
@@ -80,8 +88,20 @@ def is_composed() -> bool:
     return bool(getattr(settings, "KILLING_COMPOSED"))  # noqa: B009 - known to the matrix only
 
 
+def is_mcp() -> bool:
+    """Whether a tool of an MCP server has the effect (`tests.killing.remote`)."""
+    return bool(getattr(settings, "KILLING_MCP_URL"))  # noqa: B009 - known to the matrix only
+
+
+def effect() -> str:
+    """The tool that has it, which asks a person."""
+    return REMOTE if is_mcp() else "count"
+
+
 def calls() -> list[str]:
     """Those that are in the log at the end."""
+    if is_mcp():
+        return ["list_files", "glob", WRITE, REMOTE, ASK]
     if is_composed():
         return [COMPOSED, "list_files", WRITE, "count"]
     return ["list_files", "glob", WRITE, "count"]
@@ -107,12 +127,23 @@ def prepare() -> tuple[Conversation, str]:
     acme = create_organisation(actor=alice, name="Acme")
     if is_composed():
         _release_skill(alice, acme)
+    if is_mcp():
+        server = add_server(
+            actor=alice,
+            organisation=acme,
+            scope=McpServer.Scope.ORGANISATION,
+            name=SERVER,
+            url=getattr(settings, "KILLING_MCP_URL"),  # noqa: B009 - known to the matrix only
+        )
+        if server.last_error:
+            raise RuntimeError(server.last_error)
     agent = Agent.objects.create(name="Killed")
     config = AgentConfig(
         provider="scripted",
         model=SCRIPT,
         tools=(ToolRule(tool="*"), ToolRule(tool="count", permission="always_ask")),
         skills=(SkillUse(name=SKILL),) if is_composed() else (),
+        mcp_servers=(McpUse(name=SERVER),) if is_mcp() else (),
     )
     agent.current = AgentVersion.objects.create(
         agent=agent, number=1, stored_config=config.model_dump(mode="json")
@@ -138,6 +169,11 @@ def goes_back() -> bool:
 def compacts() -> bool:
     """Whether a person asks for a summary at the end."""
     return bool(getattr(settings, "KILLING_COMPACTION"))  # noqa: B009 - known to the matrix only
+
+
+def happened(call_uid: str, told: list[str]) -> bool:
+    """Whether a person who looks finds that the effect of a call happened."""
+    return bool(told) if is_mcp() else call_uid in told
 
 
 def effects(path: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from urllib.parse import urlsplit
 
 from agentsite.settings_test import *  # noqa: F403
 from agentsite.settings_test import DATABASES, INSTALLED_APPS
@@ -17,4 +18,6 @@ KILLING_BRANCHES = bool(os.environ.get("KILLING_BRANCHES"))
 KILLING_COMPOSED = bool(os.environ.get("KILLING_COMPOSED"))
 KILLING_COMPACTION = bool(os.environ.get("KILLING_COMPACTION"))
 KILLING_TREE = bool(os.environ.get("KILLING_TREE"))
+KILLING_MCP_URL = os.environ.get("KILLING_MCP_URL", "")
+AGENTSITE_MCP_PRIVATE_HOSTS = [urlsplit(KILLING_MCP_URL).netloc] if KILLING_MCP_URL else []
 AGENTSITE_BROKER_URL = os.environ.get("KILLING_BROKER_URL", "")

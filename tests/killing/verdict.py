@@ -23,6 +23,8 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
     SpanToolStart,
+    ToolResult,
+    ToolUse,
     UserMessage,
     UserToolConfirmation,
     answered_call,
@@ -46,6 +48,7 @@ def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> l
         *_of_the_conversation(rows),
         *_of_the_calls(rows),
         *_of_the_effect(effects),
+        *_of_what_was_sent(rows, workspaces.parent / "effects.asked"),
         *_of_the_file(rows, workspaces),
         *_of_the_summary(rows),
         *_of_the_transcript(conversation_id),
@@ -113,11 +116,11 @@ def _of_the_conversation(rows: list[Event]) -> Iterator[str]:
 
 
 def _of_the_calls(rows: list[Event]) -> Iterator[str]:
-    calls = [row for row in rows if isinstance(row.value, AgentToolUse)]
+    calls = [row for row in rows if isinstance(row.value, ToolUse)]
     names = [row.value.name for row in calls]
     if names != scenario.calls():
         yield f"lost: the calls were {names}"
-    answers = [answered_call(row.value) for row in rows if isinstance(row.value, AgentToolResult)]
+    answers = [answered_call(row.value) for row in rows if isinstance(row.value, ToolResult)]
     if sorted(row.uid for row in calls) != sorted(uid for uid in answers if uid):
         yield "lost: a call has no answer, or two"
     for call in calls:
@@ -133,6 +136,21 @@ def _of_the_calls(rows: list[Event]) -> Iterator[str]:
 def _of_the_effect(effects: list[str]) -> Iterator[str]:
     if len(effects) != 1:
         yield f"{'repeated' if effects else 'lost'}: the effect happened {len(effects)} times"
+
+
+def _of_what_was_sent(rows: list[Event], path: Path) -> Iterator[str]:
+    """An MCP server heard of the call as often as a person allowed it, and no oftener."""
+    if not scenario.is_mcp():
+        return
+    asked = len(path.read_text().splitlines()) if path.exists() else 0
+    allowed = [
+        v
+        for row in rows
+        if isinstance(v := row.value, UserToolConfirmation) and v.result == "allow"
+    ]
+    if not 1 <= asked <= len(allowed):
+        kind = "repeated" if asked else "lost"
+        yield f"{kind}: allowed {len(allowed)} times, it was sent {asked} times"
 
 
 def _of_the_file(rows: list[Event], workspaces: Path) -> Iterator[str]:
