@@ -31,6 +31,7 @@ from .finding import find_server
 from .forms import ChangeForm, JsonForm, ProgramChangeForm, ProgramForm, ServerForm
 from .models import CHANGE, McpConnection, McpServer, McpTool
 from .offers import offers_of
+from .packages import package_of
 from .programs import command_line
 
 MOST_PEOPLE = 200
@@ -127,6 +128,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
         "server": server,
         "host": host_of(server.url),
         "line": command_line(server) if server.argv else "",
+        "package": package_of(server.argv, settings.AGENTSITE_MOUNT_ROOTS),
         "tools": pages_of(server),
         "offers": offers_of(server),
         "people": _people(request, server),

@@ -1,0 +1,353 @@
+"""Packages with MCP servers: fetched once, at one exact version, into a folder that sandboxes may read.
+
+What is fetched is recorded beside it, each part with the digest that the registry vouches for, and what lies
+there can be compared with that record. Nothing of a package runs here: npm's scripts are off, and of PyPI
+only wheels are taken. It is run in sandboxes alone (`programs`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.errors import Conflict, Invalid, NotConfigured, ToolError
+
+Kind = Literal["npm", "pypi"]
+RECORD = "installed.json"
+MOST_RECORD = 5_000_000
+SECONDS = 600
+_WANTED = re.compile(
+    r"(?:npm:(?P<npm>(?:@[a-z0-9][a-z0-9._-]{0,99}/)?[a-z0-9][a-z0-9._-]{0,99})(?:@(?P<at>[^@]*))?"
+    r"|pypi:(?P<pypi>[A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:==(?P<equal>[^=]*))?)"
+)
+_VERSION = {
+    "npm": re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(-[A-Za-z0-9.-]{1,60})?(\+[A-Za-z0-9.-]{1,60})?"),
+    "pypi": re.compile(r"\d{1,9}(\.\d{1,9}){0,5}((a|b|rc)\d{1,9})?(\.post\d{1,9})?(\.dev\d{1,9})?"),
+}
+_PYTHON = re.compile(r"(\d+\.\d+)\n")
+_SCRIPT = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
+_KEPT_OUT = re.compile(r"AGENTSITE_|DJANGO_|.*(_KEY|_SECRET|_PASSWORD)$")
+"""Variables of ours that no installer is given."""
+LAUNCHER = """import sys
+from pathlib import Path
+sys.path.insert(0, str(Path(__file__).resolve().parent / "site"))
+from {module} import {first}
+sys.exit({function}())
+"""
+
+
+class Part(BaseModel):
+    """One of the packages that a package needs, itself among them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    version: str
+    digest: str
+    """As the registry gives it."""
+
+
+class Installed(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    kind: Kind
+    name: str
+    version: str
+    command: str
+    arguments: tuple[str, ...]
+    parts: tuple[Part, ...]
+    tree: str
+    """The digest of all files as they were put there."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind}:{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    kind: Kind
+    name: str
+    version: str = ""
+    """Empty: whichever is the newest now."""
+
+    @property
+    def spelt(self) -> str:
+        """For its installer."""
+        between = "@" if self.kind == "npm" else "=="
+        return f"{self.name}{between}{self.version}" if self.version else self.name
+
+
+def read_wanted(text: str) -> Wanted:
+    """`npm:@scope/name@1.2.3` or `pypi:name==1.2.3`. A range is no version. Raises Invalid."""
+    found = _WANTED.fullmatch(text.strip())
+    kind: Kind = "npm" if found and found["npm"] else "pypi"
+    given = found["at" if kind == "npm" else "equal"] if found else None
+    if found is None or (given is not None and not _VERSION[kind].fullmatch(given)):
+        raise Invalid(
+            "This names no package at one version.",
+            field="package",
+            hint="Type such as npm:@scope/name@1.2.3 or pypi:name==1.2.3; the newest without a version.",
+        )
+    if kind == "npm":
+        return Wanted("npm", found["npm"], given or "")
+    return Wanted("pypi", re.sub(r"[._-]+", "-", found["pypi"]).lower(), given or "")
+
+
+def install(wanted: Wanted, root: Path, *, program: str = "", interpreter: str = "") -> Path:
+    """The folder in `root` in which it lies; one that lies there already is not fetched again. `program`:
+    which of the commands of the package, where it has several; `interpreter`: what runs it in sandboxes.
+
+    Raises NotConfigured where the installer is missing, Conflict for a folder that is none of ours, and
+    ToolError with what the installer said.
+    """
+    if (
+        wanted.version
+        and (there := _place(root, wanted.kind, wanted.name, wanted.version)).exists()
+    ):
+        if installed_in(there) is None:
+            raise Conflict(
+                f"{there} is there, and no package that was installed by this.",
+                hint="Take it away, or choose another folder.",
+            )
+        return there
+    root.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+    try:
+        take = _take_npm if wanted.kind == "npm" else _take_pypi
+        found = take(wanted, fresh, interpreter, program)
+        place = _place(root, found.kind, found.name, found.version)
+        if place.exists():
+            if installed_in(place) is None:
+                raise Conflict(
+                    f"{place} is there, and no package that was installed by this.",
+                    hint="Take it away, or choose another folder.",
+                )
+            return place
+        # What it is started with names where it is going to lie.
+        arguments = tuple(each.replace(str(fresh), str(place)) for each in found.arguments)
+        found = found.model_copy(update={"arguments": arguments, "tree": tree_of(fresh)})
+        (fresh / RECORD).write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        fresh.chmod(0o755)
+        fresh.rename(place)
+        return place
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def installed_in(folder: Path) -> Installed | None:
+    """What the record there says; None: there is none that can be read."""
+    try:
+        with (folder / RECORD).open("rb") as held:
+            return Installed.model_validate_json(held.read(MOST_RECORD))
+    except (OSError, ValidationError):
+        return None
+
+
+def package_of(argv: Sequence[str], roots: Sequence[str]) -> Installed | None:
+    """The package that this starts, if it lies in one of the folders that may be opened."""
+    for each in argv:
+        if not each.startswith("/"):
+            continue
+        for folder in Path(each).parents:
+            if str(folder.parent) in roots and (found := installed_in(folder)) is not None:
+                return found
+    return None
+
+
+def tree_of(folder: Path) -> str:
+    """A digest of every file there by its path and content, and of every link; of the record itself not."""
+    lines = []
+    for place, folders, files in os.walk(folder):
+        for name in [*files, *(one for one in folders if Path(place, one).is_symlink())]:
+            path = Path(place, name)
+            inside = path.relative_to(folder).as_posix()
+            if inside == RECORD:
+                continue
+            if path.is_symlink():
+                lines.append(f"{inside} -> {path.readlink()}")
+                continue
+            digest = sha256()
+            with path.open("rb") as held:
+                while piece := held.read(1 << 20):
+                    digest.update(piece)
+            lines.append(f"{inside} {digest.hexdigest()}")
+    return sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def _place(root: Path, kind: Kind, name: str, version: str) -> Path:
+    return root / f"{kind}-{name.replace('/', '+')}-{version}"
+
+
+# --- npm ------------------------------------------------------------------------------------------
+
+
+def _take_npm(wanted: Wanted, folder: Path, interpreter: str, program: str) -> Installed:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NotConfigured(
+            "There is no npm on this machine.", hint="Install Node, or take one of PyPI."
+        )
+    _run(
+        [npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund",
+         "--no-update-notifier", "--save-exact", "--omit=dev", "--", wanted.spelt],
+        folder,
+    )  # fmt: skip
+    lock = _read(folder / "package-lock.json")
+    parts = []
+    for place, held in lock.get("packages", {}).items():
+        if not place:
+            continue
+        # What has no digest comes from nowhere that vouches for it: a repository, a folder, an address.
+        if not held.get("integrity"):
+            raise ToolError(f"{place} is of no registry, so it cannot be pinned.")
+        name = place.rpartition("node_modules/")[2]
+        parts.append(Part(name=name, version=held["version"], digest=held["integrity"]))
+    own = folder / "node_modules" / wanted.name
+    about = _read(own / "package.json")
+    bins = about.get("bin") or {}
+    if isinstance(bins, str):
+        bins = {wanted.name.rpartition("/")[2]: bins}
+    script = (own / _chosen(bins, wanted.name.rpartition("/")[2], program)).resolve()
+    if not script.is_relative_to(folder.resolve()) or not script.is_file():
+        raise ToolError("What the package would have run lies outside of it.")
+    return Installed(
+        kind="npm",
+        name=wanted.name,
+        version=_require_version(wanted, about.get("version")),
+        command=interpreter or "node",
+        arguments=(str(folder / script.relative_to(folder.resolve())),),
+        parts=tuple(parts),
+        tree="",
+    )
+
+
+# --- PyPI -----------------------------------------------------------------------------------------
+
+
+def _take_pypi(wanted: Wanted, folder: Path, interpreter: str, program: str) -> Installed:
+    python = interpreter or "/usr/bin/python3"
+    report = folder / "report.json"
+    _run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+         "--target", str(folder / "site"), "--only-binary", ":all:", "--no-compile",
+         "--python-version", _version_of(python), "--implementation", "cp", "--report", str(report),
+         "--", wanted.spelt],
+        folder,
+    )  # fmt: skip
+    parts = []
+    for held in _read(report).get("install", []):
+        name, version = held["metadata"]["name"], held["metadata"]["version"]
+        digest = held["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
+        if not digest:
+            raise ToolError(f"{name} is of no index, so it cannot be pinned.")
+        plain = re.sub(r"[._-]+", "-", name).lower()
+        parts.append(Part(name=plain, version=version, digest=f"sha256:{digest}"))
+    report.unlink()
+    version = next((each.version for each in parts if each.name == wanted.name), None)
+    chosen = _chosen(_scripts(folder / "site", wanted.name), wanted.name, program)
+    found = _SCRIPT.fullmatch(chosen)
+    if found is None:
+        raise ToolError("What the package would have run is no function.")
+    first = found[2].partition(".")[0]
+    launcher = LAUNCHER.format(module=found[1], first=first, function=found[2])
+    (folder / "run.py").write_text(launcher, encoding="utf-8")
+    return Installed(
+        kind="pypi",
+        name=wanted.name,
+        version=_require_version(wanted, version),
+        command=python,
+        arguments=("-I", str(folder / "run.py")),
+        parts=tuple(parts),
+        tree="",
+    )
+
+
+def _scripts(site: Path, name: str) -> dict[str, str]:
+    for held in site.glob("*.dist-info"):
+        if re.sub(r"[._-]+", "-", held.name.partition("-")[0]).lower() == name:
+            parser = ConfigParser(interpolation=None)
+            try:
+                parser.read(held / "entry_points.txt", encoding="utf-8")
+            except (ConfigError, UnicodeDecodeError):
+                return {}
+            return dict(parser["console_scripts"]) if parser.has_section("console_scripts") else {}
+    return {}
+
+
+def _version_of(python: str) -> str:
+    """Of the interpreter that is to run it, which may be another than ours."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        said = subprocess.run(
+            [python, "-I", "-c", code], capture_output=True, text=True, timeout=30
+        )
+    except OSError:
+        said = None
+    found = _PYTHON.fullmatch(said.stdout) if said is not None else None
+    if found is None:
+        raise NotConfigured(
+            f"{python} is no Python.", hint="Name one that sandboxes have, by --with."
+        )
+    return found[1]
+
+
+# --- both -----------------------------------------------------------------------------------------
+
+
+def _chosen(commands: Mapping[str, str], usual: str, program: str) -> str:
+    name = program or (usual if usual in commands else "")
+    if not name and len(commands) == 1:
+        (name,) = commands
+    if name not in commands:
+        raise Invalid(
+            "The package has no such command."
+            if program
+            else "The package has no one command to start.",
+            field="program",
+            hint=f"It has: {', '.join(sorted(commands)[:20]) or 'none'}.",
+        )
+    return commands[name]
+
+
+def _require_version(wanted: Wanted, version: object) -> str:
+    if not isinstance(version, str) or not _VERSION[wanted.kind].fullmatch(version):
+        raise ToolError("The package does not say which version it is.")
+    if wanted.version and version != wanted.version:
+        raise ToolError(f"{wanted.spelt} was asked for, and {version} came.")
+    return version
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    """With what the operator's own configuration of the installer says, and with no secret of this site's."""
+    given = {name: value for name, value in os.environ.items() if not _KEPT_OUT.match(name)}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=given, capture_output=True, text=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"It was not fetched within {SECONDS} seconds.") from None
+    if done.returncode:
+        raise ToolError(f"It was not fetched: {(done.stderr or done.stdout).strip()[-1_000:]}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        held = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise ToolError("The installer does not say what it fetched.") from None
+    return held if isinstance(held, dict) else {}
