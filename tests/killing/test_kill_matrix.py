@@ -14,7 +14,7 @@ LEAST_POINTS = 4
 @pytest.mark.parametrize(
     "form",
     [
-        ["--every", "22", "--branches"],
+        ["--every", "22", "--branches", "--mcp"],
         ["--every", "20", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "20", "--composed"],
         ["--every", "45", "--tree"],
