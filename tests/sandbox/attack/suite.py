@@ -21,6 +21,7 @@ from tests.sandbox.attack import (
     on_neighbours,
     on_network,
     on_processes,
+    on_programs,
     on_resources,
     on_returns,
 )
@@ -37,7 +38,7 @@ CASES: tuple[Case, ...] = (
     *on_network.CASES,
     *on_resources.CASES,
 )
-SCENES: tuple[Scene, ...] = on_neighbours.SCENES
+SCENES: tuple[Scene, ...] = (*on_neighbours.SCENES, *on_programs.SCENES)
 ALL: tuple[Case | Scene, ...] = (*CASES, *SCENES)
 BACKENDS = ("bubblewrap", "process", "docker", "openshell", "none")
 STAND_INS = ("docker", "openshell")
