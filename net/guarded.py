@@ -9,7 +9,9 @@ everything, it decides where it connects to.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from functools import cache
 
 import httpx2
 
@@ -21,6 +23,12 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of one answer: more than the longest reply of a model takes, told in the smallest pieces."""
 MOST_OF_A_REFUSAL = 256 * 1024
 """Of an answer that is an error, which clients read whole."""
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whom this process trusts. Reading it takes some 50 ms, for which all runs would wait at each client."""
+    return httpx2.create_ssl_context()
 
 
 class GuardedTransport(httpx2.AsyncHTTPTransport):
@@ -35,7 +43,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         most_bytes: int = MOST_BYTES,
     ) -> None:
         """`seconds`: of one request, to the last byte of its answer; None: somebody else ends it."""
-        super().__init__(limits=limits)
+        super().__init__(limits=limits, verify=_trusted())
         self._judge = judge
         self._seconds = seconds
         self._most = most_bytes

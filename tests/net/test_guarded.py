@@ -17,7 +17,7 @@ from harness.errors import AddressRefused, BadRequest, ProviderError, ProviderUn
 from harness.providers.contract import Provider
 from harness.providers.table import ProviderConfig, build
 from net.addresses import Address
-from net.guarded import guarded_client
+from net.guarded import GuardedTransport, guarded_client
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.provider_contract import ask, pieces_of, pieces_until_error
@@ -250,3 +250,10 @@ async def failed(provider: Provider) -> ProviderError:
     await provider.aclose()
     assert isinstance(error, ProviderError)
     return error
+
+
+async def test_clients_do_not_each_read_whom_they_trust():
+    """That would hold up the loop on which all runs are."""
+    limits = httpx2.Limits(max_connections=1)
+    first, second = (GuardedTransport(Judge(), limits=limits, seconds=None) for _number in range(2))
+    assert first._pool._ssl_context is second._pool._ssl_context
