@@ -15,7 +15,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import appends, doors, machine, pages, recalling, steps, streaming, turns
+from bench import (
+    appends,
+    doors,
+    machine,
+    pages,
+    recalling,
+    steps,
+    streaming,
+    tools_of_others,
+    turns,
+)
 from bench.budgets import Budget, NotMeasured, Reading, wanted
 from bench.report import Line, as_json, table
 from bench.rounds import Rounds
@@ -39,6 +49,8 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("RECALL",), recalling.recall),
     (("API",), doors.api),
     (("BASH",), doors.sandboxes),
+    (("MCP",), tools_of_others.clients),
+    (("MCP",), tools_of_others.steps),
     (("B13",), pages.memory),
     (("B14",), pages.start),
     (("B3",), streaming.cost_with_redis),

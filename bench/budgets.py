@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B17, RECALL, API or BASH; several lines may share one."""
+    """B1 … B17, RECALL, API, BASH or MCP; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -108,6 +108,9 @@ BUDGETS: tuple[Budget, ...] = (
         for name in ("bubblewrap", "process", "docker", "openshell")
         for way, limit in (("", None), (", shell kept", 2.0))
     ),
+    Budget("MCP", "call", "a call through our client / the bare SDK's", "x", "at most", 1.3, 1.1),
+    Budget("MCP", "connect", "ten servers at once / the slowest alone", "x", "at most", 1.3, 1.1),
+    Budget("MCP", "step", "CPU that 200 tools of ten servers add to one", "ms", "at most", 1, 0.5),
 )
 
 IDS = tuple(dict.fromkeys(budget.id for budget in BUDGETS))

@@ -34,7 +34,7 @@ from agents.models import Agent, AgentVersion, Environment  # noqa: E402
 from agentsite.seeding import seed  # noqa: E402
 from bench.commands import answer_tasks  # noqa: E402
 from conversations.models import Conversation, Event, SearchEntry  # noqa: E402
-from harness.agentconfig import AgentConfig, Limits  # noqa: E402
+from harness.agentconfig import AgentConfig, Limits, McpUse  # noqa: E402
 from harness.content import Text, as_blocks  # noqa: E402
 from harness.events import (  # noqa: E402
     AgentMessage,
@@ -55,6 +55,8 @@ from harness.events import (  # noqa: E402
 )
 from harness.events import Event as EventValue  # noqa: E402
 from harness.ids import new_conversation_id, new_event_id  # noqa: E402
+from mcpservers.listing import Described, local_name  # noqa: E402
+from mcpservers.models import McpServer, McpTool  # noqa: E402
 
 MODEL = "claude-bench"
 BATCH = 2_000
@@ -93,6 +95,29 @@ class Installation:
         rows = [self._conversation(self._user, self._organisation) for _ in range(count)]
         Conversation.objects.bulk_create(rows, batch_size=BATCH)
         return {"conversations": [[row.uid, self._cookie] for row in rows]}
+
+    def with_tools(self, servers: int, tools: int) -> dict[str, Any]:
+        """A conversation whose agent uses `tools` tools of so many MCP servers, which nobody connects to."""
+        names = [f"bench-{number}" for number in range(servers)]
+        if not McpServer.objects.exists():
+            for name in names:
+                server = McpServer.objects.create(
+                    organisation=self._organisation, name=name, url=f"https://{name}.example.org/"
+                )
+                McpTool.objects.bulk_create(
+                    _tool(server, number) for number in range(tools // servers)
+                )
+        uses = tuple(McpUse(name=name) for name in names)
+        config = self._version.config.model_copy(update={"mcp_servers": uses})
+        version = AgentVersion.objects.create(
+            agent=Agent.objects.create(name="With tools"),
+            number=1,
+            stored_config=config.model_dump(mode="json"),
+        )
+        row = self._conversation(self._user, self._organisation)
+        row.agent_version = version
+        row.save()
+        return {"conversations": [[row.uid, self._cookie]]}
 
     def token(self) -> dict[str, Any]:
         """The secret of a token of that person's, and what she begins sessions with."""
@@ -195,6 +220,27 @@ class Installation:
         session[HASH_SESSION_KEY] = user.get_session_auth_hash()
         session.save()
         return f"agentsite_session={session.session_key}"
+
+
+def _tool(server: McpServer, number: int) -> McpTool:
+    """One as servers have them: a paragraph, and three arguments."""
+    fields = {
+        name: {"type": "string", "description": f"The {name} of what is looked for. " * 2}
+        for name in ("query", "project", "state")
+    }
+    said = Described(
+        name=f"tool_{number}",
+        description=f"Looks for the things of kind {number} by their words. " * 4,
+        input_schema={"type": "object", "properties": fields, "required": ["query"]},
+    )
+    return McpTool(
+        server=server,
+        remote_name=said.name,
+        name=local_name(server.name, said.name),
+        state=McpTool.State.RELEASED,
+        pinned=said.model_dump(mode="json"),
+        digest=said.digest,
+    )
 
 
 def _turn(number: int) -> list[tuple[str, EventValue]]:

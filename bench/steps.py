@@ -21,9 +21,9 @@ PATIENCE = 300.0
 
 
 def step(stage: Stage) -> Iterator[Reading]:
-    own = median(_costs(stage, f"bench loop {STEPS}", STEPS)[5:35])
+    own = median(costs(stage, f"bench loop {STEPS}", STEPS)[5:35])
     # The middle of that turn, as the product asked it.
-    _costs(stage, f"bench loop {STEPS // 2}", STEPS // 2)
+    costs(stage, f"bench loop {STEPS // 2}", STEPS // 2)
     text = json.dumps(stage.ask_service("GET", "/last-body"))
     body: dict[str, Any] = json.loads(text.replace(f"bench loop {STEPS // 2}", "bench loop 999"))
     body.pop("stream")
@@ -34,30 +34,33 @@ def step(stage: Stage) -> Iterator[Reading]:
 
 def late_steps(stage: Stage) -> Iterator[Reading]:
     steps = 60 if stage.quick else LONG
-    costs = _costs(stage, f"bench loop {steps}", steps)
-    early, late = median(costs[3:10]), median(costs[-9:-1])
+    used = costs(stage, f"bench loop {steps}", steps)
+    early, late = median(used[3:10]), median(used[-9:-1])
     yield Reading("B8", late / early, late * 1000, early * 1000)
 
 
 def large_input(stage: Stage) -> Iterator[Reading]:
     size = 200_000 if stage.quick else 1_000_000
     (own,), (quarter,) = (
-        _costs(stage, f"bench input {characters}", 1) for characters in (size, size // 4)
+        costs(stage, f"bench input {characters}", 1) for characters in (size, size // 4)
     )
     reference = stage.sdk.ask(what="input", service=stage.service, size=size)["seconds"]
     yield Reading("B10", own / reference, own * 1000, reference * 1000)
     yield Reading("B10 growth", own / (4 * quarter), own * 1000, quarter * 1000)
 
 
-def _costs(stage: Stage, order: str, steps: int) -> list[float]:
-    """The server's processor seconds from one request's arrival to the next, for each of `steps`."""
+def costs(
+    stage: Stage, order: str, steps: int, *, conversations: list[list[str]] | None = None
+) -> list[float]:
+    """The server's processor seconds from one request's arrival to the next, for each of `steps`; in the
+    first of `conversations`, or a plain one."""
     site = stage.site
     stage.reset_service(*site.pids)
     stage.browsers.ask(
         what="post",
         port=site.port,
         order=order,
-        conversations=site.conversations(1),
+        conversations=conversations or site.conversations(1),
     )
     deadline = time.monotonic() + PATIENCE
     while len(arrivals := stage.ask_service("GET", "/stats")["arrivals"]) <= steps:
