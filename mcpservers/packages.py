@@ -7,7 +7,6 @@ only wheels are taken. It is run in sandboxes alone (`programs`).
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -25,10 +24,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import Conflict, Invalid, NotConfigured, ToolError
+from reading.foreignjson import Unreadable, read_mended_json
 
 Kind = Literal["npm", "pypi"]
 RECORD = "installed.json"
-MOST_RECORD = 5_000_000
+MOST_RECORD = 20_000_000
+"""Bytes of what an installer or we ourselves wrote down."""
+MOST_PARTS = 1_000_000
 SECONDS = 600
 _WANTED = re.compile(
     r"(?:npm:(?P<npm>(?:@[a-z0-9][a-z0-9._-]{0,99}/)?[a-z0-9][a-z0-9._-]{0,99})(?:@(?P<at>[^@]*))?"
@@ -152,9 +154,8 @@ def install(wanted: Wanted, root: Path, *, program: str = "", interpreter: str =
 def installed_in(folder: Path) -> Installed | None:
     """What the record there says; None: there is none that can be read."""
     try:
-        with (folder / RECORD).open("rb") as held:
-            return Installed.model_validate_json(held.read(MOST_RECORD))
-    except (OSError, ValidationError):
+        return Installed.model_validate(_json_in(folder / RECORD))
+    except (OSError, Unreadable, ValidationError):
         return None
 
 
@@ -347,7 +348,13 @@ def _run(command: Sequence[str], folder: Path) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        held = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        held = _json_in(path)
+    except (OSError, Unreadable):
         raise ToolError("The installer does not say what it fetched.") from None
     return held if isinstance(held, dict) else {}
+
+
+def _json_in(path: Path) -> Any:
+    """Raises OSError and Unreadable."""
+    with path.open("rb") as held:
+        return read_mended_json(held.read(MOST_RECORD + 1), limit=MOST_RECORD, parts=MOST_PARTS)
