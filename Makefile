@@ -19,7 +19,7 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 RUN_STAMP := $(VENV)/.run-$(firstword $(shell cksum requirements.txt))
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
-SOURCES := agentsite operations agui api mcpdoor terminal v1 timers brief evals pipelines learning receipts teams_app titles schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall retention sharedfiles skillsets spending steering timelines tryouts workers \
+SOURCES := agentsite operations agui api mcpdoor terminal v1 timers comparisons brief evals pipelines learning receipts teams_app titles schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall retention sharedfiles skillsets spending steering timelines tryouts workers \
 	chat keeping notices conversations agents vaults documents decay memory skills_app rendering tools_app owndata audit webhooks sandbox accounts live wire jobs net harness reading \
 	bench tests manage.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --generate-hashes \
@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings langgraph install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -119,13 +119,17 @@ format: $(DEV_STAMP) ## Bring code and templates into their form.
 
 lock: $(BIN)/uv ## Resolve the requirements anew from pyproject.toml.
 	$(COMPILE) pyproject.toml -o requirements.txt
-	$(COMPILE) pyproject.toml --group dev -o requirements-dev.txt
+	$(COMPILE) pyproject.toml --group dev --constraint requirements.txt -o requirements-dev.txt
 	$(COMPILE) pyproject.toml --extra openshell --constraint requirements.txt -o requirements-openshell.txt
+	$(COMPILE) pyproject.toml --extra langgraph --constraint requirements-dev.txt -o requirements-langgraph.txt
 	$(COMPILE) --group installer -o requirements-uv.txt
 	$(COMPILE) --no-deps --group embeddings --constraint requirements-dev.txt -o requirements-embeddings.txt
 
 embeddings: $(BIN)/uv ## Install what finds memories and documents by meaning, about 200 MB; nothing else needs it.
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements-embeddings.txt
+
+langgraph: $(BIN)/uv ## Install what drives pipelines with "engine: langgraph"; nothing else needs it.
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-langgraph.txt
 
 install: $(RUN_STAMP) ## Install what running needs.
 install-dev: $(DEV_STAMP) ## Install what developing needs.

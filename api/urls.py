@@ -14,6 +14,7 @@ from . import (
     catalogue,
     chat,
     collections,
+    comparisons,
     conversations,
     decay,
     evals,
@@ -41,6 +42,7 @@ ONE_WEBHOOK = "api/webhooks/<id:uid>"
 ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
 ONE_SKILL = "api/skills/<id:uid>"
 ONE_PIPELINE_RUN = "api/pipelines/runs/<id:uid>"
+ONE_COMPARISON = "api/comparisons/<id:uid>"
 ONE_PROMPT = "api/prompts/<id:uid>"
 ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
@@ -166,6 +168,18 @@ urlpatterns = [
     ),
     path("api/pipelines/<id:uid>", pipelines.OnePipelineView.as_view(), name="pipeline"),
     path("api/pipelines/<id:uid>/runs", pipelines.PipelineRunsView.as_view(), name="pipeline-runs"),
+    path("api/comparisons", comparisons.ComparisonsView.as_view(), name="comparisons"),
+    path(ONE_COMPARISON, comparisons.OneComparisonView.as_view(), name="comparison"),
+    path(
+        f"{ONE_COMPARISON}/stop",
+        comparisons.StopComparisonView.as_view(),
+        name="comparison-stop",
+    ),
+    path(
+        f"{ONE_COMPARISON}/continue",
+        comparisons.ContinueComparisonView.as_view(),
+        name="comparison-continue",
+    ),
     path("api/prompts", prompts.PromptsView.as_view(), name="prompts"),
     path("api/prompts/import", prompts.ImportView.as_view(), name="prompts-import"),
     path(ONE_PROMPT, prompts.OnePromptView.as_view(), name="prompt"),

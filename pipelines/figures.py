@@ -33,6 +33,16 @@ class Figures:
     def cost_text(self) -> str:
         return _("unknown") if self.cost is None else money(self.cost)
 
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "steps": self.steps,
+            "model_calls": self.model_calls,
+            "tokens": self.tokens,
+            "cost_usd": None if self.cost is None else float(self.cost),
+            "seconds": self.seconds,
+        }
+
 
 def figures_of(
     root_id: int, *, steps: int, began: datetime, ended: datetime | None, free: bool = False

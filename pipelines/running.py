@@ -27,8 +27,10 @@ from harness.ids import new_conversation_id
 from jobs.dispatch import dispatch
 from tools_app.workspace import remove_workspace
 
+from .driving import driver_of
+from .ending import tell
 from .graph.answers import NotUsable, outcome_of
-from .graph.following import Ends, Go, following
+from .graph.following import Ends, Go
 from .graph.texts import steps_in
 from .models import PipelineRun, StepRun
 from .scripting import PROVIDER
@@ -57,7 +59,10 @@ def go_on(run_id: int) -> None:
             return
         if run.state != PipelineRun.State.RUNNING:
             return
-        due = following(run.version.spec, [step.done() for step in steps])
+        driver = driver_of(run.version.spec)
+        if driver is None:
+            return
+        due = driver(run, [step.done() for step in steps])
         if isinstance(due, Ends):
             _end(run, due.words)
         else:
@@ -115,6 +120,7 @@ def _settle(run: PipelineRun, step: StepRun) -> bool:
         _close(step, State.STOPPED)
         run.state, run.ended_at = PipelineRun.State.STOPPED, timezone.now()
         run.save(update_fields=["state", "ended_at"])
+        tell(run)
         return True
     try:
         read = outcome_of(run.version.spec, step.name, answer_of(step))
@@ -136,6 +142,7 @@ def _end(run: PipelineRun, words: str) -> None:
     run.state = PipelineRun.State.FAILED if words else PipelineRun.State.DONE
     run.problem, run.ended_at = words[:500], timezone.now()
     run.save(update_fields=["state", "problem", "ended_at"])
+    tell(run)
 
 
 def _begin(run: PipelineRun, steps: list[StepRun], due: Go) -> None:

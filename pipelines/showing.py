@@ -16,6 +16,7 @@ from conversations.models import PartialBlock
 from rendering.markdown import to_html
 
 from .drawing import Drawing, drawn
+from .driving import missing, name_of
 from .figures import Figures, figures_of
 from .graph.following import RETRY
 from .graph.spec import END, REFUSED
@@ -67,6 +68,16 @@ class Shown:
     """The place at which a person is asked; 0: none is."""
     question_to_person: str
     may_go_on: bool
+
+    @property
+    def engine(self) -> str:
+        """What says which step is due, for people; empty: our own rules."""
+        return name_of(self.run.version.spec.engine)
+
+    @property
+    def missing(self) -> str:
+        """What the server lacks for it to go on."""
+        return missing(self.run.version.spec) if self.live else ""
 
     @property
     def live(self) -> bool:
@@ -206,13 +217,7 @@ def as_json(run: PipelineRun, user: User) -> dict[str, Any]:
             }
             for step in shown.steps
         ],
-        "figures": {
-            "steps": shown.figures.steps,
-            "model_calls": shown.figures.model_calls,
-            "tokens": shown.figures.tokens,
-            "cost_usd": None if shown.figures.cost is None else float(shown.figures.cost),
-            "seconds": shown.figures.seconds,
-        },
+        "figures": shown.figures.as_json(),
         "started_at": _time(run.started_at),
         "ended_at": _time(run.ended_at),
     }

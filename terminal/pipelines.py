@@ -27,6 +27,7 @@ from pipelines.models import Pipeline, PipelineRun
 from pipelines.shipped import example_pipelines
 from pipelines.showing import Shown, as_json, show
 from spending.amounts import LARGEST_DOLLARS, units_of
+from terminal import comparing
 from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
@@ -59,6 +60,7 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--environment", default="", help="name or id")
     made.add_argument("--limit", type=dollars, help="US dollars that all of it may cost")
     made.add_argument("--scripted", action="store_true", help="play the steps' scripts")
+    comparing.add_options(command("compare", "put one question to several, and say which won"))
 
 
 def carry_out(options: Options) -> Ending:
@@ -76,6 +78,7 @@ def carry_out(options: Options) -> Ending:
         "export": _export,
         "import": _import,
         "run": _run,
+        "compare": comparing.compare,
     }[options["pipeline"]]
     return act(person, find_organisation(person, options["organisation"]), options)
 

@@ -15,11 +15,14 @@ from conversations.actions.conversations import create_conversation, delete_conv
 from conversations.actions.messages import request_retry
 from conversations.actions.own import own_even_ended
 from conversations.defaults import default_environment
+from conversations.models import Conversation
 from conversations.ratelimits import count_message
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
 from jobs.dispatch import dispatch
 from pipelines.access import held_run
 from pipelines.auditing import about_decision
+from pipelines.driving import missing
+from pipelines.ending import tell
 from pipelines.graph.spec import APPROVED, REFUSED
 from pipelines.models import Pipeline, PipelineRun, PipelineVersion, StepRun
 from pipelines.running import END, LOOK
@@ -41,19 +44,25 @@ def start_run(
     environment: Environment | None = None,
     limit: int | None = None,
     scripted: bool = False,
+    parent: Conversation | None = None,
 ) -> PipelineRun:
     """Begin a run of the newest version, or the one of that number. `limit` caps all of it, in
-    hundred-millionths of a US dollar; `scripted` plays the steps' scripts.
+    hundred-millionths of a US dollar; `scripted` plays the steps' scripts. Below `parent`, a conversation of
+    the actor's, the budgets of that hold for it as well.
 
-    Raises NotFound for a pipeline or a version that is not there, Conflict for one that was put away, Invalid
-    and TooLarge for the question, Invalid for an agent that is not on offer to her, TooMany, and what
-    `create_conversation` and `set_budget` raise.
+    Raises NotFound for a pipeline or a version that is not there, Conflict for one that was put away or that
+    this server lacks something for, Invalid and TooLarge for the question, Invalid for an agent that is not
+    on offer to her, TooMany, and what `create_conversation` and `set_budget` raise.
     """
-    question = _checked(question)
+    question = checked_question(question)
     with transaction.atomic():
         version = _version(actor, pipeline, number)
         organisation = version.pipeline.organisation
         spec, pinned = version.spec, version.pinned()
+        if lacks := missing(spec):
+            raise Conflict(
+                lacks, hint=_("Whoever runs the server installs it; docs/pipelines.md says how.")
+            )
         for step in spec.steps:
             if step.approval:
                 continue
@@ -76,6 +85,7 @@ def start_run(
             title=version.pipeline.name,
             overrides=PROVIDER if scripted else None,
             unlisted=True,
+            parent=parent,
         )
         if limit is not None and not scripted:  # a script has no price, and costs nothing
             cap_session(actor=actor, conversation=root, limit=limit)
@@ -94,6 +104,7 @@ def stop_run(*, actor: User, run: PipelineRun) -> PipelineRun:
         if held.state == PipelineRun.State.RUNNING:
             held.state, held.ended_at = PipelineRun.State.STOPPED, timezone.now()
             held.save(update_fields=["state", "ended_at"])
+            tell(held)
             dispatch(END, run_id=held.pk)
     return held
 
@@ -164,7 +175,8 @@ def delete_run(*, actor: User, run: PipelineRun) -> None:
     delete_conversation(actor=actor, conversation=own_even_ended(actor, run.root))
 
 
-def _checked(question: str) -> str:
+def checked_question(question: str) -> str:
+    """Without what no text may hold. Raises Invalid and TooLarge."""
     question = mended(question.replace("\0", "")).strip()
     if not question:
         raise Invalid(_("The question is empty."), field="question", hint=_("Type something."))

@@ -51,8 +51,11 @@ class Ends:
     words: str = ""
 
 
-def following(spec: PipelineSpec, steps: Sequence[Done]) -> Go | Ends:
-    """What is due once all of these have ended."""
+def following(
+    spec: PipelineSpec, steps: Sequence[Done], holds: Sequence[bool] | None = None
+) -> Go | Ends:
+    """What is due once all of these have ended. `holds`: what `rules_that_hold` says, for who has no
+    outcomes."""
     if not steps:
         return Go(spec.steps[0].name, START)
     last = steps[-1]
@@ -60,9 +63,10 @@ def following(spec: PipelineSpec, steps: Sequence[Done]) -> Go | Ends:
         if not last.final and _tries(steps) < spec.step(last.name).tries:
             return Go(last.name, RETRY)
         return Ends(_("“%(name)s” came to no answer that can be used.") % {"name": last.name})
+    holds = rules_that_hold(spec, steps) if holds is None else holds
     for number, rule in enumerate(rules_of(spec, last.name)):
         way = f"{last.name}.{number}"
-        if rule.when is not None and not _holds(rule.when, last.name, steps):
+        if not holds[number]:
             continue
         if rule.at_most is not None and _taken(way, steps) >= rule.at_most:
             continue
@@ -74,6 +78,14 @@ def following(spec: PipelineSpec, steps: Sequence[Done]) -> Go | Ends:
             )
         return Go(rule.to, way)
     return Ends(_("No rule of “%(name)s” says where it goes on.") % {"name": last.name})
+
+
+def rules_that_hold(spec: PipelineSpec, steps: Sequence[Done]) -> list[bool]:
+    """Of the last of these steps, by what was answered; how often one was followed is not looked at."""
+    if not steps:
+        return []
+    name = steps[-1].name
+    return [rule.when is None or _holds(rule.when, name, steps) for rule in rules_of(spec, name)]
 
 
 def most_steps(spec: PipelineSpec) -> int:

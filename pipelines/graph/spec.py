@@ -75,6 +75,8 @@ class PipelineSpec(_Part):
     description: str = Field(default="", max_length=500)
     agent: str = Field(default="", max_length=100)
     """Of the steps that name none."""
+    engine: Literal["", "langgraph"] = ""
+    """What says which step is due; empty: `following`."""
     answer: str = Field(default="", max_length=40)
     """The step whose last answer is the pipeline's; empty: the last one with an agent."""
     steps: tuple[StepSpec, ...] = Field(min_length=1, max_length=MOST_STEPS)

@@ -19,6 +19,7 @@ from pipelines.access import may_change
 from pipelines.actions.definitions import archive_pipeline, save_pipeline
 from pipelines.actions.runs import start_run
 from pipelines.drawing import drawn, rule_words
+from pipelines.driving import missing, name_of
 from pipelines.files import read_pipeline, written_pipeline
 from pipelines.forms import DefinitionForm, StartForm
 from pipelines.graph.following import most_steps
@@ -170,6 +171,8 @@ def _of_version(version: PipelineVersion) -> dict[str, Any]:
         "spec": spec,
         "drawing": drawn(spec),
         "most": most_steps(spec),
+        "engine": name_of(spec.engine),
+        "missing": missing(spec),
         "steps": [
             {
                 "spec": step,

@@ -268,6 +268,7 @@ DOORS = {
     # (`schedules.actions.orders`), and trials are begun by those who manage the agent.
     "schedules/running.py",
     "evals/running.py",
+    "comparisons/actions/comparisons.py",  # as those
     "pipelines/running.py",  # agents as they are; a decision takes its own scope
     # People in their browsers, and the operator's shell.
     "approvals/admin.py",

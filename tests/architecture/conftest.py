@@ -17,6 +17,7 @@ from agents.models import Agent, AgentVersion, Environment
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
 from brief.models import Brief
+from comparisons.models import Comparison
 from conversations.actions.files import Upload
 from conversations.actions.links import make_link
 from conversations.actions.stored_files import add_resource, store_file
@@ -287,6 +288,9 @@ def alices_objects(
     pipeline_run = PipelineRun.objects.create(
         version=pipeline, root=conversation, question="My secret question", state="done"
     )
+    comparison = Comparison.objects.create(
+        root=conversation, question="My secret question", judged=False, state="done"
+    )
     hook = Hook.objects.create(organisation=acme, name="Gate", kind="python", target="gate")
     prompt = create_prompt(
         actor=alice, organisation=acme, name="tone", text="My secret tone.", label="production"
@@ -349,6 +353,8 @@ def alices_objects(
         "pipelines/": {"uid": pipeline.pipeline.uid, "number": 1},
         "api/pipelines/runs/": {"uid": pipeline_run.uid},
         "api/pipelines/": {"uid": pipeline.pipeline.uid},
+        "comparisons/": {"uid": comparison.uid},
+        "api/comparisons/": {"uid": comparison.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
         "evals/skills/": {"uid": skill.uid},

@@ -56,6 +56,7 @@ UNSEEN: Mapping[str, str] = {
     "evals:skill": "drawn by the same parts as a suite's",
     "evals:comparison": "the same journey compares two evaluations",
     "hooks:hook": "drawn by the same parts as the form on the page of all hooks, which is looked at",
+    "comparisons:comparison": "the journey of pipelines compares one with an agent and looks at it",
     "pipelines:pipeline": "a journey of its own starts one and looks at it",
     "pipelines:version": "drawn by the same template as the pipeline",
     "pipelines:change": "the form of the page of all pipelines, which is looked at",

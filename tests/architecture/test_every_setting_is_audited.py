@@ -119,6 +119,7 @@ NEED_NOT = {
         teams_app/tasks.link_task
         teams_app/tasks.unlink_task
         pipelines/runs.stop_run
+        comparisons/comparisons.stop_comparison
         deadletters/letters.replay
         deadletters/letters.replay_many
     """,
@@ -173,6 +174,7 @@ NEED_NOT = {
         schedules/items.retry_item
         schedules/runs.run_now
         pipelines/runs.delete_run
+        comparisons/comparisons.delete_comparison
         receipts/receipts.make_receipt
         skills_app/sources.look_at_source
         skills_app/trialruns.begin_trial_run

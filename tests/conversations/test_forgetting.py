@@ -526,6 +526,7 @@ COPIES = {
         "conversations_partialblock.text",
         "conversations_requestkey.answer",
     },
+    "comparisons": {"comparisons_comparison.question"},
     "deadletters": {"deadletters_deadletter.message"},
     "evals": {
         "evals_cachedreply.pieces",

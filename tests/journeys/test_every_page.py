@@ -44,6 +44,7 @@ PAGES = (
     "/brief/",
     "/timers/",
     "/settings/brief/",
+    "/comparisons/",
     "/pipelines/",
     "/pipelines/?example=reviewed-answer",
     "/pipelines/waiting/",
