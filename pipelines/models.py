@@ -211,6 +211,61 @@ class PipelineRun(models.Model):
         return self.uid
 
 
+class GraphCheckpoint(models.Model):
+    """Where LangGraph stands in a run that it drives. It holds nobody's words, only which rules held."""
+
+    run = models.ForeignKey(
+        PipelineRun, on_delete=models.CASCADE, related_name="checkpoints", db_index=False
+    )
+    uid = models.CharField(max_length=40)
+    """LangGraph's own; later ones sort behind earlier ones."""
+    parent = models.CharField(max_length=40, blank=True)
+    kind = models.CharField(max_length=20)
+    """How `body` is written."""
+    body = models.BinaryField()
+    metadata_kind = models.CharField(max_length=20)
+    metadata = models.BinaryField()
+
+    class Meta:
+        ordering = ["run", "uid"]
+        verbose_name = _("checkpoint of a run")
+        verbose_name_plural = _("checkpoints of runs")
+        constraints = [
+            models.UniqueConstraint(fields=["run", "uid"], name="pipeline_checkpoint_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.uid}"
+
+
+class GraphWrite(models.Model):
+    """What a node of LangGraph's wrote behind a checkpoint: that it waits, or what it goes on with."""
+
+    run = models.ForeignKey(
+        PipelineRun, on_delete=models.CASCADE, related_name="graph_writes", db_index=False
+    )
+    checkpoint = models.CharField(max_length=40)
+    task = models.CharField(max_length=64)
+    number = models.SmallIntegerField()
+    channel = models.CharField(max_length=100)
+    path = models.CharField(max_length=200, blank=True)
+    kind = models.CharField(max_length=20)
+    body = models.BinaryField()
+
+    class Meta:
+        ordering = ["run", "id"]
+        verbose_name = _("write behind a checkpoint")
+        verbose_name_plural = _("writes behind checkpoints")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "checkpoint", "task", "number"], name="pipeline_write_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.checkpoint} {self.channel}"
+
+
 class StepRunQuerySet(models.QuerySet["StepRun"]):
     def holding(self) -> Self:
         """Those that ask a person, are at work, or wait in a way that only others end: for an answer, for

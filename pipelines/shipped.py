@@ -10,5 +10,10 @@ EXAMPLES = Path(__file__).parent / "examples"
 
 @cache
 def example_pipelines() -> dict[str, str]:
-    """Their files, by name."""
-    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.yaml"))}
+    """Their files, by name. What LangGraph drives is the same definition."""
+    found = {p.stem: p.read_text(encoding="utf-8") for p in sorted(EXAMPLES.glob("*.yaml"))}
+    reviewed = found["reviewed-answer"]
+    found["reviewed-answer-langgraph"] = reviewed.replace(
+        "name: Reviewed answer\n", "name: Reviewed answer (LangGraph)\nengine: langgraph\n", 1
+    )
+    return found

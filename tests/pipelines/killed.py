@@ -1,6 +1,6 @@
 """A run of the shipped pipeline in processes that are killed one after the other, at each step.
 
-    python -m tests.pipelines.killed FOLDER
+    python -m tests.pipelines.killed FOLDER [EXAMPLE]
 
 Prints as JSON how many were killed, how the run ended, and what stands in its logs. Nothing but the restart
 helps the run along.
@@ -27,7 +27,7 @@ MOST = 60
 """Processes."""
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, example: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
     django.setup()
     # All of it needs the apps that are ready only now.
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
     settings.AGENTSITE_WORKSPACES_DIR = folder / "workspaces"
     template = databases.of_this_run(folder)
     template.make()
-    _prepare()
+    _prepare(example)
     template.settle()
     killed = 0
     for number in range(MOST):
@@ -54,7 +54,7 @@ def main(folder: Path) -> None:
     print(json.dumps({"killed": killed, **_found()}))
 
 
-def _prepare() -> None:
+def _prepare(example: str) -> None:
     from accounts.actions.organisations import create_organisation  # noqa: PLC0415
     from accounts.models import User  # noqa: PLC0415
     from agents.models import Agent, AgentVersion, Environment  # noqa: PLC0415
@@ -73,7 +73,7 @@ def _prepare() -> None:
     agent.current = AgentVersion.objects.create(agent=agent, number=1, stored_config=config)
     agent.save()
     Environment.objects.create(name="Here")
-    spec = read_pipeline(example_pipelines()["reviewed-answer"])
+    spec = read_pipeline(example_pipelines()[example])
     version = save_pipeline(actor=alice, organisation=acme, spec=spec)
     # As if the process had died right behind the commit: the hint is lost.
     from django.db import transaction  # noqa: PLC0415
@@ -119,6 +119,7 @@ def _found() -> dict[str, object]:
     rests = Counter(log.filter(type="session.status_idle").values_list("conversation", flat=True))
     return {
         "state": run.state,
+        "checkpoints": run.checkpoints.count(),
         "steps": [[step.name, step.state] for step in steps],
         "conversations": Conversation.objects.exclude(parent=None).count(),
         "asked": sorted(asked.values()),
@@ -127,4 +128,4 @@ def _found() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *(sys.argv[2:] or ["reviewed-answer"]))

@@ -16,8 +16,15 @@ ONCE = ["research", "calculate", "write", "review"]
 
 @pytest.mark.usefixtures("django_db_setup")  # to be copied from
 def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(tmp_path: Path) -> None:
+    # Driven by LangGraph: what holds for its checkpoints and our rows holds for the rows alone.
     done = subprocess.run(
-        [sys.executable, "-m", "tests.pipelines.killed", str(tmp_path)],
+        [
+            sys.executable,
+            "-m",
+            "tests.pipelines.killed",
+            str(tmp_path),
+            "reviewed-answer-langgraph",
+        ],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -30,6 +37,7 @@ def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(tmp_p
     assert found["killed"] >= len(found["steps"]), "there was a death at each step"
     assert found["state"] == "done", done.stderr
     assert found["steps"] == [[name, "done"] for name in ["route", *ONCE, *ONCE]]
+    assert found["checkpoints"] == len(found["steps"]) + 2, "its beginning, each node, its entrance"
     assert found["conversations"] == len(found["steps"])
     assert found["asked"] == [1] * len(found["steps"])
     assert found["rests"] == [1] * len(found["steps"])
