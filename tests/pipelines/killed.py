@@ -61,6 +61,7 @@ def _prepare(example: str) -> None:
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
     from pipelines.actions.definitions import save_pipeline  # noqa: PLC0415
     from pipelines.actions.runs import start_run  # noqa: PLC0415
+    from pipelines.driving import driver_of  # noqa: PLC0415
     from pipelines.files import read_pipeline  # noqa: PLC0415
     from pipelines.shipped import example_pipelines  # noqa: PLC0415
     from tests.killing.commits import commits  # noqa: PLC0415
@@ -74,6 +75,7 @@ def _prepare(example: str) -> None:
     agent.save()
     Environment.objects.create(name="Here")
     spec = read_pipeline(example_pipelines()[example])
+    driver_of(spec)  # loaded once, before there are processes
     version = save_pipeline(actor=alice, organisation=acme, spec=spec)
     # As if the process had died right behind the commit: the hint is lost.
     from django.db import transaction  # noqa: PLC0415
