@@ -69,7 +69,7 @@ def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool
     page.goto("/comparisons/")
     page.get_by_label("Question").fill("How high are two towers?")
     page.get_by_role("checkbox", name=name, exact=True).check()
-    page.get_by_role("checkbox", name="General work").check()
+    page.get_by_role("checkbox", name="General work", exact=True).check()
     page.get_by_label("Have the pipelines play their scripts, without a model").check()
     looks_right(alice, "compare")
     page.get_by_role("button", name="Start").click()
