@@ -62,7 +62,13 @@ def _node(spec: PipelineSpec, step: StepSpec) -> Callable[[State], dict[str, Any
         led = due(spec, state["trail"])
         came_by = led.came_by if isinstance(led, Go) else ""
         said = interrupt({"step": step.name, "came_by": came_by})
-        came = Came(name=step.name, came_by=came_by, **said)
+        came = Came(
+            name=step.name,
+            came_by=came_by,
+            usable=said["usable"],
+            final=said["final"],
+            holds=said["holds"],
+        )
         return {"trail": [came]}
 
     return wait
