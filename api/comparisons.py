@@ -117,9 +117,10 @@ class ComparisonsView(ComparisonView):
         responses=listed(ComparisonRow, 401, 403),
     )
     def get(self, request: Any) -> Response:
-        rows = Comparison.objects.visible_to(self.actor).filter(
+        here = Comparison.objects.visible_to(self.actor).filter(
             root__organisation=self.organisation
         )
+        rows: Any = here.in_lists()[:MOST_LISTED]
         return Response(
             [
                 {
@@ -130,7 +131,7 @@ class ComparisonsView(ComparisonView):
                     "started_at": each.started_at,
                     "ended_at": each.ended_at,
                 }
-                for each in rows.in_lists()[:MOST_LISTED]
+                for each in rows
             ]
         )
 

@@ -14,7 +14,7 @@ from chat.forms import NamedChoice
 from pipelines.models import Pipeline
 from spending.amounts import LARGEST_DOLLARS
 
-_MONEY = {
+_MONEY: dict[str, Any] = {
     "required": False,
     "min_value": 0,
     "max_value": LARGEST_DOLLARS,
