@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings langgraph install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings langgraph install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -58,6 +58,9 @@ between: $(DEV_STAMP) ## Do everything outsiders may do between any two appends 
 
 chaos: $(DEV_STAMP) ## Fifty conversations while processes are killed and Redis restarts.
 	CHAOS=1 $(BIN)/python -m pytest tests/scale/test_chaos.py -s
+
+chaos-schedules: $(DEV_STAMP) ## 200 schedules over two workers and two beats that are killed: make chaos-schedules [ARGS="--orders 50"]
+	$(BIN)/python -m tests.schedules.chaos $(ARGS)
 
 fuzz: $(DEV_STAMP) ## Send 5,000 malformed frames to a live socket: make fuzz [ARGS="--frames 500 --seed 1"]
 	$(BIN)/python -m tests.seed_protocol.fuzz $(ARGS)

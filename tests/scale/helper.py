@@ -5,12 +5,15 @@ Only so do tests reach the deployment's database, with its settings, beside thei
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from typing import Any
 
 import django
@@ -20,7 +23,9 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 from django.db import connection  # noqa: E402
+from django.db.models import Count  # noqa: E402
 from django.test import Client  # noqa: E402
+from django.utils import timezone  # noqa: E402
 
 from accounts.actions.organisations import create_organisation  # noqa: E402
 from accounts.models import User  # noqa: E402
@@ -28,10 +33,14 @@ from agents.models import Agent, AgentVersion, Environment  # noqa: E402
 from agentsite import startup  # noqa: E402
 from conversations.actions import messages  # noqa: E402
 from conversations.actions.conversations import create_conversation  # noqa: E402
-from conversations.models import Conversation, Run  # noqa: E402
+from conversations.models import Conversation, Event, Run  # noqa: E402
 from conversations.wakes import wake  # noqa: E402
 from harness.agentconfig import AgentConfig  # noqa: E402
-from harness.content import text_of  # noqa: E402
+from harness.content import Text, text_of  # noqa: E402
+from harness.events import UserMessage  # noqa: E402
+from schedules.actions.orders import create_order  # noqa: E402
+from schedules.drafts import Draft  # noqa: E402
+from schedules.models import OrderRun, StandingOrder  # noqa: E402
 
 
 def migrate() -> int:
@@ -116,8 +125,76 @@ def facts(uid: str) -> dict[str, Any]:
     }
 
 
+def schedules(count: int, seconds: int, seed: int) -> dict[str, Any]:
+    """So many schedules of alice's: each with five dates within so many seconds from now, half of them with
+    each minute beside."""
+    world(0)
+    alice = User.objects.get(username="alice")
+    chance, now = random.Random(seed), timezone.now().replace(microsecond=0)
+    until = now + timedelta(seconds=seconds)
+    minutes = {(now + timedelta(seconds=each)).minute for each in range(60, seconds, 60)}
+    each_minute = f"{','.join(str(minute) for minute in sorted(minutes))} * * * *"
+    agent, environment = Agent.objects.latest("pk"), Environment.objects.get(name="Own workspace")
+    for number in range(count):
+        places = sorted(chance.sample(range(30, seconds), 5))
+        draft = Draft(
+            name=f"Order {number}",
+            agent=agent,
+            environment=environment,
+            messages=(UserMessage(content=(Text(text="Hello"),)),),
+            dates=tuple(now + timedelta(seconds=place) for place in places),
+            cron=each_minute if number % 2 else "",
+            missed=StandingOrder.Missed.ALL,
+            most_missed=100,
+            overlap=StandingOrder.Overlap.QUEUE,
+            failures_to_pause=0,
+        )
+        organisation = alice.memberships.get().organisation
+        create_order(actor=alice, organisation=organisation, draft=draft, now=now)
+    return {"now": now.isoformat(), "until": until.isoformat()}
+
+
+def schedule_facts(until: str) -> dict[str, Any]:
+    """What was due up to then, by the timetables themselves, against what became of it."""
+    end = datetime.fromisoformat(until)
+    due: set[tuple[int, datetime]] = set()
+    for order in StandingOrder.objects.all():
+        made = order.created_at.replace(microsecond=0)
+        expected = itertools.takewhile(lambda at: at <= end, order.timing.after(made))
+        due |= {(order.pk, at) for at in expected if at > order.created_at}
+    runs = OrderRun.objects.filter(due_at__lte=end)
+    rows = list(runs.exclude(state="skipped").values_list("order", "due_at"))
+    begun = runs.exclude(started_at=None)
+    late = [run.started_at - run.due_at for run in begun if run.due_at and run.started_at]
+    said = Event.objects.filter(conversation__in=begun.values("conversation"), type="user.message")
+    twice = said.values("conversation").annotate(count=Count("id")).filter(count__gt=1)
+    # Begun, and then begun again under another conversation.
+    begun_as = OrderRun.objects.exclude(conversation=None).values("conversation")
+    of_no_run = Conversation.objects.exclude(pk__in=begun_as).count()
+    return {
+        "due": len(due),
+        "lost": len(due - set(rows)),
+        "doubled": len(rows) - len(set(rows)) + of_no_run,
+        "open": len(due) - runs.filter(is_settled=True).exclude(ended_at=None).count(),
+        "states": dict(Counter(runs.values_list("state", flat=True))),
+        "said_twice": twice.count(),
+        "latest": max(late, default=timedelta()).total_seconds(),
+    }
+
+
 CALLS: dict[str, Callable[..., Any]] = {
-    call.__name__: call for call in (migrate, world, post, stop, wake_often, running, facts)
+    call.__name__: call
+    for call in (
+        migrate,
+        world,
+        post,
+        stop,
+        wake_often,
+        running,
+        facts,
+        schedules,
+        schedule_facts,
+    )
 }
 
 if __name__ == "__main__":
