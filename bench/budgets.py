@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B17, RECALL, API, BASH or MCP; several lines may share one."""
+    """B1 … B18, RECALL, API, BASH or MCP; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -64,6 +64,9 @@ BUDGETS: tuple[Budget, ...] = (
         Budget("B17", f"{part} growth", "the same / in 10k memories", "x", "at most", 2.0, 1.2)
         for part in ("SQLite", "PostgreSQL")
     ),
+    Budget("B18", "idle", "core taken by 10,000 schedules, none due", "%", "at most", 1.0, 0.2),
+    Budget("B18", "due", "until the last of 1,000 due at once begins", "s", "at most", 60, 30),
+    Budget("B18", "chat", "lateness p99 meanwhile (window 40 ms)", "ms", "at most", 60, 60),
     Budget(
         "RECALL",
         "evidence",

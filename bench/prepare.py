@@ -23,6 +23,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
+from django.db.models import Max  # noqa: E402
 from django.utils import timezone  # noqa: E402
 from rest_framework.renderers import JSONRenderer  # noqa: E402
 from rest_framework.serializers import ModelSerializer  # noqa: E402
@@ -57,6 +58,7 @@ from harness.events import Event as EventValue  # noqa: E402
 from harness.ids import new_conversation_id, new_event_id  # noqa: E402
 from mcpservers.listing import Described, local_name  # noqa: E402
 from mcpservers.models import McpServer, McpTool  # noqa: E402
+from schedules.models import OrderRun, StandingOrder  # noqa: E402
 
 MODEL = "claude-bench"
 BATCH = 2_000
@@ -134,6 +136,44 @@ class Installation:
             "agent": self._agent.uid,
             "environment": self._environment.uid,
         }
+
+    def no_orders(self) -> dict[str, Any]:
+        """None is there any more."""
+        StandingOrder.objects.all().delete()
+        return {}
+
+    def orders(self, count: int, ahead: float) -> dict[str, Any]:
+        """So many schedules, each due once and at the same moment, in `ahead` seconds. What they say has the
+        model service answer with five deltas."""
+        now = timezone.now()
+        due = (now + timedelta(seconds=ahead)).replace(microsecond=0)
+        usual: dict[str, Any] = {
+            "organisation": self._organisation,
+            "owner": self._user,
+            "agent_version": self._version,
+            "provider": "anthropic",
+            "model": MODEL,
+            "environment": self._environment,
+            "messages": [[{"type": "text", "text": "bench stream 5 50"}]],
+            "dates": [due.isoformat()],
+            "handled_at": now,
+            "next_due_at": due,
+            "next_start_at": due,
+        }
+        rows = [StandingOrder(name=f"Schedule {number}", **usual) for number in range(count)]
+        StandingOrder.objects.bulk_create(rows, batch_size=BATCH)
+        self._due = due
+        return {}
+
+    def orders_begun(self, count: int, patience: float) -> dict[str, Any]:
+        """How many of those made last have begun, and how many seconds after their time the last of them
+        did."""
+        end = time.monotonic() + patience
+        runs = OrderRun.objects.filter(due_at=self._due).exclude(started_at=None)
+        while runs.count() < count and time.monotonic() < end:
+            time.sleep(0.5)
+        latest = runs.aggregate(latest=Max("started_at"))["latest"] or self._due
+        return {"begun": runs.count(), "latest": (latest - self._due).total_seconds()}
 
     def history(self, events: int) -> dict[str, Any]:
         """One conversation with a log of `events` events: turns with tools, as the loop writes them."""
