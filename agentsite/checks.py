@@ -24,6 +24,8 @@ from agentsite.environment import LOCAL, PRODUCTION, env_file
 from harness.rules import rules_from
 from memory.embedding.chosen import EMBEDDERS, NEEDS
 from net.hostlists import faults_of
+from schedules.mailaddresses import is_sender
+from schedules.mailbox import place_of
 from tools_app.web.search import PROVIDERS
 
 _SECRET_KEY_LENGTH = 50
@@ -37,7 +39,7 @@ def check_installation(
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
     problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts(), *_language()]
-    problems += _embeddings()
+    problems += [*_embeddings(), *_mails()]
     problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
@@ -169,6 +171,32 @@ def _language() -> Iterable[CheckMessage]:
             f"AGENTSITE_LANGUAGE is {settings.AGENTSITE_LANGUAGE!r}, which is no language of this site.",
             hint=f"Set it to one of {', '.join(known)}.",
             id="agentsite.E031",
+        )
+
+
+def _mails() -> Iterable[CheckMessage]:
+    """Those that come in. What the mailbox's address says is not repeated: it has a password."""
+    place = settings.AGENTSITE_INBOUND_MAIL
+    if place and not is_sender(place.lower()):
+        yield Error(
+            f"AGENTSITE_INBOUND_MAIL is {place!r}, which is neither an address nor a domain.",
+            hint="Give agents@example.org, or @in.example.org for a whole domain.",
+            id="agentsite.E053",
+        )
+    try:
+        found = place_of(settings.AGENTSITE_IMAP_URL) if settings.AGENTSITE_IMAP_URL else None
+    except ValueError as problem:
+        yield Error(
+            f"AGENTSITE_IMAP_URL is no address of a mailbox: {problem}.",
+            hint="Give imaps://user:password@host/folder.",
+            id="agentsite.E054",
+        )
+        return
+    if found is not None and not place:
+        yield Error(
+            "AGENTSITE_IMAP_URL is set and AGENTSITE_INBOUND_MAIL is not, so no mail there is for anybody.",
+            hint="Set AGENTSITE_INBOUND_MAIL to the mailbox's address.",
+            id="agentsite.E055",
         )
 
 

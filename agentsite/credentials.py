@@ -14,6 +14,7 @@ from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.api.authentication import caller_with, presented_secret
 from accounts.sessions import user_of_session
+from schedules.mailhook import shows_secret
 from v1.workers import worker_with
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -29,8 +30,11 @@ def shows_credentials(headers: Headers) -> bool:
 
 @sensitive_variables()
 def is_known(headers: Headers) -> bool:
-    """By a valid session, API token or worker's key. Reads tables; names in lower case."""
+    """By a valid session, API token or worker's key, or the secret of mail services. Reads tables; names in
+    lower case."""
     given = {_TELLING[name]: value.decode("latin-1") for name, value in headers if name in _TELLING}
+    if shows_secret(given.get("Authorization", "")):
+        return True
     secret = presented_secret(given)
     if secret:
         try:

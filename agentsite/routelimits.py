@@ -48,6 +48,11 @@ def _encoded() -> int:
     return int(settings.AGENTSITE_DOCUMENT_BYTES) * 4 // 3 + FORM_BYTES
 
 
+def _mails() -> int:
+    # As text in JSON, where signs may be written out.
+    return int(settings.AGENTSITE_INBOUND_MAIL_BYTES) * 2 + FORM_BYTES
+
+
 def _messages() -> int:
     return MOST_BYTES
 
@@ -64,6 +69,7 @@ _LARGE = {
     "skills/<id:uid>/edit/": _skills,
     "settings/documents/<id:uid>/": _documents,
     "api/collections/<id:uid>/documents": _encoded,
+    "hooks/mail": _mails,
     "mcp": _messages,
 }
 """Routes that take files, and such as take less than others, as the URL conf writes them."""

@@ -139,6 +139,23 @@ AGENTSITE_SCHEDULE_RUN_DAYS = env.int("AGENTSITE_SCHEDULE_RUN_DAYS", default=400
 """How long the history of schedules keeps a run that has ended; its conversation stays."""
 AGENTSITE_QUEUE_DEPTH = env.int("AGENTSITE_QUEUE_DEPTH", default=1)
 """How many follow-ups of an item in an agent's work queue may follow each other; 0: none is taken."""
+AGENTSITE_INBOUND_MAIL = env.str("AGENTSITE_INBOUND_MAIL", default="")
+"""Where mails that begin schedules are sent: an address, of which each schedule has one with a key behind a
+`+`, or a domain as `@in.example.org`, of which all mails come in. Empty: none do."""
+AGENTSITE_INBOUND_MAIL_SECRET = env.str("AGENTSITE_INBOUND_MAIL_SECRET", default="")
+"""By which a mail service that posts mails to /hooks/mail shows itself; empty: nobody may."""
+AGENTSITE_INBOUND_MAIL_BYTES = env.int("AGENTSITE_INBOUND_MAIL_BYTES", default=10 * 1024 * 1024)
+"""What a mail that comes in may have, with its files."""
+AGENTSITE_INBOUND_MAIL_SERVER = env.str("AGENTSITE_INBOUND_MAIL_SERVER", default="")
+"""The name under which the server that takes mails in tells whether their sender is true (in the header
+`Authentication-Results`). With it a mail begins something only where that says dmarc=pass; empty: what a mail
+says of its sender is believed."""
+AGENTSITE_INBOUND_MAILS = env.int("AGENTSITE_INBOUND_MAILS", default=20)
+"""Mails that may begin one schedule in an hour."""
+AGENTSITE_IMAP_URL = env.str("AGENTSITE_IMAP_URL", default="")
+"""A mailbox to look into for mails that begin schedules: imaps://user:password@host/folder."""
+AGENTSITE_IMAP_SECONDS = env.int("AGENTSITE_IMAP_SECONDS", default=60)
+"""How often a process looks into that mailbox; 0: never."""
 AGENTSITE_BRIEF_SECONDS = env.int("AGENTSITE_BRIEF_SECONDS", default=30)
 """How often a process looks whose daily brief is due; 0: never."""
 AGENTSITE_BRIEF_DAYS = env.int("AGENTSITE_BRIEF_DAYS", default=90)

@@ -27,11 +27,20 @@ from schedules.actions.orders import (
     create_order,
     delete_order,
     pause_order,
+    renew_address,
     resume_order,
 )
+from schedules.actions.results import send_again
 from schedules.actions.runs import run_now
-from schedules.drafts import Draft, draft_of, messages_of
-from schedules.models import OrderRun, StandingOrder
+from schedules.drafts import (
+    MOST_READERS,
+    MOST_RESULT_FILES,
+    MOST_SENDERS,
+    Draft,
+    draft_of,
+    messages_of,
+)
+from schedules.models import Delivery, OrderRun, StandingOrder
 from schedules.preflight import preflight_of
 from schedules.times import MOST_DATES
 from spending.amounts import dollars_of, units_of
@@ -68,6 +77,25 @@ class ScheduleBody(serializers.Serializer[Any]):
     failures_to_pause = serializers.IntegerField(required=False, min_value=0, max_value=1_000)
     idle_to_pause = serializers.IntegerField(required=False, min_value=0, max_value=1_000)
     works_queue = StrictSwitch(required=False)
+    mails_owner = StrictSwitch(required=False, help_text="Mail its owner how each run ended.")
+    readers = serializers.ListField(
+        child=StrictText(max_length=60),
+        required=False,
+        max_length=MOST_READERS,
+        help_text="Ids of members who may read its runs and are mailed how each ended.",
+    )
+    result_files = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_RESULT_FILES,
+        help_text="Answers of the last so many runs are kept as files.",
+    )
+    mail_from = serializers.ListField(
+        child=StrictText(max_length=254),
+        required=False,
+        max_length=MOST_SENDERS,
+        help_text="Whose mails begin it: addresses, and domains as @example.org.",
+    )
     budget = StrictText(
         required=False,
         allow_null=True,
@@ -101,6 +129,13 @@ class ScheduleRow(serializers.Serializer[Any]):
     failures_to_pause = serializers.IntegerField()
     idle_to_pause = serializers.IntegerField()
     works_queue = serializers.BooleanField()
+    mails_owner = serializers.BooleanField()
+    readers = serializers.ListField(child=serializers.CharField(), help_text="Ids.")
+    result_files = serializers.IntegerField()
+    mail_from = serializers.ListField(child=serializers.CharField())
+    mail_address = serializers.CharField(
+        allow_blank=True, help_text="Where mails that begin it are sent; empty: nowhere."
+    )
     budget = serializers.DecimalField(allow_null=True, max_digits=20, decimal_places=8)
     next_due_at = serializers.DateTimeField(allow_null=True)
     upcoming = serializers.ListField(child=serializers.DateTimeField())
@@ -108,6 +143,15 @@ class ScheduleRow(serializers.Serializer[Any]):
     paused_words = serializers.CharField(allow_blank=True)
     archived_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
+
+
+class ResultRow(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    way = serializers.CharField(help_text="`mail` or `file`.")
+    user_id = serializers.CharField(help_text="Who gets it.")
+    state = serializers.CharField()
+    why = serializers.CharField(allow_null=True, help_text="Why it failed or was left out.")
+    file_id = serializers.CharField(allow_null=True, help_text="As GET /v1/files has it.")
 
 
 class ScheduleRunRow(serializers.Serializer[Any]):
@@ -120,6 +164,7 @@ class ScheduleRunRow(serializers.Serializer[Any]):
     error = serializers.CharField(allow_null=True)
     words = serializers.CharField(allow_blank=True)
     cost = serializers.DecimalField(allow_null=True, max_digits=20, decimal_places=8)
+    results = ResultRow(many=True, help_text="What became of its result beside the conversation.")
     created_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
 
@@ -154,6 +199,10 @@ def _row(order: StandingOrder) -> dict[str, Any]:
         "failures_to_pause",
         "idle_to_pause",
         "works_queue",
+        "mails_owner",
+        "result_files",
+        "mail_from",
+        "mail_address",
         "next_due_at",
         "archived_at",
         "created_at",
@@ -166,6 +215,7 @@ def _row(order: StandingOrder) -> dict[str, Any]:
         "model": f"{order.provider}/{order.model}",
         "environment": order.environment.uid,
         "text": "\n\n".join(text_of(said.content) for said in messages_of(order)),
+        "readers": list(order.readers.values_list("uid", flat=True)),
         "dates": [datetime.fromisoformat(at) for at in order.dates],
         "budget": dollars_of(order.budget) if order.budget is not None else None,
         "upcoming": order.upcoming(timezone.now()),
@@ -182,6 +232,18 @@ def _run_row(run: OrderRun) -> dict[str, Any]:
         "conversation_id": run.session_uid or None,
         "left_out_because": run.skip or None,
         "error": run.error or None,
+        "results": [_result_row(delivery) for delivery in run.deliveries.all()],
+    }
+
+
+def _result_row(delivery: Delivery) -> dict[str, Any]:
+    return {
+        "id": delivery.uid,
+        "way": delivery.way,
+        "user_id": delivery.user.uid,
+        "state": delivery.state,
+        "why": delivery.why or None,
+        "file_id": delivery.file.uid if delivery.file else None,
     }
 
 
@@ -248,6 +310,9 @@ class ScheduleView(ApiView):
             )
         if "text" in fields:
             fields["messages"] = (UserMessage(content=(Text(text=fields.pop("text")),)),)
+        for name in ("readers", "mail_from"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
         if "dates" in fields:
             fields["dates"] = tuple(_moment(text) for text in fields["dates"])
         if fields.get("budget") is not None:
@@ -421,4 +486,39 @@ class RunsView(ScheduleView):
         responses=listed(ScheduleRunRow, 401, 403, 404, 422),
     )
     def get(self, request: Any, uid: str) -> Response:
-        return newest(request, self.find_schedule(uid).runs.all(), _run_row)
+        runs = self.find_schedule(uid).runs.prefetch_related("deliveries__user", "deliveries__file")
+        return newest(request, runs, _run_row)
+
+
+class NewAddressView(ScheduleView):
+    scopes = {"POST": WRITE}
+
+    @extend_schema(
+        operation_id="schedules_new_address",
+        summary="Another address for the mails that begin it",
+        tags=[TAG],
+        request=None,
+        responses=answers(ScheduleRow, 401, 403, 404, 409),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        return Response(_row(renew_address(actor=self.actor, order=self.find_schedule(uid))))
+
+
+class ResultView(ScheduleView):
+    scopes = {"POST": WRITE}
+
+    @extend_schema(
+        operation_id="schedules_send_again",
+        summary="Have a result sent again that failed or was left out",
+        tags=[TAG],
+        request=None,
+        responses=answers(ResultRow, 401, 403, 404, 409),
+    )
+    def post(self, request: Any, uid: str, delivery_uid: str) -> Response:
+        mine = Delivery.objects.visible_to(self.actor).select_related("user", "file")
+        found = mine.filter(run__order=self.find_schedule(uid), uid=delivery_uid).first()
+        if found is None:
+            raise NotFound(_("There is no such result."))
+        send_again(actor=self.actor, delivery=found)
+        found.refresh_from_db()
+        return Response(_result_row(found))

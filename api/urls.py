@@ -121,6 +121,12 @@ urlpatterns = [
     path(f"{ONE_SCHEDULE}/run", schedules.RunView.as_view(), name="schedule-run"),
     path(f"{ONE_SCHEDULE}/preflight", schedules.PreflightView.as_view(), name="schedule-preflight"),
     path(f"{ONE_SCHEDULE}/runs", schedules.RunsView.as_view(), name="schedule-runs"),
+    path(f"{ONE_SCHEDULE}/address", schedules.NewAddressView.as_view(), name="schedule-address"),
+    path(
+        f"{ONE_SCHEDULE}/results/<id:delivery_uid>/retry",
+        schedules.ResultView.as_view(),
+        name="schedule-result-retry",
+    ),
     path(f"{ONE_SCHEDULE}/items", workqueues.ItemsView.as_view(), name="schedule-items"),
     path(ONE_ITEM, workqueues.OneItemView.as_view(), name="schedule-item"),
     path(f"{ONE_ITEM}/retry", workqueues.RetryItemView.as_view(), name="schedule-item-retry"),

@@ -6,8 +6,16 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Membership, User
 from harness.errors import NotFound
+from jobs.prepared import Prepared
 
 from .models import StandingOrder
+
+_MEMBERSHIP = Prepared(
+    lambda given: Membership.objects.filter(
+        user=given.user, organisation=given.organisation
+    ).values_list("pk")
+)
+"""Asked for each due time, and for each run that begins."""
 
 
 def own_order(actor: User, order: StandingOrder) -> StandingOrder:
@@ -25,9 +33,5 @@ def own_order(actor: User, order: StandingOrder) -> StandingOrder:
 
 def may_go_on(order: StandingOrder) -> bool:
     """Whether its owner's account is open and she belongs to its organisation still."""
-    return (
-        order.owner.is_active
-        and Membership.objects.filter(
-            user=order.owner_id, organisation=order.organisation_id
-        ).exists()
-    )
+    held = _MEMBERSHIP.first(user=order.owner_id, organisation=order.organisation_id)
+    return order.owner.is_active and held is not None

@@ -7,7 +7,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from accounts.administration.readonly import ReadOnlyAdmin
 
-from .models import OrderRun, QueueItem, StandingOrder
+from .models import Arrival, Delivery, OrderRun, QueueItem, StandingOrder
 
 
 class StandingOrderAdmin(ReadOnlyAdmin):
@@ -85,6 +85,37 @@ class QueueItemAdmin(ReadOnlyAdmin):
     ]
 
 
+class DeliveryAdmin(ReadOnlyAdmin):
+    list_display = ["uid", "run", "way", "user", "state", "why", "tries", "created_at"]
+    list_filter = ["state", "way", "why"]
+    list_select_related = ["run", "user"]
+    search_fields = ["=uid", "=run__uid", "=run__order__uid"]
+    ordering = ["-id"]
+    fields = readonly_fields = [
+        "uid",
+        "run",
+        "way",
+        "user",
+        "state",
+        "why",
+        "tries",
+        "created_at",
+        "changed_at",
+    ]
+
+
+class ArrivalAdmin(ReadOnlyAdmin):
+    list_display = ["id", "order", "refusal", "run", "created_at"]
+    list_filter = ["refusal"]
+    list_select_related = ["order", "run"]
+    search_fields = ["=order__uid", "=run__uid"]
+    ordering = ["-id"]
+    # Who wrote and what about is its owner's.
+    fields = readonly_fields = ["order", "refusal", "run", "created_at"]
+
+
+admin.site.register(Arrival, ArrivalAdmin)
+admin.site.register(Delivery, DeliveryAdmin)
 admin.site.register(QueueItem, QueueItemAdmin)
 admin.site.register(StandingOrder, StandingOrderAdmin)
 admin.site.register(OrderRun, OrderRunAdmin)

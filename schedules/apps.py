@@ -13,10 +13,11 @@ class SchedulesConfig(AppConfig):
         from conversations.forgetting import forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
+        from notices.stopping import Stop, stops  # noqa: PLC0415
         from notices.waiting import notify_of  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import kitpart, owndata, projection, uses  # noqa: PLC0415
+        from . import kitpart, owndata, projection, results, uses  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
         from .hooks import reseal_hooks  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
@@ -26,5 +27,6 @@ class SchedulesConfig(AppConfig):
         count_uses(uses.is_used)
         holds_sealed(reseal_hooks)
         notify_of(waiting)
+        stops(results.STOPS, Stop(_("mails with the results of this schedule"), results.stop_mails))
         forget_with("schedules", forget)
         give_with("schedules", _("Your schedules"), owndata.files)

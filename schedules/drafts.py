@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,7 @@ from spending.models import Budget
 from vaults.models import Vault
 from wire.naming import named
 
+from .mailaddresses import is_sender, takes_mail
 from .models import StandingOrder
 from .templates import check_places
 from .times import LARGEST_JITTER, MOST_MISSED, read_cron, read_dates
@@ -33,6 +34,9 @@ from .times import LARGEST_JITTER, MOST_MISSED, read_cron, read_dates
 MOST_MESSAGES = 50
 MOST_FILES = 500
 MOST_APPROVERS = 20
+MOST_READERS = 20
+MOST_SENDERS = 50
+MOST_RESULT_FILES = 1_000
 MOST_IN_A_ROW = 1_000
 """Failures or repeats after which it is paused."""
 MOST_IN_A_CHAIN = 5
@@ -68,6 +72,11 @@ class Draft:
     failures_to_pause: int = 3
     idle_to_pause: int = 0
     works_queue: bool = False
+    mails_owner: bool = False
+    readers: tuple[str, ...] = ()
+    """Ids of members."""
+    result_files: int = 0
+    mail_from: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -96,6 +105,10 @@ def draft_of(order: StandingOrder) -> Draft:
         failures_to_pause=order.failures_to_pause,
         idle_to_pause=order.idle_to_pause,
         works_queue=order.works_queue,
+        mails_owner=order.mails_owner,
+        readers=tuple(order.readers.values_list("uid", flat=True)),
+        result_files=order.result_files,
+        mail_from=tuple(order.mail_from),
         metadata=order.metadata,
     )
 
@@ -111,6 +124,7 @@ class Checked:
     columns: dict[str, Any]
     version: AgentVersion
     approvers: list[User]
+    readers: list[User]
 
 
 def check_draft(
@@ -162,9 +176,14 @@ def check_draft(
         "failures_to_pause": draft.failures_to_pause,
         "idle_to_pause": draft.idle_to_pause,
         "works_queue": draft.works_queue,
+        "mails_owner": draft.mails_owner,
+        "result_files": draft.result_files,
+        "mail_from": _mail_from(draft, order),
         "metadata": dict(draft.metadata),
     }
-    return Checked(columns, version, _approvers(draft, actor, organisation))
+    approvers = _approvers(draft, actor, organisation)
+    readers = _members("readers", draft.readers, actor, organisation, most=MOST_READERS)
+    return Checked(columns, version, approvers, readers)
 
 
 def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
@@ -254,6 +273,7 @@ def _check_rules(draft: Draft) -> None:
         ("jitter", draft.jitter, 0, LARGEST_JITTER),
         ("failures_to_pause", draft.failures_to_pause, 0, MOST_IN_A_ROW),
         ("idle_to_pause", draft.idle_to_pause, 0, MOST_IN_A_ROW),
+        ("result_files", draft.result_files, 0, MOST_RESULT_FILES),
     )
     for name, value, least, most in numbers:
         if not least <= value <= most:
@@ -314,19 +334,52 @@ def _approvers(draft: Draft, actor: User, organisation: Organisation) -> list[Us
             field="approvers",
             hint=_("Leave the vaults out, or decide alone."),
         )
-    if len(draft.approvers) > MOST_APPROVERS:
+    return _members("approvers", draft.approvers, actor, organisation, most=MOST_APPROVERS)
+
+
+def _members(
+    field: str, uids: Sequence[str], actor: User, organisation: Organisation, *, most: int
+) -> list[User]:
+    """Other members of the organisation. Raises Invalid naming the field."""
+    if len(uids) > most:
         raise Invalid(
-            _("There are more than %(most)d approvers.") % {"most": MOST_APPROVERS},
-            field="approvers",
+            _("These are more than %(most)d people.") % {"most": most},
+            field=field,
+            hint=_("Name fewer."),
         )
     members = Membership.objects.filter(
-        organisation=organisation, user__uid__in=draft.approvers, user__is_active=True
+        organisation=organisation, user__uid__in=uids, user__is_active=True
     ).select_related("user")
     found = {member.user.uid: member.user for member in members}
-    for number, uid in enumerate(draft.approvers):
+    for number, uid in enumerate(uids):
         if uid not in found or uid == actor.uid:
             raise Invalid(
                 _("“%(uid)s” is no other member of this organisation.") % {"uid": uid[:60]},
-                field=place("approvers", number),
+                field=place(field, number),
             )
-    return [found[uid] for uid in dict.fromkeys(draft.approvers)]
+    return [found[uid] for uid in dict.fromkeys(uids)]
+
+
+def _mail_from(draft: Draft, order: StandingOrder | None) -> list[str]:
+    """Whose mails begin it, each once. Raises Invalid naming `mail_from`."""
+    senders = list(dict.fromkeys(each.strip().lower() for each in draft.mail_from if each.strip()))
+    if senders and not takes_mail() and not (order is not None and senders == order.mail_from):
+        raise Invalid(
+            _("No mails come in at this site."),
+            field="mail_from",
+            hint=_("Leave it empty, or ask the operator to set AGENTSITE_INBOUND_MAIL."),
+        )
+    if len(senders) > MOST_SENDERS:
+        raise Invalid(
+            _("These are more than %(most)d senders.") % {"most": MOST_SENDERS},
+            field="mail_from",
+            hint=_("Name a domain, as in @example.org."),
+        )
+    for sender in senders:
+        if not is_sender(sender):
+            raise Invalid(
+                _("“%(sender)s” is no address.") % {"sender": sender[:60]},
+                field="mail_from",
+                hint=_("Write anna@example.org, or @example.org for everybody there."),
+            )
+    return senders

@@ -24,7 +24,7 @@ from jobs.dispatch import dispatch
 from spending.models import Usage
 from webhooks.types import RUN_ENDED
 
-from . import queueing
+from . import queueing, results
 from .auditing import announce_run
 from .drafts import MOST_IN_A_CHAIN
 from .models import OrderRun, QueueItem, StandingOrder
@@ -75,6 +75,7 @@ def settle(run_id: int, now: datetime | None = None) -> None:
         _begin_followers(order, run)
         if run.began:
             announce_run(run, RUN_ENDED)
+        results.want(run)
         for listener in _listeners:
             listener(run)
         if run.began:

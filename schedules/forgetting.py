@@ -8,13 +8,16 @@ from harness.content import Text, text_of
 from harness.events import AgentMessage, SessionStatusIdle, UserMessage
 from harness.redacted import REMOVED
 
-from .models import OrderRun, QueueItem
+from .models import Arrival, OrderRun, QueueItem
 from .projection import first_lines
 from .queueing import item_text
-from .templates import UNTRUSTED
+from .results import forget_files
+from .templates import strangers_of
 
 
 def forget(removed: Removed) -> None:
+    if removed.of(AgentMessage):
+        forget_files(removed.conversation)
     runs = OrderRun.objects.filter(conversation=removed.conversation)
     said = [event for event in removed.of(UserMessage).values() if isinstance(event, UserMessage)]
     # Whoever settles a run's end copies its words, under this lock.
@@ -22,8 +25,9 @@ def forget(removed: Removed) -> None:
         if words := _words_of(run, removed):
             QueueItem.objects.filter(run=run, words=words).update(words=REMOVED)
             OrderRun.objects.filter(pk=run.pk, words=words).update(words=REMOVED)
-        if run.payload is not None and any(UNTRUSTED in each.untrusted_by for each in said):
+        if run.payload is not None and any(strangers_of(run) in each.untrusted_by for each in said):
             OrderRun.objects.filter(pk=run.pk).update(payload=None)
+            Arrival.objects.filter(run=run).update(sender=REMOVED, subject="")
         for item in QueueItem.objects.filter(run=run):
             asked = Text(text=item_text(item))
             if any(asked in each.content for each in said):

@@ -21,6 +21,7 @@ from reading.moments import moment_of
 from spending.amounts import dollars_of, units_of
 
 from .drafts import Draft, messages_of
+from .mailaddresses import takes_mail
 from .models import StandingOrder
 from .phrases import read_phrase
 from .times import read_cron
@@ -119,6 +120,28 @@ class ScheduleForm(OurForm):
             " its own it begins when something comes in."
         ),
     )
+    mail_from = forms.CharField(
+        label=_("Mails that begin it"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text=_(
+            "Whose mails begin a run: one a line, anna@example.org or @example.org. The page of the schedule"
+            " then has an address for them."
+        ),
+    )
+    mails_owner = forms.BooleanField(label=_("Mail me how each run ended"), required=False)
+    readers = forms.ModelMultipleChoiceField(
+        label=_("May read its runs, and are mailed how each ended"),
+        queryset=User.objects.none(),
+        to_field_name="uid",
+        required=False,
+    )
+    result_files = forms.IntegerField(
+        label=_("Keep the answers of the last so many runs as files"),
+        initial=0,
+        required=False,
+        help_text=_("0: none."),
+    )
     approvers = forms.ModelMultipleChoiceField(
         label=_("May decide beside you"),
         queryset=User.objects.none(),
@@ -145,7 +168,10 @@ class ScheduleForm(OurForm):
         )
         fields["after"].queryset = others.exclude(pk=order.pk) if order else others
         members = User.objects.filter(memberships__organisation=organisation, is_active=True)
-        fields["approvers"].queryset = members.exclude(pk=user.pk).order_by("username")
+        others_here = members.exclude(pk=user.pk).order_by("username")
+        fields["approvers"].queryset = fields["readers"].queryset = others_here
+        if not (takes_mail() or (order is not None and order.mail_from)):
+            del fields["mail_from"]
 
     def understood(self, now: datetime) -> bool:
         """Whether words said when: then the cron expression or date that they mean stands in the form in
@@ -213,6 +239,10 @@ class ScheduleForm(OurForm):
             failures_to_pause=given["failures_to_pause"],
             idle_to_pause=given["idle_to_pause"],
             works_queue=given["works_queue"],
+            mail_from=tuple(given.get("mail_from", "").split()),
+            mails_owner=given["mails_owner"],
+            readers=tuple(one.uid for one in given["readers"]),
+            result_files=given["result_files"] or 0,
             **kept,
         )
 
@@ -242,6 +272,10 @@ def initial_of(order: StandingOrder) -> dict[str, Any]:
         "failures_to_pause": order.failures_to_pause,
         "idle_to_pause": order.idle_to_pause,
         "works_queue": order.works_queue,
+        "mail_from": "\n".join(order.mail_from),
+        "mails_owner": order.mails_owner,
+        "readers": list(order.readers.values_list("uid", flat=True)),
+        "result_files": order.result_files,
         "approvers": list(order.approvers.values_list("uid", flat=True)),
     }
 

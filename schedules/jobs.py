@@ -7,7 +7,7 @@ from django.conf import settings
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import ending, queueing, running
+from . import ending, mailbox, mailintake, queueing, results, running
 from .projection import END
 
 TICK = "schedules.tick"
@@ -21,11 +21,14 @@ async def begin_what_is_due() -> None:
     await engine.in_tool_thread(queueing.begin_waiting)
     await engine.in_tool_thread(running.begin_queued)
     await engine.in_tool_thread(ending.settle_ends)
+    await engine.in_tool_thread(results.send_waiting)
 
 
 @job("schedules.prune", every="AGENTSITE_SWEEP_SECONDS")
 async def forget_old_runs() -> None:
-    await engine.in_database(ending.prune, days=settings.AGENTSITE_SCHEDULE_RUN_DAYS)
+    days = settings.AGENTSITE_SCHEDULE_RUN_DAYS
+    await engine.in_database(ending.prune, days=days)
+    await engine.in_database(mailintake.prune, days=days)
 
 
 @job(running.BEGIN)
@@ -36,3 +39,15 @@ async def begin_run(run_id: int) -> None:
 @job(END)
 async def settle_end(run_id: int) -> None:
     await engine.in_tool_thread(ending.settle, run_id)
+
+
+@job(results.SEND)
+async def send_results() -> None:
+    await engine.in_tool_thread(results.send_waiting)
+
+
+@job("schedules.mailbox", every="AGENTSITE_IMAP_SECONDS")
+async def look_for_mails() -> None:
+    """What is new in the operator's mailbox, if there is one."""
+    while await engine.in_tool_thread(mailbox.look) >= mailbox.AT_A_TIME:
+        pass

@@ -7,6 +7,7 @@ be one row, and a row is begun under the lock of its order. What follows from a 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -31,7 +32,7 @@ from .auditing import announce_run
 from .drafts import messages_of
 from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
-from .templates import filled
+from .templates import filled, strangers_of
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +135,7 @@ def queue_run(
     *,
     key: str = "",
     payload: object = None,
+    attachments: Sequence[tuple[str, str]] = (),
     depth: int = 0,
 ) -> OrderRun:
     """A row for what is to begin soon, in the caller's transaction; with a `key` that was given before
@@ -142,7 +144,8 @@ def queue_run(
         known = OrderRun.objects.filter(order=order, trigger=trigger, key=key).first()
         if known is not None:
             return known
-    run = _row(order, trigger, key=key, payload=payload, depth=depth)
+    pairs = [list(pair) for pair in attachments]
+    run = _row(order, trigger, key=key, payload=payload, attachments=pairs, depth=depth)
     run.save()
     dispatch(BEGIN, run_id=run.pk)
     return run
@@ -245,13 +248,10 @@ def _begin(run_id: int, now: datetime) -> list[Conversation]:
 
 def _held(run_id: int) -> OrderRun | None:
     """The queued run under its order's lock, which is taken first by everybody."""
-    order_id = OrderRun.objects.filter(pk=run_id).values_list("order", flat=True).first()
-    if order_id is None:
-        return None
     order = (
         StandingOrder.objects.select_for_update(of=("self",), no_key=True)
         .select_related("owner", "organisation", "agent_version__agent__current", "environment")
-        .filter(pk=order_id)
+        .filter(runs=run_id)
         .first()
     )
     run = OrderRun.objects.queued().select_for_update(no_key=True).filter(pk=run_id).first()
@@ -299,7 +299,10 @@ def _conversation_for(
     started = timezone.localtime(run.due_at or now)
     pinned = {"provider": order.provider, "model": order.model}
     own = {"provider": version.config.provider, "model": version.config.model}
-    said = filled(messages_of(order), run.payload)
+    said = filled(messages_of(order), run.payload, by=strangers_of(run))
+    if run.attachments and not said[-1].untrusted_by:
+        # What it finds in the files is strangers' from the first moment on.
+        said[-1] = said[-1].model_copy(update={"untrusted_by": strangers_of(run)})
     if item is not None:
         said = queueing.with_item(said, item)
     conversation = begin_session(
@@ -312,12 +315,15 @@ def _conversation_for(
         title=f"{order.name}, {started:%Y-%m-%d %H:%M}",
         overrides=pinned if pinned != own else None,
         cap=order.budget,
-        files=[(uid, path) for uid, path in order.files],
+        files=[(uid, path) for uid, path in (*order.files, *run.attachments)],
         vaults=order.vaults,
         messages=said,
     )
-    for uid in order.approvers.values_list("uid", flat=True):
-        share_conversation(actor=owner, conversation=conversation, user_uid=uid, role="decider")
+    # Who decides may read as well, so that role is given last.
+    roles = [(uid, "viewer") for uid in order.readers.values_list("uid", flat=True)]
+    roles += [(uid, "decider") for uid in order.approvers.values_list("uid", flat=True)]
+    for uid, role in roles:
+        share_conversation(actor=owner, conversation=conversation, user_uid=uid, role=role)
     return conversation
 
 
@@ -369,14 +375,16 @@ def require_beginnable(order: StandingOrder) -> None:
 
 
 def _require_things(order: StandingOrder) -> None:
-    files = [uid for uid, _path in order.files]
-    mine = StoredFile.objects.visible_to(order.owner).filter(organisation=order.organisation)
-    if mine.filter(uid__in=files).count() < len(set(files)):
-        raise CannotBegin("file_not_found_error", _("A file of it is gone."))
-    vaults = Vault.objects.visible_to(order.owner).filter(
-        organisation=order.organisation, uid__in=order.vaults
-    )
-    if vaults.count() < len(order.vaults):
-        raise CannotBegin("vault_not_found_error", _("A vault of it is gone."))
-    if vaults.exclude(archived_at=None).exists():
-        raise CannotBegin("vault_archived_error", _("A vault of it is archived."))
+    if order.files:
+        files = {uid for uid, _path in order.files}
+        mine = StoredFile.objects.visible_to(order.owner).filter(organisation=order.organisation)
+        if mine.filter(uid__in=files).count() < len(files):
+            raise CannotBegin("file_not_found_error", _("A file of it is gone."))
+    if order.vaults:
+        vaults = Vault.objects.visible_to(order.owner).filter(
+            organisation=order.organisation, uid__in=order.vaults
+        )
+        if vaults.count() < len(order.vaults):
+            raise CannotBegin("vault_not_found_error", _("A vault of it is gone."))
+        if vaults.exclude(archived_at=None).exists():
+            raise CannotBegin("vault_archived_error", _("A vault of it is archived."))

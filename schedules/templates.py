@@ -1,4 +1,5 @@
-"""Fills what a webhook sent into the texts of a message: `{{ payload }}`, `{{ payload.repository.name }}`.
+"""Fills what a webhook or a mail brought into the texts of a message: `{{ payload }}`, `{{
+payload.repository.name }}`.
 
 No language: a place is a path of names and numbers, and what is filled in is never read again.
 """
@@ -17,8 +18,11 @@ from harness.errors import Invalid
 from harness.events import UserMessage
 from reading.digits import number_of
 
+from .models import OrderRun
+
 PAYLOAD = "payload"
 UNTRUSTED = "the payload of a webhook"
+UNTRUSTED_MAIL = "a mail"
 MOST_FILLED = 64 * 1024
 """Characters that one place may take."""
 
@@ -38,18 +42,27 @@ def check_places(messages: Sequence[UserMessage]) -> None:
             raise Invalid(
                 _("Nothing fills “{{ %(path)s }}”.") % {"path": path[:60]},
                 field="initial_events",
-                hint=_("Write {{ payload }} or {{ payload.name }} for what a webhook sends."),
+                hint=_(
+                    "Write {{ payload }} or {{ payload.name }} for what a webhook or mail brings."
+                ),
             )
 
 
-def filled(messages: Sequence[UserMessage], payload: Any) -> list[UserMessage]:
-    """The messages with the payload in their places; those that have any say that strangers wrote it.
+def strangers_of(run: OrderRun) -> str:
+    """What brought strangers' words into this run, as messages name it."""
+    return UNTRUSTED_MAIL if run.trigger == OrderRun.Trigger.MAIL else UNTRUSTED
+
+
+def filled(
+    messages: Sequence[UserMessage], payload: Any, *, by: str = UNTRUSTED
+) -> list[UserMessage]:
+    """The messages with the payload in their places; those that have any say that strangers (`by`) wrote it.
 
     What the payload does not have becomes empty, as all of it does where there is none."""
-    return [_filled(said, payload) for said in messages]
+    return [_filled(said, payload, by) for said in messages]
 
 
-def _filled(said: UserMessage, payload: Any) -> UserMessage:
+def _filled(said: UserMessage, payload: Any, by: str) -> UserMessage:
     if not places_in([said]):
         return said
     content: list[Block] = [
@@ -58,7 +71,7 @@ def _filled(said: UserMessage, payload: Any) -> UserMessage:
         else block
         for block in said.content
     ]
-    return said.model_copy(update={"content": tuple(content), "untrusted_by": UNTRUSTED})
+    return said.model_copy(update={"content": tuple(content), "untrusted_by": by})
 
 
 def _found(path: str, payload: Any) -> str:

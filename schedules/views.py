@@ -9,7 +9,8 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Max, Subquery
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -22,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.requests import SignedInRequest
+from conversations.actions.stored_files import open_file
 from harness.errors import (
     AgentError,
     Conflict,
@@ -32,6 +34,7 @@ from harness.errors import (
     TooLarge,
 )
 from reading.digits import number_of
+from reading.mails import Unreadable
 
 from .actions.items import add_item, drop_item, retry_item
 from .actions.orders import (
@@ -42,17 +45,22 @@ from .actions.orders import (
     issue_hook,
     pause_order,
     remove_hook,
+    renew_address,
     resume_order,
 )
+from .actions.results import send_again
 from .actions.runs import run_now
 from .calendar import two_weeks
 from .forms import FIELD_OF, ScheduleForm, initial_of
 from .hooks import BODY_BYTES, receive
-from .models import OrderRun, QueueItem, StandingOrder
+from .mailhook import mail_in
+from .mailintake import take_in
+from .models import Delivery, OrderRun, QueueItem, StandingOrder
 from .preflight import Preflight, preflight_of, preview
 
 SHOWN_RUNS = 50
 SHOWN_ITEMS = 50
+SHOWN_ARRIVALS = 20
 
 
 @login_required
@@ -198,6 +206,46 @@ def change_item(request: SignedInRequest, uid: str, item_uid: str) -> HttpRespon
     return redirect(order)
 
 
+@login_required
+@require_POST
+def new_address(request: SignedInRequest, uid: str) -> HttpResponse:
+    order = find_schedule(request, uid)
+    try:
+        renew_address(actor=request.user, order=order)
+    except Conflict as problem:
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+    else:
+        messages.success(request, _("Mails to the earlier address come to nothing now."))
+    return redirect(order)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def result(request: SignedInRequest, uid: str, delivery_uid: str) -> HttpResponseBase:
+    """The file with what a run answered, to be kept; by a button what did not go out is sent again."""
+    order = find_schedule(request, uid)
+    mine = Delivery.objects.visible_to(request.user).select_related("file")
+    delivery = mine.filter(run__order=order, uid=delivery_uid).first()
+    if delivery is None:
+        raise NotFound(_("There is no such result."))
+    if request.method == "POST":
+        try:
+            send_again(actor=request.user, delivery=delivery)
+        except Conflict as problem:
+            messages.error(request, f"{problem.message} {problem.hint}".strip())
+        else:
+            messages.success(request, _("It is sent again."))
+        return redirect(order)
+    if delivery.file is None:
+        raise NotFound(_("There is no such file."))
+    return FileResponse(
+        open_file(actor=request.user, file=delivery.file),
+        as_attachment=True,
+        filename=delivery.file.filename,
+        content_type="text/markdown; charset=utf-8",
+    )
+
+
 def find_schedule(request: SignedInRequest, uid: str) -> StandingOrder:
     """NotFound for one that is not hers."""
     mine = StandingOrder.objects.visible_to(request.user).with_what_a_page_shows()
@@ -210,7 +258,11 @@ def find_schedule(request: SignedInRequest, uid: str) -> StandingOrder:
 def _shown(
     request: SignedInRequest, order: StandingOrder, secret: str = "", typed: str = ""
 ) -> HttpResponse:
-    runs = order.runs.select_related("conversation", "agent_version").order_by("-pk")
+    runs = (
+        order.runs.select_related("conversation", "agent_version")
+        .prefetch_related("deliveries__user", "deliveries__file")
+        .order_by("-pk")
+    )
     place = reverse("schedules:hook", kwargs={"uid": order.uid})
     context = {
         "order": order,
@@ -218,6 +270,9 @@ def _shown(
         "runs": runs[:SHOWN_RUNS],
         "check": preflight_of(order),
         "approvers": order.approvers.all(),
+        "readers": order.readers.all(),
+        "arrivals": order.arrivals.select_related("run__conversation")[:SHOWN_ARRIVALS],
+        "sends_mail": settings.AGENTSITE_EMAIL_CONFIGURED and bool(settings.AGENTSITE_BASE_URL),
         "hook_address": f"{settings.AGENTSITE_BASE_URL}{place}",
         "secret": secret,
         "items": order.items.select_related("run__conversation")[:SHOWN_ITEMS],
@@ -295,6 +350,24 @@ def hook(request: HttpRequest, uid: str) -> JsonResponse:
         body = {"code": problem.code, "message": problem.message, "hint": problem.hint}
         return JsonResponse({"error": body}, status=_status(problem))
     return JsonResponse({"id": begun.uid}, status=202)
+
+
+@csrf_exempt  # no cookie is looked at: the secret says who it is
+@require_POST
+def mail_hook(request: HttpRequest) -> JsonResponse:
+    """Takes in a mail that a mail service posts. What became of it stands on the pages of schedules alone:
+    whoever knows the secret learns no more than that it came."""
+    most = settings.AGENTSITE_INBOUND_MAIL_BYTES
+    try:
+        raw, recipients = mail_in(request, most=most)
+        take_in(raw, recipients)
+    except Unreadable as problem:
+        body = {"code": "invalid_request", "message": _("This is no mail: %s.") % problem}
+        return JsonResponse({"error": body}, status=400)
+    except AgentError as problem:
+        body = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        return JsonResponse({"error": body}, status=_status(problem))
+    return JsonResponse({"status": "taken"}, status=202)
 
 
 def _status(problem: AgentError) -> int:

@@ -16,12 +16,13 @@ from django.utils import timezone
 
 from accounts.models import Organisation, User
 from conversations.actions.conversations import find_agent, find_environment
+from harness.arguments import whole_number
 from harness.content import Text
 from harness.errors import Invalid, NotFound
 from harness.events import UserMessage
 from schedules.actions.orders import create_order, pause_order, resume_order
 from schedules.actions.runs import run_now
-from schedules.drafts import Draft
+from schedules.drafts import MOST_RESULT_FILES, Draft
 from schedules.models import OrderRun, StandingOrder
 from schedules.phrases import Reading, read_phrase
 from schedules.preflight import Preflight, preflight_of, preview
@@ -54,6 +55,14 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--timezone", default="", help="an IANA name; else the site's")
     made.add_argument("--agent", required=True, help="name or id")
     made.add_argument("--environment", required=True, help="name or id")
+    made.add_argument("--mail", action="store_true", help="mail you how each run ended")
+    made.add_argument(
+        "--files",
+        type=whole_number(0, MOST_RESULT_FILES),
+        default=0,
+        help="keep the answers of the last so many runs as files",
+    )
+    made.add_argument("--mail-from", default="", help="whose mails begin it, with commas between")
     made.add_argument("--yes", action="store_true", help="save it")
     command("run", "have it begin now")
     command("pause", "begin nothing of it until it is resumed")
@@ -94,13 +103,19 @@ def _show(person: User, organisation: Organisation, options: Options) -> Ending:
     _say(options, _row(order), f"{order.name}  {order.uid}  {_when(order)}")
     if order.is_paused:
         _say(options, None, f"paused: {order.get_pause_display()} {order.pause_words}")
-    for run in order.runs.order_by("-pk")[:SHOWN_RUNS]:
+    if order.mail_address:
+        _say(options, None, f"mails to: {order.mail_address}")
+    runs = order.runs.prefetch_related("deliveries__user", "deliveries__file")
+    for run in runs.order_by("-pk")[:SHOWN_RUNS]:
         words = run.get_skip_display() or run.words
         _say(
             options,
             _run_row(run),
             f"{run.created_at:%Y-%m-%d %H:%M}  {run.state:<9}  {run.session_uid}  {words}",
         )
+        for sent in run.deliveries.all():
+            to = sent.file.filename if sent.file else str(sent.user)
+            _say(options, None, f"    {sent.way} {to}: {sent.state} {sent.why}".rstrip())
     return Ending.DONE
 
 
@@ -121,6 +136,9 @@ def _add(person: User, organisation: Organisation, options: Options) -> Ending:
         cron=meant.cron,
         timezone=zone,
         dates=(meant.date,) if meant.date else (),
+        mails_owner=options["mail"],
+        result_files=options["files"],
+        mail_from=tuple(options["mail_from"].split(",")) if options["mail_from"] else (),
     )
     if not options["yes"]:
         _tell(options, preview(draft, actor=person, organisation=organisation), meant.cron)
@@ -213,6 +231,7 @@ def _row(order: StandingOrder) -> dict[str, Any]:
         "cron": order.cron,
         "timezone": order.timezone,
         "next_due_at": order.next_due_at.isoformat() if order.next_due_at else None,
+        "mail_address": order.mail_address,
         "paused": order.pause if order.is_paused else None,
     }
 
@@ -226,6 +245,15 @@ def _run_row(run: OrderRun) -> dict[str, Any]:
         "conversation": run.session_uid or None,
         "error": run.error or None,
         "words": run.words,
+        "results": [
+            {
+                "way": sent.way,
+                "to": sent.user.username,
+                "state": sent.state,
+                "why": sent.why or None,
+            }
+            for sent in run.deliveries.all()
+        ],
     }
 
 

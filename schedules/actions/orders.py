@@ -21,6 +21,7 @@ from harness.errors import Conflict, Invalid, LimitReached
 from schedules.access import own_order
 from schedules.auditing import about_order, announce_order
 from schedules.drafts import Draft, check_draft
+from schedules.mailaddresses import new_key
 from schedules.models import OrderRun, StandingOrder
 from schedules.pausing import pause, resume
 from schedules.times import read_dates
@@ -61,9 +62,11 @@ def create_order(
         order = StandingOrder(
             organisation=organisation, owner=actor, handled_at=now, **checked.columns
         )
+        _address(order)
         order.foresee()
         order.save()
         order.approvers.set(checked.approvers)
+        order.readers.set(checked.readers)
         about_order(AuditEntry.Action.SCHEDULE_MADE, actor, order)
         announce_order(order, "deployment.created")
     return order
@@ -90,9 +93,11 @@ def change_order(
         if held.timing != before:
             # A new timetable holds from now on; it makes nothing due in the past.
             held.handled_at = max(held.handled_at, now)
+        _address(held)
         held.foresee()
         held.save()
         held.approvers.set(checked.approvers)
+        held.readers.set(checked.readers)
         about_order(AuditEntry.Action.SCHEDULE_CHANGED, actor, held)
         announce_order(held, "deployment.updated")
     return held
@@ -214,6 +219,29 @@ def remove_hook(*, actor: User, order: StandingOrder) -> StandingOrder:
         held.save(update_fields=["hook_secret", "updated_at"])
         about_order(AuditEntry.Action.SCHEDULE_HOOK_SET, actor, held, removed="yes")
     return held
+
+
+def renew_address(*, actor: User, order: StandingOrder) -> StandingOrder:
+    """Another address for the mails that begin it; what is sent to the earlier one comes to nothing. Raises
+    NotFound, and Conflict for one that takes no mails or is archived."""
+    with transaction.atomic():
+        held = _open(actor, order)
+        if not held.mail_key:
+            raise Conflict(
+                _("No mail begins this schedule."), hint=_("Say first whose mails may begin it.")
+            )
+        held.mail_key = new_key()
+        held.save(update_fields=["mail_key", "updated_at"])
+        about_order(AuditEntry.Action.SCHEDULE_CHANGED, actor, held, mail="address")
+    return held
+
+
+def _address(order: StandingOrder) -> None:
+    """One that mails begin has an address, no other has one. It is not saved."""
+    if not order.mail_from:
+        order.mail_key = ""
+    elif not order.mail_key:
+        order.mail_key = new_key()
 
 
 def _open(actor: User, order: StandingOrder) -> StandingOrder:

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Organisation, User
 from agents.models import AgentVersion, Environment
 from harness.ids import new_id
+from schedules.mailaddresses import address_of
 from schedules.times import Cron, Rule, Timing
 
 
@@ -95,6 +96,14 @@ class StandingOrder(models.Model):
     works_queue = models.BooleanField(_("works a queue"), default=False)
     """Each of its runs takes one item of its queue, and none begins where there is none."""
 
+    # --- where results go, beside the conversation ---
+    mails_owner = models.BooleanField(_("results by mail"), default=False)
+    """How each run ended is mailed to the owner."""
+    readers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+", blank=True)
+    """May read the conversations of its runs, and are mailed how each ended."""
+    result_files = models.PositiveSmallIntegerField(_("results kept as files"), default=0)
+    """Answers of the last so many runs are files among the owner's; 0: none is."""
+
     # --- when ---
     cron = models.CharField(_("cron expression"), max_length=200, blank=True)
     timezone = models.CharField(_("time zone"), max_length=60, default="UTC")
@@ -107,6 +116,10 @@ class StandingOrder(models.Model):
     after_outcome = models.CharField(max_length=10, choices=After, default=After.SUCCESS)
     hook_secret = models.TextField(blank=True, editable=False)
     """Sealed; empty: no webhook begins it."""
+    mail_from = models.JSONField(default=list)
+    """Whose mails begin it: addresses, and domains as `@example.org`; empty: nobody's."""
+    mail_key = models.CharField(max_length=40, blank=True, editable=False)
+    """What its address has before the domain; empty: it has none."""
     missed = models.CharField(_("missed due times"), max_length=10, choices=Missed, default="skip")
     most_missed = models.PositiveSmallIntegerField(default=1)
     overlap = models.CharField(
@@ -149,6 +162,11 @@ class StandingOrder(models.Model):
         ordering = ["name", "pk"]
         verbose_name = _("schedule")
         verbose_name_plural = _("schedules")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["mail_key"], condition=~Q(mail_key=""), name="standing_order_mail_key"
+            )
+        ]
         indexes = [
             models.Index(
                 fields=["next_start_at"],
@@ -186,6 +204,11 @@ class StandingOrder(models.Model):
     @property
     def has_hook(self) -> bool:
         return self.hook_secret != ""
+
+    @property
+    def mail_address(self) -> str:
+        """Where mails to it are sent; empty: it takes none."""
+        return address_of(self.mail_key) if self.mail_key else ""
 
     def upcoming(self, now: datetime, count: int = 5) -> list[datetime]:
         """The next due times, also of one that is paused; none of one that is archived."""

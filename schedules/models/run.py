@@ -59,6 +59,7 @@ class OrderRun(models.Model):
     class Trigger(models.TextChoices):
         SCHEDULE = "schedule", _("its time")
         WEBHOOK = "webhook", _("a webhook")
+        MAIL = "mail", _("a mail")
         AFTER = "after", _("the end of another run")
         QUEUE = "queue", _("its queue")
         MANUAL = "manual", _("by hand")
@@ -85,11 +86,14 @@ class OrderRun(models.Model):
     due_at = models.DateTimeField(null=True)
     """Of `SCHEDULE`: the due time, before any spread."""
     key = models.CharField(max_length=100, blank=True)
-    """Of `WEBHOOK`: the sender's id of the message; of `AFTER`: the id of the run that ended."""
+    """Of `WEBHOOK`: the sender's id of the message; of `MAIL`: a digest of its id; of `AFTER`: the id of the
+    run that ended."""
     depth = models.PositiveSmallIntegerField(default=0)
     """How many runs, each by the end of the last, led here."""
     payload = models.JSONField(null=True)
-    """Of `WEBHOOK`: what was sent, as its templates are filled."""
+    """Of `WEBHOOK` and `MAIL`: what was sent, as its templates are filled."""
+    attachments = models.JSONField(default=list)
+    """Of `MAIL`: pairs of the id of a stored file and its path, as it came with."""
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
     skip = models.CharField(max_length=10, choices=Skip, blank=True)
     skipped = models.PositiveIntegerField(default=0)

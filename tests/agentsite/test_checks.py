@@ -118,6 +118,19 @@ def test_a_language_that_is_not_spoken_is_refused_at_the_start(production):
         refuse_unsafe_start()
 
 
+def test_where_mails_come_in_is_an_address_and_a_mailbox(settings):
+    settings.AGENTSITE_INBOUND_MAIL = "nowhere"
+    assert found() == ["agentsite.E053"]
+    settings.AGENTSITE_INBOUND_MAIL = "@in.example.org"
+    for crooked in ("https://example.org", "imaps://", "imaps://anna:b@host:x/", "imap://[::1/"):
+        settings.AGENTSITE_IMAP_URL = crooked
+        assert found() == ["agentsite.E054"], crooked
+    settings.AGENTSITE_IMAP_URL = "imaps://anna:b%40c@mail.example.org/In"
+    assert found() == []
+    settings.AGENTSITE_INBOUND_MAIL = ""
+    assert found() == ["agentsite.E055"]
+
+
 @pytest.mark.parametrize("profile", ["local", "production"])
 def test_a_broker_without_redis_is_refused_whatever_the_profile(production, profile):
     production.AGENTSITE_ENV = profile

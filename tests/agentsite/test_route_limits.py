@@ -16,6 +16,8 @@ SKILLS = {"v1/skills", "v1/skills/<str:uid>/versions", "skills/new/", "skills/<i
 """Longer than a form, and no longer than a skill may be."""
 DOCUMENTS = {"settings/documents/<id:uid>/", "api/collections/<id:uid>/documents"}
 """No longer than a document may be."""
+MAILS = {"hooks/mail"}
+"""No longer than a mail may be, by whoever shows the secret of mail services."""
 
 
 def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
@@ -37,7 +39,7 @@ def test_a_stranger_s_body_is_short_on_every_route():
 
 def test_only_the_routes_that_take_files_take_long_bodies_of_anybody():
     long = {route for route in routes() if limit_of_route(route).signed_in > LONG}
-    assert long | SKILLS | DOCUMENTS | {"mcp"} == set(_LARGE)
+    assert long | SKILLS | DOCUMENTS | MAILS | {"mcp"} == set(_LARGE)
     assert all(limit_of_route(route).signed_in > PAGE_BYTES for route in SKILLS | DOCUMENTS)
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.test import Client
 
 from accounts.actions.tokens import create_token
@@ -14,7 +15,7 @@ from accounts.models import Organisation, TokenScope, User
 from agents.models import Agent, Environment
 from brief import sending
 from brief.actions.wishes import set_brief
-from schedules.models import OrderRun, QueueItem
+from schedules.models import Delivery, OrderRun, QueueItem, StandingOrder
 from tests.schedules.conftest import agent, scripted
 
 __all__ = ["agent", "scripted"]
@@ -119,6 +120,33 @@ def test_a_queue_is_filled_once_a_key_and_emptied(program: Program, made: Any) -
     assert program("DELETE", one)[0] == 409
     assert program("POST", f"{one}/retry")[1]["state"] == "waiting"
     assert QueueItem.objects.count() == 2
+
+
+def test_where_results_go_and_which_mails_begin_it_is_said_and_told(
+    program: Program, made: Any, bob: User, acme: Organisation, settings: LazySettings
+) -> None:
+    place = f"schedules/{made['id']}"
+    assert program("PATCH", place, {"mail_from": ["anna@example.org"]})[0] == 422, "none come in"
+    settings.AGENTSITE_INBOUND_MAIL = "@in.example.org"
+    wanted = {"mail_from": ["Anna@example.org"], "readers": [bob.uid], "result_files": 2}
+    status, changed = program("PATCH", place, {**wanted, "mails_owner": True})
+    assert status == 200, changed
+    assert changed["mail_address"].endswith("@in.example.org")
+    assert (changed["readers"], changed["mail_from"]) == ([bob.uid], ["anna@example.org"])
+    moved = program("POST", f"{place}/address")[1]
+    assert moved["mail_address"] != changed["mail_address"]
+
+    order = StandingOrder.objects.get()
+    run = OrderRun.objects.create(
+        order=order, agent_version=order.agent_version, trigger="manual", state="failed"
+    )
+    Delivery.objects.create(run=run, way="mail", user=bob, state="left_out", why="no_mail")
+    [result] = program("GET", f"{place}/runs")[1][0]["results"]
+    assert (result["user_id"], result["why"], result["file_id"]) == (bob.uid, "no_mail", None)
+    again = f"{place}/results/{result['id']}/retry"
+    assert Program(bob, acme)("POST", again)[0] == 404
+    assert program("POST", again)[1]["state"] == "waiting"
+    assert program("POST", again)[0] == 409
 
 
 def test_nobody_else_finds_it_and_a_reading_token_changes_nothing(

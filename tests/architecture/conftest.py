@@ -49,7 +49,7 @@ from pipelines.models import PipelineRun
 from prompts.actions.prompts import create_prompt
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
-from schedules.models import OrderRun, QueueItem
+from schedules.models import Delivery, OrderRun, QueueItem
 from skills_app.actions.skills import create_skill
 from skills_app.actions.sources import add_source
 from skills_app.models import SourceOffer
@@ -254,6 +254,7 @@ def alices_objects(
     order_run = OrderRun.objects.create(
         order=order, agent_version=order.agent_version, trigger="manual", state="failed"
     )
+    result = Delivery.objects.create(run=order_run, way="mail", user=alice, state="failed")
     item = QueueItem.objects.create(
         order=order, text="My secret item", source="person", not_before="2030-01-01T00:00Z"
     )
@@ -336,11 +337,17 @@ def alices_objects(
         "brief/": {"uid": brief.uid},
         "api/briefs/": {"uid": brief.uid},
         "timers/": {"kind": "schedule", "key": order.uid},
-        "schedules/": {"uid": order.uid, "run_uid": order_run.uid, "item_uid": item.uid},
+        "schedules/": {
+            "uid": order.uid,
+            "run_uid": order_run.uid,
+            "item_uid": item.uid,
+            "delivery_uid": result.uid,
+        },
         "api/schedules/": {
             "uid": order.uid,
             "run_uid": order_run.uid,
             "item_uid": item.uid,
+            "delivery_uid": result.uid,
         },
         "v1/deployments/": {"uid": order.uid},
         "v1/deployment_runs/": {"uid": order_run.uid},

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
-from schedules.models import StandingOrder
+from schedules.models import Delivery, OrderRun, StandingOrder
 from tests.schedules.conftest import (
     MakeOrder,
     agent,
@@ -64,6 +64,26 @@ def test_a_schedule_is_shown_first_and_saved_with_yes(
 
     assert (made["cron"], made["timezone"]) == ("30 8 * * 1-5", "Europe/Berlin")
     assert [row["id"] for row in rows(schedule("list", "--json"))] == [made["id"]]
+
+
+def test_where_results_go_and_which_mails_begin_it_is_said(
+    schedule, alice: User, acme: Organisation, agent: Agent, environment: Environment, settings
+) -> None:
+    settings.AGENTSITE_INBOUND_MAIL = "agents@example.org"
+    words = ["add", "News", "Look.", "--agent", agent.uid, "--environment", environment.uid]
+    words += ["--mail", "--files", "3", "--mail-from", "anna@example.org,@partner.example", "--yes"]
+    made = rows(schedule(*words, "--json"))[0]
+    order = StandingOrder.objects.get()
+    assert (order.mails_owner, order.result_files) == (True, 3)
+    assert order.mail_from == ["anna@example.org", "@partner.example"]
+    assert made["mail_address"] == order.mail_address
+    run = OrderRun.objects.create(
+        order=order, agent_version=order.agent_version, trigger="mail", state="failed"
+    )
+    Delivery.objects.create(run=run, way="mail", user=alice, state="left_out", why="no_mail")
+    told = schedule("show", "News")
+    assert f"mails to: {order.mail_address}" in told
+    assert "mail alice: left_out no_mail" in told
 
 
 def test_it_is_begun_paused_resumed_and_checked_by_name(schedule, make_order: MakeOrder) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
@@ -67,3 +69,14 @@ def make_order(alice: User, acme: Organisation, draft: Draft) -> MakeOrder:
         return create_order(actor=alice, organisation=acme, draft=replace(draft, **fields), now=now)
 
     return make
+
+
+@contextmanager
+def smtp_refuses(settings: LazySettings) -> Iterator[None]:
+    """A mail server that takes no connection."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound and not listening: every connection is refused
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = closed.getsockname()
+        settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
+        yield
