@@ -891,6 +891,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "SkillVersionState": ["draft", "waiting", "released", "refused", "yanked"],
         "TaskStatus": ["pending", "in_progress", "completed", "cancelled"],
         "TaskOwnerKind": ["person", "agent"],
+        "TeammateStatus": ["working", "waiting", "idle", "stopped", "dismissed"],
+        "TeamMessageKind": ["message", "broadcast", "request", "person", "notice"],
         "TaskLinkKind": ["conversation", "run", "file"],
         "TokenEndpointSignIn": ["client_secret_basic", "client_secret_post"],
     },
@@ -907,7 +909,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TAGS": [
         {"name": "Conversations", "description": "/api: begin, send, stop, read, search"},
         {"name": "Catalogue", "description": "/api: tools, presets, defaults"},
-        {"name": "Tasks", "description": "/api: boards of tasks that agents and people share"},
+        {"name": "Tasks", "description": "/api: boards of tasks, and teams of agents"},
         {"name": "Approvals", "description": "/api: what waits for a person, and answering it"},
         {"name": "Files", "description": "/api: files of a conversation's workspace"},
         {

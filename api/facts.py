@@ -22,10 +22,9 @@ from harness.events import (
     ApprovalRequested,
     ApprovalVoted,
     InputTaken,
-    ModelUsage,
     OutcomeUnknown,
     SpanModelRequestEnd,
-    SpanModelRequestStart,
+    SubagentEnded,
     UserToolConfirmation,
 )
 from harness.redaction import redacted
@@ -37,6 +36,8 @@ from tools_app.workspace import Workspace, workspace_for
 from .incoming import Frame
 from .projection import CallFacts, LoggedEvent
 from .reserved import is_shown
+from .subagentfacts import came_of
+from .used import prompt_tokens, usage_of
 
 ABOUT_QUESTIONS = (
     "user.tool_confirmation",
@@ -48,14 +49,6 @@ ABOUT_QUESTIONS = (
 FILES_IN_FRAME = 200
 """Files that a terminal frame lists; `GET /api/workspace/files` pages through all of them."""
 
-_REQUESTS = Prepared(
-    lambda given: Event.objects.filter(
-        conversation=given.conversation,
-        type__in=("span.model_request_start", "span.model_request_end"),
-        seq__gt=given.after,
-        seq__lt=given.before,
-    ).order_by("seq")
-)
 _BEGINNINGS = Prepared(
     lambda given: Event.objects.filter(
         conversation=given.conversation,
@@ -129,26 +122,7 @@ class TableFacts:
         return [found[uid] for uid in uids if uid in found and uid not in handed]
 
     def usage(self, rest: LoggedEvent) -> Frame:
-        began = self._turn_began(rest.seq)
-        spans = _REQUESTS.all(conversation=self._conversation.pk, after=began, before=rest.seq)
-        purposes: dict[str, str] = {}
-        prompt = output = last = 0
-        for row in spans:
-            value = row.value
-            if isinstance(value, SpanModelRequestStart):
-                purposes[row.uid] = value.purpose
-            elif isinstance(value, SpanModelRequestEnd):
-                used = value.model_usage
-                prompt += prompt_tokens(used)
-                output += used.output_tokens
-                if purposes.get(value.model_request_start_id) == "main":
-                    last = prompt_tokens(used)
-        return {
-            "input_tokens": prompt,
-            "output_tokens": output,
-            "last_input_tokens": last,
-            "plan_mode": self._conversation.features.plan_mode,
-        }
+        return usage_of(self._conversation, self._turn_began(rest.seq), rest.seq)
 
     def files(self) -> Frame:
         if self._files is None:
@@ -176,6 +150,9 @@ class TableFacts:
             if board.is_stored
             else []
         )
+
+    def subagent(self, row: LoggedEvent, end: SubagentEnded) -> Frame:
+        return came_of(self._conversation, row.seq, end)
 
     def redirected(self, rest: LoggedEvent) -> bool:
         interrupt = (
@@ -306,8 +283,3 @@ def _asked_further(call: CallFacts, row: Event, made: CallFacts) -> CallFacts:
             return replace(call, input=made.input if edited is None else edited)
         case _:
             return call
-
-
-def prompt_tokens(usage: ModelUsage) -> int:
-    """All that was sent, whether a cache helped or not."""
-    return usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens

@@ -40,6 +40,8 @@ from harness.events import (
     SessionUpdated,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    SubagentEnded,
+    SubagentStarted,
     TodosUpdated,
     ToolResult,
     ToolUse,
@@ -111,6 +113,9 @@ class Facts(Protocol):
 
     def tasks(self, row: LoggedEvent) -> Sequence[Frame] | None:
         """The board as it is now; None where the log tells of a later change of it, which brings it."""
+
+    def subagent(self, row: LoggedEvent, end: SubagentEnded) -> Frame:
+        """What came of it: `agent_type`, `summary`, `tool_count` and `usage`."""
 
     def redirected(self, rest: LoggedEvent) -> bool:
         """Whether the turn was interrupted by a message that goes next."""
@@ -213,6 +218,19 @@ def _frames(row: LoggedEvent, facts: Facts) -> Sequence[Framed]:
             about = {"name": event.name, "status": event.status}
             joined = {"role": event.role} if event.role else {}
             return [{"type": "teammate_status", **about, **joined}]
+        case SubagentStarted():
+            return [_begun(event)]
+        case SubagentEnded():
+            return [
+                {
+                    "type": "subagent_end",
+                    "subagent_id": event.subagent,
+                    "tool_use_id": event.tool_use_id,
+                    "state": event.state,
+                    "elapsed": event.seconds,
+                    **facts.subagent(row, event),
+                }
+            ]
         case UserToolConfirmation():
             return _decision(event, facts)
         case BackgroundStarted():
@@ -247,6 +265,17 @@ def _frames(row: LoggedEvent, facts: Facts) -> Sequence[Framed]:
             return [_result(event, facts)]
         case _:
             return ()
+
+
+def _begun(event: SubagentStarted) -> Frame:
+    return {
+        "type": "subagent_start",
+        "subagent_id": event.subagent,
+        "tool_use_id": event.tool_use_id,
+        "task": event.description,
+        "agent_type": event.name,
+        "background": event.background,
+    }
 
 
 def _result(event: ToolResult, facts: Facts) -> Frame:

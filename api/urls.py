@@ -31,6 +31,7 @@ from . import (
     skills,
     skillsources,
     tasks,
+    teams,
     webhooks,
     who,
     workqueues,
@@ -50,6 +51,7 @@ ONE_COLLECTION = "api/collections/<id:uid>"
 ONE_MEMORY = "api/memories/<id:uid>"
 ONE_DECAY = "api/memories/stores/<id:uid>/decay"
 ONE_TASK = "api/tasks/<id:task_uid>"
+ONE_TEAMMATE = "api/conversations/<id:uid>/team/<id:name>"
 ONE_SCHEDULE = "api/schedules/<id:uid>"
 ONE_ITEM = f"{ONE_SCHEDULE}/items/<id:item_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
@@ -236,6 +238,9 @@ urlpatterns = [
         skills.ConversationSkillsView.as_view(),
         name="conversation-skills",
     ),
+    path("api/conversations/<id:uid>/team", teams.RosterView.as_view(), name="team"),
+    path(ONE_TEAMMATE, teams.OneTeammateView.as_view(), name="teammate"),
+    path(f"{ONE_TEAMMATE}/messages", teams.TeamMessagesView.as_view(), name="team-messages"),
     path("api/tasks", tasks.TasksView.as_view(), name="tasks"),
     path(ONE_TASK, tasks.OneTaskView.as_view(), name="task"),
     path(f"{ONE_TASK}/claim", tasks.TaskClaimView.as_view(), name="task-claim"),

@@ -16,14 +16,19 @@ from accounts.models import User
 from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation, Event
+from conversations.ratelimits import count_message
 from conversations.wakes import wake
 from harness.content import Text
 from harness.errors import Invalid, LimitReached, NotFound, TooLarge
 from harness.events import MessageSteered, UserMessage
 from harness.history import Entry
+from harness.ids import new_id
 from teams_app.members import LEAD, Member, Status
 from teams_app.models import Mail, Team, Teammate
 from teams_app.models.team import TEXT_LIMIT
+
+PERSON = "person"
+"""How keys of what people write begin, so that none is a call's."""
 
 
 def send_mail(
@@ -53,6 +58,29 @@ def send_mail(
             put_into_box(team, kind, sender.conversation, receiver, text, key, source)
             for receiver in receivers
             if receiver.conversation.pk != sender.conversation.pk
+        ]
+
+
+def write_as_person(
+    *, actor: User, team: Team, receivers: Sequence[Member], text: str, key: str | None = None
+) -> list[Mail]:
+    """A person writes to members of her team, each of whom hears it at the next step. She has spoken by it:
+    it is her words, and what agents may write to each other counts anew. The same key writes once.
+
+    Raises NotFound for a team that is not the actor's, Invalid and TooLarge for the text, TooMany when she
+    writes too fast.
+    """
+    text = checked(text)
+    own = f"{PERSON}:{key or new_id('key')}"
+    with transaction.atomic():
+        held = held_team(actor, team)
+        known = list(held.mails.filter(key=own))
+        if known:
+            return known
+        count_message(actor)
+        return [
+            put_into_box(held, Mail.Kind.PERSON, None, receiver, text, own)
+            for receiver in receivers
         ]
 
 
@@ -89,12 +117,15 @@ def deliver(mail: Mail) -> bool:
     ).exclude(status=Conversation.Status.TERMINATED)
     if mail.event_uid or not room.exists():
         return False
+    owner = mail.team.lead.owner if mail.kind == Mail.Kind.PERSON else None
     said = Entry.of(
         UserMessage(
-            content=(Text(text=in_words(mail)),), by_agent=True, untrusted_by=mail.untrusted_by
+            content=(Text(text=mail.text if owner else in_words(mail)),),
+            by_agent=owner is None,
+            untrusted_by=mail.untrusted_by,
         )
     )
-    append(mail.receiver_id, [said, Entry.of(MessageSteered(event_id=said.uid))])
+    append(mail.receiver_id, [said, Entry.of(MessageSteered(event_id=said.uid))], actor=owner)
     mail.event_uid = said.uid
     mail.save(update_fields=["event_uid"])
     wake(mail.receiver_id)
@@ -113,6 +144,8 @@ def in_words(mail: Mail) -> str:
     """As the receiver's agent reads it."""
     if mail.kind == Mail.Kind.NOTICE:
         return f"[Team] {mail.text}"
+    if mail.kind == Mail.Kind.PERSON:
+        return f"[Team] Message from {mail.team.lead.owner.username}, a person:\n{mail.text}"
     name = name_in_team(mail.team, mail.sender_id)
     to = " to all" if mail.kind == Mail.Kind.BROADCAST else ""
     return f"[Team] Message from {name}{to}:\n{mail.text}"
@@ -160,16 +193,14 @@ def checked(text: str) -> str:
 
 
 def _require_moderation(team: Team) -> None:
-    spoken = (
-        Event.objects.filter(
-            conversation=team.lead_id, type="user.message", payload__by_agent=False
-        )
-        .order_by("-seq")
-        .first()
-    )
-    written = team.mails.exclude(kind=Mail.Kind.NOTICE)
-    if spoken is not None:
-        written = written.filter(created_at__gt=spoken.created_at)
+    here = Event.objects.filter(
+        conversation=team.lead_id, type="user.message", payload__by_agent=False
+    ).order_by("-seq")
+    by_mail = team.mails.filter(kind=Mail.Kind.PERSON).order_by("-pk")
+    written = team.mails.exclude(kind__in=[Mail.Kind.NOTICE, Mail.Kind.PERSON])
+    for spoken in (here.first(), by_mail.first()):
+        if spoken is not None:
+            written = written.filter(created_at__gt=spoken.created_at)
     if written.count() >= settings.AGENTSITE_TEAM_MESSAGES:
         raise LimitReached(
             _("The team has written %(limit)d messages since a person last spoke.")

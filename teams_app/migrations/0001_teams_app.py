@@ -122,7 +122,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(default=teams_app.models.team.new_mail_id, editable=False, max_length=40, unique=True)),
-                ('kind', models.CharField(choices=[('message', 'message'), ('broadcast', 'to all'), ('request', 'request'), ('answer', 'answer'), ('notice', 'notice')], max_length=20)),
+                ('kind', models.CharField(choices=[('message', 'message'), ('broadcast', 'to all'), ('request', 'request'), ('person', 'from a person'), ('notice', 'notice')], max_length=20)),
                 ('text', models.TextField()),
                 ('untrusted_by', models.CharField(blank=True, max_length=300)),
                 ('key', models.CharField(max_length=120)),

@@ -10,7 +10,7 @@ from typing import Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
@@ -112,6 +112,16 @@ class Teammate(models.Model):
         return self.name
 
 
+class MailQuerySet(models.QuerySet["Mail"]):
+    def with_reading(self) -> Self:
+        """Each with `was_read`: whether the receiver's agent has taken it into its dialogue."""
+        taken = Event.objects.filter(uid=OuterRef("event_uid"), processed_at__isnull=False)
+        return self.annotate(was_read=Exists(taken))
+
+    def unread(self) -> Self:
+        return self.with_reading().filter(was_read=False)
+
+
 class Mail(models.Model):
     """One message in one mailbox. It is delivered once: as an event of the receiver's log, which says when
     it was read."""
@@ -120,14 +130,14 @@ class Mail(models.Model):
         MESSAGE = "message", _("message")
         BROADCAST = "broadcast", _("to all")
         REQUEST = "request", _("request")
-        ANSWER = "answer", _("answer")
+        PERSON = "person", _("from a person")
         NOTICE = "notice", _("notice")
 
     uid = models.CharField(max_length=40, unique=True, default=new_mail_id, editable=False)
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="mails", db_index=False)
     kind = models.CharField(max_length=20, choices=Kind)
     sender = models.ForeignKey(Conversation, on_delete=models.CASCADE, null=True, related_name="+")
-    """Whose agent wrote it; empty: it tells of what happened."""
+    """Whose agent wrote it; empty: it tells of what happened, or is the owner's."""
     receiver = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="mails")
     text = models.TextField()
     untrusted_by = models.CharField(max_length=300, blank=True)
@@ -136,6 +146,8 @@ class Mail(models.Model):
     event_uid = models.CharField(max_length=40, blank=True)
     """Of the message in the receiver's log; empty while it is held back."""
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MailQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

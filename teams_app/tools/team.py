@@ -87,9 +87,10 @@ def broadcast(context: ToolContext, arguments: dict[str, Any]) -> str:
 
 def read_inbox(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
     me = _me(context)
-    mails = list(me.team.mails.filter(receiver=me.conversation).order_by("-pk")[:LISTED])
+    box = me.team.mails.filter(receiver=me.conversation).select_related("team__lead__owner")
+    mails = list(box.with_reading().order_by("-pk")[:LISTED])
     lines = [
-        f"{'' if mail.is_read else '(not read yet) '}{in_words(mail)}" for mail in reversed(mails)
+        f"{'' if mail.was_read else '(not read yet) '}{in_words(mail)}" for mail in reversed(mails)
     ]
     source = next((mail.untrusted_by for mail in mails if mail.untrusted_by), "")
     text = "\n\n".join(lines) or "Nobody has written to you."

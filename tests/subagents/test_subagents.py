@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from accounts.models import User
+from api.facts import TableFacts
+from api.projection import LoggedEvent, frames_of
 from approvals.models import Approval
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, stop
+from conversations.models import Conversation
 from harness.events import BackgroundFinished, SubagentEnded
 from harness.providers.scripted import Hold, call, reply, say
 from subagents.models import Subagent
@@ -51,6 +56,37 @@ def test_a_foreground_subagent_answers_the_call_with_its_last_words_alone(lead: 
     assert row.tokens_used == 30
     assert "Looking." in str(list(child.events.values_list("payload", flat=True)))
     assert types(conversation).count("session.thread_created") == 1
+    begun, ended = told_on_the_socket(conversation)
+    call_id = row.call_uid
+    assert begun == {
+        "subagent_id": child.uid,
+        "tool_use_id": call_id,
+        "task": "Do alpha",
+        "agent_type": "explore",
+        "background": False,
+    }
+    assert (ended["subagent_id"], ended["tool_use_id"]) == (child.uid, call_id)
+    assert (ended["state"], ended["agent_type"], ended["tool_count"]) == ("completed", "explore", 1)
+    assert "Seven callers." in ended["summary"]
+    assert ended["usage"]["total_tokens"] == 30
+    assert ended["usage"]["input_tokens"] + ended["usage"]["output_tokens"] == 30
+
+
+def told_on_the_socket(conversation: Conversation) -> list[dict[str, Any]]:
+    """What the frames about subagents say beside what every frame does."""
+    facts = TableFacts(conversation)
+    rows = conversation.events.filter(type__startswith="x.subagent_").order_by("seq")
+    frames = [
+        frame
+        for row in rows
+        for frame in frames_of(LoggedEvent(row.seq, row.uid, row.created_at, row.value), facts)
+        if isinstance(frame, dict)
+    ]
+    assert [frame["type"] for frame in frames] == ["subagent_start", "subagent_end"]
+    return [
+        {name: said for name, said in frame.items() if name not in {"type", "id", "at", "seq"}}
+        for frame in frames
+    ]
 
 
 def test_the_parent_rests_without_a_run_while_its_subagent_works(lead: Lead) -> None:

@@ -6,21 +6,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.actions.tokens import create_token
+from accounts.models import Organisation, TokenScope, User
 from api.facts import TableFacts
 from api.projection import LoggedEvent, frames_of
 from chat.presentation.frames import page as page_of
 from conversations.models import Conversation, Share
-from harness.errors import NotFound
+from harness.content import text_of as words_of
+from harness.errors import LimitReached, NotFound
 from notices.waiting import due
+from teams_app.actions.mail import send_mail, write_as_person
 from teams_app.actions.requests import make_request
 from teams_app.actions.tasks import Changes, change_task, create_task
 from teams_app.actions.teams import spawn_teammate, stop_team
 from teams_app.boards import board_of
-from teams_app.members import Member, Status
-from teams_app.models import Task, Teammate, TeamRequest
+from teams_app.members import Member, Status, members_of
+from teams_app.models import Mail, Task, Teammate, TeamRequest
 from teams_app.notices import waiting
 from teams_app.owners import Owner
 from tests.cast import ClientOf
@@ -182,3 +186,127 @@ def test_a_socket_is_told_how_teammates_stand(lead: Conversation, anna: Teammate
     assert (frames[0]["type"], frames[0]["name"]) == ("teammate_status", "anna")
     assert frames[0]["role"] == "writes"
     assert frames[-1]["status"] == "idle"
+
+
+def bearer(user: User, organisation: Organisation, *scopes: TokenScope) -> Client:
+    given = scopes or (TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE)
+    made = create_token(actor=user, organisation=organisation, name="Laptop", scopes=given)
+    return Client(headers={"Authorization": f"Bearer {made.secret}"})
+
+
+def send(client: Client, method: str, address: str, **body: Any) -> Any:
+    return getattr(client, method)(address, data=body, content_type="application/json")
+
+
+def test_a_program_brings_a_teammate_in_writes_to_it_and_dismisses_it(
+    alice: User, acme: Organisation, lead: Conversation
+) -> None:
+    program, team = bearer(alice, acme), f"/api/conversations/{lead.uid}/team"
+    assert program.get(team).json() == []
+    assert send(program, "post", f"{team}/all/messages", content="Hello").status_code == 404
+    made = send(program, "post", team, name="Anna", role="writes", prompt="Begin.")
+    assert (made.status_code, made.json()["name"], made.json()["role"]) == (201, "anna", "writes")
+    anna = Teammate.objects.get()
+    quiet(anna)
+
+    one, box = f"{team}/anna", f"{team}/anna/messages"
+    assert send(program, "patch", one, stopped=True).json()["status"] == "stopped"
+    (sent,) = send(program, "post", box, content="Be brief", key="k").json()
+    told = (sent["sender"], sent["receiver"], sent["kind"], sent["delivered"], sent["read"])
+    assert told == ("alice", "anna", "person", False, False)
+    assert send(program, "post", box, content="Be brief", key="k").json() == [sent]
+    assert program.get(one).json()["unread"] == 1
+    assert [row["id"] for row in program.get(box, {"read": "false"}).json()] == [sent["id"]]
+
+    assert send(program, "patch", one, stopped=False).status_code == 200
+    quiet(anna)
+    (read,) = program.get(box, {"read": "true"}).json()
+    assert (read["id"], read["delivered"], read["read"]) == (sent["id"], True, True)
+    said = anna.conversation.events.filter(type="user.message").order_by("seq").last()
+    assert (words_of(said.value.content), said.value.by_agent, said.actor) == (
+        "Be brief",
+        False,
+        alice,
+    )
+    quiet(anna)
+    at_lead = program.get(f"{team}/lead/messages").json()
+    assert {row["kind"] for row in at_lead} == {"notice"}
+    assert {row["sender"] for row in at_lead} == {None}
+    (listed,) = program.get(team, {"status": "idle"}).json()
+    assert (listed["unread"], listed["conversation_id"]) == (0, anna.conversation.uid)
+    assert program.get(team, {"status": "working"}).json() == []
+
+    assert send(program, "delete", one).json()["status"] == "dismissed"
+    assert send(program, "delete", one).json()["status"] == "dismissed"
+    assert send(program, "post", box, content="Hello?").status_code == 404
+    assert send(program, "patch", one, stopped=True).status_code == 409
+    assert [row["status"] for row in program.get(team).json()] == ["dismissed"]
+
+
+def test_a_program_is_told_what_is_wrong_with_a_teammate_or_a_message(
+    alice: User, acme: Organisation, lead: Conversation, anna: Teammate, settings: Any
+) -> None:
+    program, team = bearer(alice, acme), f"/api/conversations/{lead.uid}/team"
+
+    def refused(address: str = team, **body: Any) -> tuple[int, str]:
+        answer = send(program, "post", address, **body)
+        return answer.status_code, answer.json()["error"]["field"]
+
+    assert refused(prompt="Go") == (422, "name")
+    assert refused(name="ben") == (422, "prompt")
+    assert refused(name="lead", prompt="Go") == (422, "name")
+    assert refused(name="ben", prompt="Go", agent="Nobody")[0] in {404, 422}
+    assert refused(name="anna", prompt="Go")[0] == 409
+    settings.AGENTSITE_TEAMMATES = 1
+    assert refused(name="ben", prompt="Go")[0] == 409
+    assert refused(f"{team}/anna/messages", content=" ") == (422, "content")
+    assert refused(f"{team}/anna/messages", content="x" * 20_001) == (413, "content")
+    assert refused(f"{team}/ben/messages", content="Hello")[0] == 404
+    assert send(program, "patch", f"{team}/anna", stopped="yes").status_code == 422
+    assert program.get(team, {"status": "asleep"}).status_code == 422
+    assert program.get(f"{team}/anna/messages", {"read": "maybe"}).status_code == 422
+
+
+def test_mallorys_program_finds_no_team_and_who_may_only_read_changes_none(
+    alice: User,
+    acme: Organisation,
+    bob: User,
+    mallory: User,
+    elsewhere: Organisation,
+    lead: Conversation,
+    anna: Teammate,
+) -> None:
+    team = f"/api/conversations/{lead.uid}/team"
+    changes: list[tuple[str, str, dict[str, Any]]] = [
+        ("post", team, {"name": "eve", "prompt": "Go"}),
+        ("patch", f"{team}/anna", {"stopped": True}),
+        ("delete", f"{team}/anna", {}),
+        ("post", f"{team}/anna/messages", {"content": "Hello"}),
+        ("post", f"{team}/all/messages", {"content": "Hello"}),
+    ]
+    addresses = (team, f"{team}/anna", f"{team}/anna/messages", f"{team}/all/messages")
+    for stranger in (bearer(mallory, elsewhere), bearer(bob, acme)):
+        assert {stranger.get(address).status_code for address in addresses} == {404}
+        for method, address, body in changes:
+            assert send(stranger, method, address, **body).status_code == 404, address
+    Share.objects.create(conversation=lead, user=bob, role="writer")
+    reads = bearer(alice, acme, TokenScope.CONVERSATIONS_READ)
+    for reader, status_code in ((bearer(bob, acme), 404), (reads, 403)):
+        assert {reader.get(address).status_code for address in addresses} == {200}
+        for method, address, body in changes:
+            assert send(reader, method, address, **body).status_code == status_code, address
+    assert Teammate.objects.active().count() == 1
+    assert not Mail.objects.filter(kind=Mail.Kind.PERSON).exists()
+
+
+def test_a_persons_word_to_a_teammate_counts_as_hers_for_what_agents_may_write(
+    alice: User, lead: Conversation, anna: Teammate, settings: Any
+) -> None:
+    settings.AGENTSITE_TEAM_MESSAGES = 1
+    first, mine = members_of(anna.team)
+    send_mail(actor=alice, sender=mine, receivers=[first], text="1", key="1")
+    with pytest.raises(LimitReached):
+        send_mail(actor=alice, sender=mine, receivers=[first], text="2", key="2")
+    write_as_person(actor=alice, team=anna.team, receivers=[mine], text="Go on")
+    assert send_mail(actor=alice, sender=mine, receivers=[first], text="2", key="2")
+    quiet(anna)
