@@ -143,8 +143,8 @@ class TeamView(ApiView):
             raise _nobody()
         return found
 
-    def teammate(self, uid: str, name: str) -> Teammate:
-        found = self.teammates(self.find_conversation(uid)).filter(name=name).first()
+    def teammate(self, uid: str, member: str) -> Teammate:
+        found = self.teammates(self.find_conversation(uid)).filter(name=member).first()
         if not isinstance(found, Teammate):
             raise _nobody()
         return found
@@ -217,8 +217,8 @@ class OneTeammateView(TeamView):
         tags=[TAG],
         responses=answers(TeammateRow, 401, 403, 404),
     )
-    def get(self, request: Any, uid: str, name: str) -> Response:
-        return Response(self.shown(self.teammate(uid, name)))
+    def get(self, request: Any, uid: str, member: str) -> Response:
+        return Response(self.shown(self.teammate(uid, member)))
 
     @extend_schema(
         operation_id="conversations_team_change",
@@ -227,8 +227,8 @@ class OneTeammateView(TeamView):
         request=ChangedTeammate,
         responses=answers(TeammateRow, 401, 403, 404, 409, 422),
     )
-    def patch(self, request: Any, uid: str, name: str) -> Response:
-        teammate = self.teammate(uid, name)
+    def patch(self, request: Any, uid: str, member: str) -> Response:
+        teammate = self.teammate(uid, member)
         stopped = read_body(ChangedTeammate, request.data)["stopped"]
         act = stop_teammate if stopped else resume_teammate
         act(actor=self.actor, teammate=teammate)
@@ -240,8 +240,8 @@ class OneTeammateView(TeamView):
         tags=[TAG],
         responses=answers(TeammateRow, 401, 403, 404),
     )
-    def delete(self, request: Any, uid: str, name: str) -> Response:
-        teammate = self.teammate(uid, name)
+    def delete(self, request: Any, uid: str, member: str) -> Response:
+        teammate = self.teammate(uid, member)
         dismiss_teammate(actor=self.actor, teammate=teammate)
         return Response(self.shown(teammate))
 
@@ -261,12 +261,12 @@ class TeamMessagesView(TeamView):
         ],
         responses=listed(TeamMessageRow, 401, 403, 404, 422),
     )
-    def get(self, request: Any, uid: str, name: str) -> Response:
+    def get(self, request: Any, uid: str, member: str) -> Response:
         limit, cursor = limit_of(request), cursor_of(request, int)
         wanted = request.query_params.get("read", "")
         if wanted and wanted not in READING:
             raise not_among("read", wanted, READING)
-        found = self._boxes(uid, name)
+        found = self._boxes(uid, member)
         if wanted:
             found = found.filter(was_read=wanted == "true")
         if cursor:
@@ -287,13 +287,13 @@ class TeamMessagesView(TeamView):
             **errors(401, 403, 404, 409, 413, 422),
         },
     )
-    def post(self, request: Any, uid: str, name: str) -> Response:
+    def post(self, request: Any, uid: str, member: str) -> Response:
         team = self.team(self.find_conversation(uid))
         given = read_body(NewTeamMessage, request.data)
         sent = write_as_person(
             actor=self.actor,
             team=team,
-            receivers=_named(team, name),
+            receivers=_named(team, member),
             text=given["content"],
             key=given.get("key"),
         )
@@ -301,15 +301,15 @@ class TeamMessagesView(TeamView):
         shown = rows.select_related("team__lead__owner").order_by("pk")
         return Response(message_rows(list(shown)), status=201)
 
-    def _boxes(self, uid: str, name: str) -> Any:
+    def _boxes(self, uid: str, member: str) -> Any:
         lead = self.find_conversation(uid)
         rows = Mail.objects.filter(team=self.team(lead))
         rows = rows.select_related("team__lead__owner").with_reading()
-        if name == ALL:
+        if member == ALL:
             return rows
-        if name == LEAD:
+        if member == LEAD:
             return rows.filter(receiver=lead)
-        return rows.filter(receiver=self.teammate(uid, name).conversation)
+        return rows.filter(receiver=self.teammate(uid, member).conversation)
 
 
 def _named(team: Team, name: str) -> list[Member]:

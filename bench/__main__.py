@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench import (
     appends,
+    crews,
     doors,
     machine,
     pages,
@@ -48,6 +49,8 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("B17",), recalling.many_on_sqlite),
     (("B17",), recalling.many_on_postgresql),
     (("B18",), standing.many_schedules),
+    (("TEAM",), crews.children),
+    (("TEAM",), crews.idle_teammate),
     (("RECALL",), recalling.recall),
     (("API",), doors.api),
     (("BASH",), doors.sandboxes),

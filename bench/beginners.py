@@ -6,6 +6,7 @@ the answer is read to its end. `bench.browsers` has those who come to a conversa
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from functools import partial
@@ -16,7 +17,7 @@ import uvloop
 
 from bench.browsers import Page, at_work
 from bench.commands import answer_tasks
-from bench.figures import Session
+from bench.figures import Session, quantile
 from bench.machine import family_seconds
 from bench.plan import TURN_SECONDS, Load, Turns, run_load, run_turns
 from bench.sockets import Socket, open_socket
@@ -48,6 +49,8 @@ class Beginners:
                     turns = Turns(**task["turns"])
                     converse = partial(_begin, visitor, turns.order)
                     return await run_turns(turns, converse, partial(family_seconds, watched))
+                case "children":
+                    return await _children(visitor, task["order"], watched)
                 case "load":
                     load = Load(**task["load"])
                     converse = partial(_begin, visitor, load.order)
@@ -64,37 +67,84 @@ class Program:
         self._authorization = {"Authorization": f"Bearer {given['secret']}"}
         self._wanted = {"preset": given["agent"]}
 
+    async def open(self, uid: str) -> Socket:
+        """The conversation's socket, once it has told all that was."""
+        path = f"/api/chat/{uid}/ws"
+        socket = await open_socket(self._port, path, headers=self._authorization)
+        while (await socket.receive())["type"] != "ready":
+            pass
+        return socket
+
+    async def begin_team(self) -> str:
+        begun = await self._post("/api/chat", {**self._wanted, "enable_teams": True})
+        return str(begun["conversation_id"])
+
     async def begin(self, order: str, session: Session) -> None:
         session.asked = time.monotonic()
         uid = (await self._post("/api/chat", self._wanted))["conversation_id"]
-        path = f"/api/chat/{uid}/ws"
-        socket = await open_socket(self._port, path, headers=self._authorization)
+        socket = await self.open(uid)
         try:
-            while (await socket.receive())["type"] != "ready":
-                pass
             socket.send({"type": "message", "content": order, "key": f"{session.asked}"})
-            await self._read(socket, session)
+            await self.read(socket, session)
         finally:
             socket.close()
 
-    async def _post(self, path: str, body: dict[str, str]) -> dict[str, Any]:
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         async with self._http.post(path, json=body, headers=self._authorization) as response:
             answer: dict[str, Any] = await response.json()
             if response.status != 200:
                 raise RuntimeError(f"POST {path} was answered {response.status}: {answer}")
             return answer
 
-    async def _read(self, socket: Socket, session: Session) -> None:
+    async def read(self, socket: Socket, session: Session, since: float = 0.0) -> None:
+        """To the answer's end; deltas that were due before `since` do not count."""
         while True:
             frame = await socket.receive()
             match frame["type"]:
                 case "text_delta":
-                    session.hear(frame["content"], time.monotonic())
+                    session.hear(frame["content"], time.monotonic(), since)
                 case "error":
                     raise RuntimeError(frame["message"])
                 case "done":
                     session.ended = time.monotonic()
                     return
+
+
+async def _children(visitor: Any, order: str, watched: list[int]) -> dict[str, Any]:
+    """Have children do what `order` says, and read each as it is told of: `before`, the processor clock when
+    it was asked for, and how late what came in the sockets was."""
+    uid = await visitor.begin_team()
+    socket = await visitor.open(uid)
+    reading: list[asyncio.Task[Session]] = []
+    try:
+        before = family_seconds(watched)
+        socket.send({"type": "message", "content": order, "key": "1"})
+        while (frame := await socket.receive())["type"] != "done":
+            if frame["type"] == "error":
+                raise RuntimeError(frame["message"])
+            if frame["type"] == "subagent_start":
+                reading.append(asyncio.ensure_future(_watch(visitor, frame["subagent_id"])))
+        sessions = await asyncio.gather(*reading)
+    finally:
+        socket.close()
+    late = [value for session in sessions for value in session.late]
+    return {
+        "before": before,
+        "children": len(sessions),
+        "deltas": len(late),
+        "late_p99_ms": quantile(late, 0.99) * 1000,
+    }
+
+
+async def _watch(visitor: Any, uid: str) -> Session:
+    """What came before it was looked at is not late."""
+    socket = await visitor.open(uid)
+    session, since = Session(), time.monotonic()
+    try:
+        await visitor.read(socket, session, since)
+    finally:
+        socket.close()
+    return session
 
 
 class Person:

@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B18, RECALL, API, BASH or MCP; several lines may share one."""
+    """B1 … B18, TEAM, RECALL, API, BASH or MCP; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -67,6 +67,10 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("B18", "idle", "core taken by 10,000 schedules, none due", "%", "at most", 1.0, 0.2),
     Budget("B18", "due", "until the last of 1,000 due at once begins", "s", "at most", 60, 30),
     Budget("B18", "chat", "lateness p99 meanwhile (window 40 ms)", "ms", "at most", 60, 60),
+    Budget("TEAM", "idle", "CPU of an idle teammate, a minute", "ms", "at most", 2.0, 0.5),
+    Budget("TEAM", "memory", "memory of an idle teammate", "KB", "at most", 2.0, 1.0),
+    Budget("TEAM", "start", "CPU of starting a child / a first turn", "x", "at most", 3.0, 1.5),
+    Budget("TEAM", "children", "lateness p99 of 50 children at once", "ms", "at most", 100, 60),
     Budget(
         "RECALL",
         "evidence",

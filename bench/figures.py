@@ -32,12 +32,14 @@ class Session:
     late: list[float] = field(default_factory=list)
     failure: str = ""
 
-    def hear(self, text: str, now: float) -> None:
-        """Whole deltas that came `now`: each says when it was due."""
+    def hear(self, text: str, now: float, since: float = 0.0) -> None:
+        """Whole deltas that came `now`: each says when it was due, and counts if that was after `since`."""
         if text and not self.first:
             self.first = now
         for start in range(0, len(text), STAMP):
-            self.late.append(now - float(text[start : start + STAMP - 1]))
+            due = float(text[start : start + STAMP - 1])
+            if due >= since:
+                self.late.append(now - due)
 
     @property
     def is_whole(self) -> bool:

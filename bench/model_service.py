@@ -6,6 +6,7 @@ nothing, so that thousands of deltas a second leave on time. For correctness the
 
     bench stream COUNT PER_SECOND   COUNT deltas of 16 characters, each the time it was due; 0: at once
     bench loop STEPS                a call of `think` for each of STEPS replies, then a text
+    bench children N COUNT RATE     N calls of `subagent`, each to `bench stream COUNT RATE`, then a text
     bench input SIZE                a call of `write_file` with SIZE characters in pieces of 20, then a text
 
 GET /stats says how late its deltas were and which requests came when; POST /watch?pid=… has it read
@@ -28,6 +29,7 @@ from bench.figures import STAMP
 from bench.machine import family_seconds
 
 _ORDER = re.compile(rb"bench (stream|loop|input) (\d+)(?: (\d+))?")
+_CHILDREN = re.compile(rb"bench children (\d+) (\d+) (\d+)")
 
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
@@ -45,6 +47,10 @@ def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+def _start(index: int, block: dict[str, Any]) -> bytes:
+    return _event("content_block_start", index=index, content_block=block)
+
+
 def _opening(block: dict[str, Any]) -> bytes:
     message: dict[str, Any] = {
         "id": "msg_bench",
@@ -56,16 +62,12 @@ def _opening(block: dict[str, Any]) -> bytes:
         "stop_sequence": None,
         "usage": {"input_tokens": 100, "output_tokens": 1},
     }
-    return (
-        _event("message_start", message=message)
-        + _event("ping")
-        + _event("content_block_start", index=0, content_block=block)
-    )
+    return _event("message_start", message=message) + _event("ping") + _start(0, block)
 
 
-def _closing(reason: str) -> bytes:
+def _closing(reason: str, index: int = 0) -> bytes:
     return (
-        _event("content_block_stop", index=0)
+        _event("content_block_stop", index=index)
         + _event(
             "message_delta",
             delta={"stop_reason": reason, "stop_sequence": None},
@@ -83,10 +85,21 @@ _END_OF_TEXT = _chunk(_closing("end_turn")) + _LAST
 _END_OF_CALL = _chunk(_closing("tool_use")) + _LAST
 
 
-def _input_delta(text: str) -> bytes:
-    return _event(
-        "content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": text}
-    )
+def _input_delta(text: str, index: int = 0) -> bytes:
+    delta = {"type": "input_json_delta", "partial_json": text}
+    return _event("content_block_delta", index=index, delta=delta)
+
+
+def fan_out(count: int, order: str) -> bytes:
+    """A whole reply that has so many subagents do what the order says, side by side."""
+    given = json.dumps({"description": "Stream", "prompt": order})
+    pieces = []
+    for place in range(count):
+        call = {"type": "tool_use", "id": f"toolu_{place}", "name": "subagent", "input": {}}
+        end = _event("content_block_stop", index=place - 1) if place else b""
+        opening = end + _start(place, call) if place else _opening(call)
+        pieces.append(_chunk(opening + _input_delta(given, place)))
+    return _HEAD + b"".join(pieces) + _chunk(_closing("tool_use", count - 1)) + _LAST
 
 
 def call_reply(name: str, size: int, piece: int = 20) -> bytes:
@@ -184,6 +197,13 @@ class Connection(asyncio.Protocol):
         orders = _ORDER.findall(body)
         what, count, rate = orders[-1] if orders else (b"stream", b"1", b"0")
         done = body.count(b'"tool_result"')
+        children = _CHILDREN.search(body)
+        if children and not done:
+            many, deltas, per_second = map(int, children.groups())
+            self._transport.write(fan_out(many, f"bench stream {deltas} {per_second}"))
+            return
+        if children:
+            what, count, rate = b"stream", b"1", b"0"
         if what == b"loop" and done < int(count):
             self._transport.write(self._service.small_call)
         elif what == b"input" and not done:

@@ -109,7 +109,7 @@ def be(role: str, trial: Trial, point: int, when: When) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         with registered(scenario.SCRIPT, scenario.answer):
-            settings.AGENTSITE_SWEEP_SECONDS = 1
+            settings.AGENTSITE_SWEEP_SECONDS = settings.AGENTSITE_TEAM_SECONDS = 1
             if role == roles()[-1]:
                 commits.arm(point, when)
             if role == "worker":

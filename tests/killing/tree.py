@@ -1,6 +1,6 @@
 """The tree of conversations that is killed: a lead with two subagents that it waits for and one in the
-background. One asks for a subagent of its own, which there is no room for, one asks a person and writes a
-file; what a person does, and what must hold at the end."""
+background, and a teammate to which it writes and that writes to it. One subagent asks for one of its own,
+which there is no room for, one asks a person and writes a file; what must hold at the end."""
 
 from __future__ import annotations
 
@@ -15,17 +15,24 @@ from harness.events import (
     AgentMessage,
     AgentToolResult,
     AgentToolUse,
+    BackgroundFinished,
+    InputTaken,
     SpanModelRequestEnd,
     UserMessage,
 )
 from harness.messages import ModelRequest, ToolAnswer
 from harness.providers.scripted import Answer, Call, call, reply
 from subagents.models import Subagent
+from teams_app.members import Status
+from teams_app.models import Mail, Teammate
 
 FIRST, LAST = "Have it done.", "All of it is done."
 WAITED_FOR, BESIDE = ("alpha", "beta"), "gamma"
 FILE, CONTENT = "beta.txt", "beta\n"
 CHILDREN = (*WAITED_FOR, BESIDE)
+MATE = "delta"
+UP, DOWN = "It goes well.", "Tell me how it goes."
+"""What teammate and lead write to each other."""
 
 
 def answer(request: ModelRequest) -> Answer:
@@ -33,8 +40,12 @@ def answer(request: ModelRequest) -> Answer:
     answered = sum(isinstance(part, ToolAnswer) for part in parts)
     asked = next((part.text for part in parts if isinstance(part, Text)), "")
     who = next((name for name in CHILDREN if asked.startswith(name)), "")
+    who = MATE if f"You are {MATE}" in asked else who
+    joins = call("spawn_teammate", name=MATE, prompt="Wait for a word.")
     steps: dict[tuple[str, int], Answer] = {
-        ("", 0): reply(*(_ask(name) for name in CHILDREN)),
+        ("", 0): reply(*(_ask(name) for name in CHILDREN), joins),
+        ("", 4): reply(call("send_message", to=MATE, content=DOWN)),
+        (MATE, 0): reply(call("send_message", to="lead", content=UP)),
         ("alpha", 0): reply(_ask("beta")),
         ("beta", 0): reply(call("count")),
         ("beta", 1): reply(call("write_file", path=FILE, content=CONTENT)),
@@ -64,8 +75,11 @@ def is_done(root: int) -> bool:
     """Nobody works, or is owed anything."""
     rows = Subagent.objects.filter(root=root)
     everybody = family(root)
+    mates = Teammate.objects.select_related("team", "conversation")
     return (
         rows.count() == len(CHILDREN)
+        and [each.told for each in mates] == [Status.IDLE]
+        and not Mail.objects.unread().exists()
         and not rows.filter(told_at=None).exists()
         and not Run.objects.filter(conversation__in=everybody, state=Run.State.RUNNING).exists()
         and not any(each.owes_run or each.queued_count for each in everybody)
@@ -76,21 +90,22 @@ def is_done(root: int) -> bool:
 
 def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> list[str]:
     everybody = family(conversation_id)
+    asked = set(Subagent.objects.values_list("child", flat=True))
     return [
         *_of_the_lead(everybody[0]),
-        *_of_the_children(everybody[1:]),
+        *_of_the_children([each for each in everybody if each.pk in asked]),
+        *_of_the_mailboxes(),
+        *(problem for each in everybody for problem in _of_a_log(each)),
         *_of_what_they_did(everybody, effects, workspaces),
     ]
 
 
 def _of_the_lead(lead: Conversation) -> Iterator[str]:
     rows = list(Event.objects.filter(conversation=lead).order_by("seq"))
-    if [row.seq for row in rows] != list(range(1, len(rows) + 1)):
-        yield "lost: the sequence has gaps"
     told = Counter(row.type for row in rows)
     wanted = {
-        "agent.tool_use": 3,
-        "agent.tool_result": 3,
+        "agent.tool_use": 5,
+        "agent.tool_result": 5,
         "session.thread_created": 3,
         "x.subagent_started": 3,
         "x.subagent_ended": 3,
@@ -114,6 +129,36 @@ def _of_the_children(children: list[Conversation]) -> Iterator[str]:
     states = list(Subagent.objects.filter(child__in=children).values_list("state", flat=True))
     if states != ["completed"] * len(CHILDREN):
         yield f"lost: they ended as {states}"
+
+
+def _of_the_mailboxes() -> Iterator[str]:
+    """One word each way, and each rest of the teammate's told or written of once."""
+    mates = [each.name for each in Teammate.objects.all()]
+    if mates != [MATE]:
+        yield f"{'repeated' if mates else 'lost'}: the team has {mates}"
+    written = Counter(
+        mail.text for mail in Mail.objects.exclude(kind=Mail.Kind.NOTICE) if mail.is_read
+    )
+    for text in (UP, DOWN):
+        if written[text] != 1:
+            kind = "repeated" if written[text] else "lost"
+            yield f"{kind}: “{text}” is {written[text]} times in a mailbox, read"
+
+
+def _of_a_log(conversation: Conversation) -> Iterator[str]:
+    """It has no gaps, what waited was taken once, and it rests."""
+    rows = list(Event.objects.filter(conversation=conversation).order_by("seq"))
+    if [row.seq for row in rows] != list(range(1, len(rows) + 1)):
+        yield "lost: the sequence has gaps"
+    taken = Counter(
+        uid for row in rows if isinstance(v := row.value, InputTaken) for uid in v.event_ids
+    )
+    for row in rows:
+        if isinstance(row.value, UserMessage | BackgroundFinished) and taken[row.uid] != 1:
+            kind = "repeated" if taken[row.uid] else "lost"
+            yield f"{kind}: {row.type} was taken {taken[row.uid]} times"
+    if conversation.status != Conversation.Status.IDLE:
+        yield f"lost: a conversation is {conversation.status} for ever"
 
 
 def _of_what_they_did(
