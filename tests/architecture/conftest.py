@@ -419,6 +419,7 @@ def alices_objects(
         "tasks/": {"task_uid": task.uid, "question_uid": question.uid},
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},
         **programs(alice, acme, conversation),
+        "api/conversations/<id:uid>/team/": {"uid": conversation.uid, "member": teammate.name},
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
         "shared/": {"token": "nobody-was-given-this-token"},
         "settings/links/<id:uid>/": {"uid": link.uid},

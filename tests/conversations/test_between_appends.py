@@ -26,7 +26,8 @@ from tests.approvals.asking import a_reviewer
 from tests.conversations.conftest import MakeAgent, types
 from workers.actions.keys import create_key
 
-from .between.moments import WHEN, Moments
+from .between import family
+from .between.moments import WHEN, Moments, When
 from .between.people import World, acts_in, process_dies
 from .between.scenarios import SCENARIOS, Scenario, ran, requests, tools
 from .between.trial import Point, play
@@ -137,3 +138,47 @@ def tried(points: Sequence[Point], scenario: Scenario, world: World, moments: Mo
 
 def attempted(point: Point, world: World) -> None:
     world.attempt(point.act)
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["waited_for", "background"])
+def test_whatever_outsiders_do_to_a_lead_and_its_subagent(
+    background: bool,
+    alice: User,
+    staff: User,
+    acme: Organisation,
+    make_agent: MakeAgent,
+    moments: Moments,
+) -> None:
+    rita, name = a_reviewer(acme), new_id("script")
+    agent = make_agent(name, provider="scripted", model=name)
+    environment = Environment.objects.create(name=name)
+
+    def begun() -> World:
+        ran.clear()
+        conversation = create_conversation(
+            actor=alice,
+            organisation=acme,
+            agent=agent,
+            environment=environment,
+            features={"teams": True, "approval": True},
+        )
+        return World(conversation, alice, rita, rita, staff)
+
+    def played(*deeds: tuple[tuple[int, When], family.Deed]) -> str:
+        world = begun()
+        moments.arm({place: partial(deed.do, world) for place, deed in deeds})
+        if not (problems := family.play_family(world)):
+            return ""
+        said = ", ".join(f"{deed} {when} append {at}" for (at, when), deed in deeds)
+        return f"{said}: {problems}\n  {' '.join(types(world.conversation))}"
+
+    with registered(name, partial(family.script, background)):
+        assert not played()
+        places = [(at, when) for at in range(1, moments.appends + 1) for when in WHEN]
+        points = [(place, deed) for place in places for deed in family.DEEDS]
+        trials = [(point,) for point in points]
+        if TRIALS != "all":
+            chance = random.Random(SEED)
+            trials = chance.sample(trials, (int(TRIALS) + 1) // 2)
+        failed = [said for trial in trials if (said := played(*trial))]
+    assert not failed, "\n".join([f"{len(failed)} of {len(trials)}", *failed])

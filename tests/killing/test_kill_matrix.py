@@ -17,7 +17,7 @@ LEAST_POINTS = 4
         ["--every", "22", "--branches", "--mcp"],
         ["--every", "20", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "20", "--composed"],
-        ["--every", "45", "--tree"],
+        ["--every", "90", "--tree"],
     ],
     ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents"],
 )
