@@ -20,8 +20,6 @@ from bench.stage import Stage
 
 OF_ONE = 10
 """Teammates of one team: each team's lead hears of every rest."""
-WARM = 10
-"""Teams that were there before: what imports, caches and arenas come with is not what a teammate costs."""
 WINDOW = 20.0
 AT_ONCE, DELTAS, PER_SECOND = 50, 300, 50
 SETTINGS = {
@@ -33,19 +31,15 @@ SETTINGS = {
 
 
 def idle_teammate(stage: Stage) -> Iterator[Reading]:
-    """Each has worked once, and rests."""
-    teams = 10 if stage.quick else 30
-    with one_process(
-        stage.directory(f"teams-{time.monotonic_ns()}"),
-        stage.service,
-        pinned=machine.server_cores(),
-        **SETTINGS,
-    ) as site:
-        _gather(site, WARM)
-        memory, used = machine.memory_kb(site.pids), _used(site)
-        _gather(site, teams)
-        more = machine.memory_kb(site.pids) - memory
-        cost = _used(site) - used
+    """Each has worked once, and rests. Some do before: what imports, caches and arenas come with is not what
+    a teammate costs."""
+    site = stage.kept("team site", lambda: _site(stage))
+    warm, teams = (4, 8) if stage.quick else (10, 30)
+    _gather(site, warm)
+    memory, used = machine.memory_kb(site.pids), _used(site)
+    _gather(site, teams)
+    more = machine.memory_kb(site.pids) - memory
+    cost = _used(site) - used
     count = teams * OF_ONE
     yield Reading("TEAM idle", max(0.0, cost) / count * 60 / WINDOW * 1000)
     yield Reading("TEAM memory", max(0.0, more / count))

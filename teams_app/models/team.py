@@ -146,6 +146,8 @@ class Mail(models.Model):
     event_uid = models.CharField(max_length=40, blank=True)
     """Of the message in the receiver's log; empty while it is held back."""
     created_at = models.DateTimeField(auto_now_add=True)
+    was_read: bool
+    """Of rows that `with_reading` found."""
 
     objects = MailQuerySet.as_manager()
 
