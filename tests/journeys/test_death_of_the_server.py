@@ -125,7 +125,7 @@ def test_a_team_that_wrote_by_the_board_is_where_it_was_after_the_server_was_kil
         if asked == "The words of one":
             expect(card).to_be_visible()
             shown(queue, "team-queue")
-        card.get_by_role("button", name="Allow", exact=True).click()
+        card.get_by_role("button", name="Allow once").click()
     expect(page.locator(".team-strip")).to_contain_text("3 of 3 done")
     page.goto(f"/c/{uid}/team/")
     page.get_by_role("button", name="Stop: ben").click()

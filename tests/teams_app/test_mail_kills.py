@@ -32,7 +32,7 @@ from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EVERY = 5
+EVERY = 9
 """Of the points only some are tried, each time others of the two sides."""
 MOST = 60
 
