@@ -6,7 +6,6 @@ together with the row's `told_at`, so that a process that dies in between leaves
 
 from __future__ import annotations
 
-from django.db import transaction
 from django.utils import timezone
 
 from conversations.actions.children import answer_of
@@ -22,6 +21,7 @@ from harness.tools import ToolOutput
 from jobs.apart import each_apart
 
 from .files import Brought, bring_up, changes_of, diff_text, named
+from .inturn import in_turn
 from .models import Subagent
 from .starting import go_on
 
@@ -45,7 +45,7 @@ def tell(pk: int) -> None:
     if row is None:
         return
     brought = _bring(row)
-    with transaction.atomic():
+    with in_turn():
         Conversation.objects.select_for_update(no_key=True).filter(pk=row.parent_id).first()
         held = _ended(pk)
         if held is None:

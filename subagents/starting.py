@@ -39,6 +39,7 @@ from . import limits
 from .briefing import briefing
 from .casting import ADVISOR_SHARE, Cast, cast_for, kind_of
 from .files import NOTHING, Copied, copy_down, keep_base, refresh
+from .inturn import in_turn
 from .kinds import ADVISOR
 from .models import Subagent, Tree
 
@@ -73,7 +74,7 @@ def _begin_new(row: Subagent) -> None:
     begun = False
     try:
         copied = NOTHING if _gives_advice(row) else copy_down(row.parent, uid)
-        with transaction.atomic():
+        with in_turn():
             held = _hold(row.pk)
             if held is None:
                 return
@@ -106,7 +107,7 @@ def _begin_new(row: Subagent) -> None:
 
 def _ask_again(row: Subagent, child: Conversation) -> None:
     base = refresh(row.parent, child, _last_base(child))
-    with transaction.atomic():
+    with in_turn():
         held = _hold(row.pk)
         if held is None:
             return
