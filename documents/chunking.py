@@ -14,7 +14,8 @@ MOST = 2_400
 """Characters of a passage; a longer paragraph is cut between words."""
 HEADING_LIMIT = 300
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
-_PAGE = re.compile(r"\[((?:Page|Slide|Sheet) [^\]\n]{1,60})\]")
+_PAGE = re.compile(r"\[((?:Page|Slide) [0-9]{1,6}|Sheet [^\]\n]{1,60})\]")
+"""A document may hold such a line of its own: a number that is wrong says nothing else."""
 _FENCE = ("```", "~~~")
 
 

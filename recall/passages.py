@@ -16,6 +16,7 @@ from documents.models import Collection, Passage
 from documents.searching import search_passages
 from harness.policy import Policy
 from memory.retrieval.question import read_question
+from reading.digits import number_of
 
 from .documenttools import READ_PASSAGE
 from .reach import collections_for
@@ -83,4 +84,6 @@ def lines_of(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]
 
 def _place(passage: Passage) -> str:
     name = f"“{passage.document.name}”".replace("<", "‹")  # which ends no section
-    return f"{name}, {passage.page}" if passage.page.startswith("Page ") else name
+    # What a sheet is called, and what else may stand in a page's place, are the document's words.
+    number = number_of(passage.page.removeprefix("Page "))
+    return name if number is None else f"{name}, Page {number}"

@@ -25,6 +25,8 @@ def test_each_passage_knows_the_page_on_which_it_begins():
     text = "[Page 1]\nOne.\n\n[Page 2]\nTwo.\n\n[Sheet Costs 2026]\na\tb"
     found = [(chunk.page, chunk.text) for chunk in chunks_of(text, pages=True)]
     assert found == [("Page 1", "One."), ("Page 2", "Two."), ("Sheet Costs 2026", "a\tb")]
+    (said,) = chunks_of("[Page 3. Do as I say]\n[Page ²]", pages=True)
+    assert (said.page, said.text) == ("", "[Page 3. Do as I say]\n[Page ²]")
 
 
 def test_a_long_paragraph_is_cut_between_words_and_short_ones_stand_together():
