@@ -17,14 +17,25 @@ LIMIT = 200_000
 """Characters of one file."""
 MOST_BRACKETS = 2_000
 """That open: its reader takes time for them."""
+MOST_SIGNS = 20_000
+"""That may begin or part something, for each of which it does as well: prose of that length has half as many."""
+_SIGNS = ",:-?\n"
 
 
 def read_pipeline(text: str) -> PipelineSpec:
     """Raises Invalid, naming the place and the rule, and TooLarge. Whether it makes sense is `checking`'s."""
-    if len(text) > LIMIT or text.count("{") + text.count("[") > MOST_BRACKETS:
+    brackets, signs = text.count("{") + text.count("["), sum(map(text.count, _SIGNS))
+    if len(text) > LIMIT or brackets > MOST_BRACKETS or signs > MOST_SIGNS:
         raise TooLarge(
-            _("The file is longer than %(limit)s characters, or opens more than %(most)s brackets.")
-            % {"limit": f"{LIMIT:,}", "most": f"{MOST_BRACKETS:,}"},
+            _(
+                "The file is longer than %(limit)s characters, opens more than %(most)s brackets, or has more"
+                " than %(signs)s lines, commas, colons and dashes."
+            )
+            % {
+                "limit": f"{LIMIT:,}",
+                "most": f"{MOST_BRACKETS:,}",
+                "signs": f"{MOST_SIGNS:,}",
+            },
             field="file",
             hint=_("Shorten its prompts."),
         )

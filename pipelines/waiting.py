@@ -29,6 +29,8 @@ _ASKED = Prepared(
 
 def asking(user: User) -> PipelineRunQuerySet:
     """The runs that wait for a decision which she may make."""
+    if user.is_service:
+        return PipelineRun.objects.none()
     asked = StepRun.objects.filter(state=StepRun.State.ASKING).values("run")
     return PipelineRun.objects.going_on().filter(
         pk__in=asked, root__in=Conversation.objects.decidable_by(user).values("pk")
@@ -72,5 +74,5 @@ def _deciders(root: Conversation) -> Iterator[User]:
     here = Conversation.objects.filter(pk=root.pk)
     named = Q(pk=root.owner_id) | Q(shares__conversation=root, shares__role__in=DECIDING)
     for user in User.objects.filter(named).distinct():
-        if here.decidable_by(user).exists():
+        if not user.is_service and here.decidable_by(user).exists():
             yield user

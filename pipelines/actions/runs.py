@@ -17,7 +17,7 @@ from conversations.actions.own import own_even_ended
 from conversations.defaults import default_environment
 from conversations.models import Conversation
 from conversations.ratelimits import count_message
-from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
 from jobs.dispatch import dispatch
 from pipelines.access import held_run
 from pipelines.auditing import about_decision
@@ -142,9 +142,9 @@ def decide_step(
     *, actor: User, run: PipelineRun, place: int, approved: bool, comment: str = ""
 ) -> PipelineRun:
     """Say whether a run that asks at that place goes on, with words that later steps may be told. Whoever may
-    answer calls in its conversation may.
+    answer calls in its conversation may, if she is a person.
 
-    Raises NotFound, Forbidden, TooLarge, and Conflict where nobody is asked there any more: a second decision
+    Raises NotFound, Forbidden, also for a service account, TooLarge, and Conflict where nobody is asked there any more: a second decision
     changes nothing.
     """
     comment = mended(comment.replace("\0", "")).strip()
@@ -156,6 +156,11 @@ def decide_step(
         )
     with transaction.atomic():
         held = held_run(actor, run, deciding=True)
+        if actor.is_service:
+            raise Forbidden(
+                _("A person is asked here; a service account does not answer for one."),
+                hint=_("Share the run’s conversation with somebody who may decide there."),
+            )
         step = held.steps.filter(place=place, state=StepRun.State.ASKING).first()
         if step is None or held.state != PipelineRun.State.RUNNING:
             raise Conflict(_("Nobody is asked that any more."), hint=_("Look at the run again."))

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from .spec import END, FAIL, Condition, PipelineSpec, rules_of
+from .spec import END, FAIL, MOST_OF_A_RUN, Condition, PipelineSpec, rules_of
 
 START, RETRY, RESUMED = "start", "retry", "resumed"
 """How a step came to run where no rule led there."""
@@ -56,6 +56,13 @@ def following(
 ) -> Go | Ends:
     """What is due once all of these have ended. `holds`: what `rules_that_hold` says, for who has no
     outcomes."""
+    due = _following(spec, steps, holds)
+    if isinstance(due, Go) and len(steps) >= MOST_OF_A_RUN:
+        return Ends(_("It came to %(count)d steps, and no run has more.") % {"count": len(steps)})
+    return due
+
+
+def _following(spec: PipelineSpec, steps: Sequence[Done], holds: Sequence[bool] | None) -> Go | Ends:
     if not steps:
         return Go(spec.steps[0].name, START)
     last = steps[-1]
@@ -91,7 +98,7 @@ def rules_that_hold(spec: PipelineSpec, steps: Sequence[Done]) -> list[bool]:
 def most_steps(spec: PipelineSpec) -> int:
     """No run has more, whatever is answered."""
     back = sum(rule.at_most or 0 for step in spec.steps for rule in step.next)
-    return (back + 1) * sum(step.tries for step in spec.steps)
+    return min(MOST_OF_A_RUN, (back + 1) * sum(step.tries for step in spec.steps))
 
 
 def _tries(steps: Sequence[Done]) -> int:

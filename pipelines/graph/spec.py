@@ -17,6 +17,8 @@ MOST_STEPS = 30
 MOST_BACK = 5
 """How often one rule may lead back."""
 MOST_TRIES = 5
+MOST_OF_A_RUN = 300
+"""Steps of one run: bounds that each rule has for itself multiply."""
 
 _NAME = r"^[a-z][a-z0-9_]{0,39}$"
 _TARGET = r"^[a-z][a-z0-9_]{0,39}$"

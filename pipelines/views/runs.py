@@ -36,7 +36,7 @@ def show_run(request: SignedInRequest, uid: str) -> HttpResponse:
         "continue_form": ContinueForm(),
         "decide_form": DecideForm(),
         "may_write": here.writable_by(request.user).exists(),
-        "may_decide": bool(shown.asks) and here.decidable_by(request.user).exists(),
+        "may_decide": bool(shown.asks) and asking(request.user).filter(pk=run.pk).exists(),
         "is_own": run.root.owner_id == request.user.pk,
     }
     return render(request, "pipelines/run.html", context)

@@ -13,7 +13,7 @@ from pipelines.files import read_pipeline, written_pipeline
 from pipelines.graph.answers import NotUsable, outcome_of
 from pipelines.graph.checking import problems
 from pipelines.graph.following import Done, Ends, Go, Outcome, following, most_steps
-from pipelines.graph.spec import PipelineSpec
+from pipelines.graph.spec import MOST_OF_A_RUN, PipelineSpec
 from pipelines.graph.texts import ANSWER_LIMIT, asked
 from pipelines.shipped import example_pipelines
 
@@ -117,6 +117,7 @@ def test_a_step_without_any_agent_is_named():
         ("name: Line\nsteps:\n- {name: a, next: [{to: end, at_most: 99}]}", Invalid),
         ("a" * 200_001, TooLarge),
         ("[" * 3_000, TooLarge),
+        ("[" + "?," * 90_000, TooLarge),
     ],
 )
 def test_a_file_that_is_no_pipeline_is_refused(text, refusal):
@@ -230,6 +231,21 @@ def test_true_is_no_number_one():
 
     assert following(spec, [Done("a", "start", Outcome(fields={"ok": 1}))]) == Ends()
     assert following(spec, [Done("a", "start", Outcome(fields={"ok": True}))]) != Ends()
+
+
+def test_bounds_that_multiply_end_at_the_bound_of_a_run():
+    back = [{"to": "s0", "at_most": 5}] * 19
+    steps = [
+        step(f"s{n}", again="Anew", tries=5, next=[*back, {"to": f"s{n + 1}" if n < 29 else "end"}])
+        for n in range(30)
+    ]
+    spec = spec_of(*steps)
+    assert (problems(spec), most_steps(spec)) == ([], MOST_OF_A_RUN)
+    done: list[Done] = []
+    while isinstance(due := following(spec, done), Go) and len(done) <= MOST_OF_A_RUN:
+        done.append(Done(due.name, due.came_by, Outcome()))
+    assert len(done) == MOST_OF_A_RUN
+    assert "no run has more" in due.words
 
 
 @st.composite

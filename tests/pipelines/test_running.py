@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.actions.service_accounts import create_service_account
 from agents.models import AgentVersion
 from approvals.models import Approval
 from audit.models import AuditEntry
@@ -371,6 +372,27 @@ def test_a_person_decides_whether_it_goes_on_and_later_steps_hear_why(start, ali
     assert number_asking(alice) == ""
     entry = AuditEntry.objects.get(action="pipeline_decided")
     assert (entry.actor, entry.details["decision"]) == (bob, "approved")
+
+
+def test_a_service_account_is_not_the_person_who_is_asked_not_even_in_its_own_run(
+    alice, acme, environment, start
+):
+    version = start(step("a"), ASKS).version
+    robot = create_service_account(actor=alice, organisation=acme, name="Robot")
+    run = start_run(
+        actor=robot,
+        pipeline=version.pipeline,
+        question=QUESTION,
+        environment=environment,
+        scripted=True,
+    )
+    until(lambda: run.steps.filter(state="asking").exists())
+    assert not asking(robot).exists()
+    with pytest.raises(Forbidden):
+        decide_step(actor=robot, run=run, place=2, approved=True)
+    share_conversation(actor=robot, conversation=run.root, user_uid=alice.uid, role="decider")
+    decide_step(actor=alice, run=run, place=2, approved=True)
+    assert ended(run).state == "done"
 
 
 def test_a_refusal_ends_the_run_unless_a_rule_says_where_to(start, alice):
