@@ -165,6 +165,7 @@ class ComparisonsView(ComparisonView):
             judged=given.get("judged", True),
             judge_provider=given.get("judge_provider", ""),
             judge_model=given.get("judge_model", ""),
+            caller=getattr(request, "caller", None),
         )
         return Response(as_json(comparison, actor), status=201)
 

@@ -283,6 +283,7 @@ class PipelineRunsView(PipelineView):
             environment=environment,
             limit=_units(given.get("limit")),
             scripted=given.get("scripted", False),
+            caller=getattr(request, "caller", None),
         )
         return Response(as_json(run, self.actor), status=201)
 

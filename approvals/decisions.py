@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from accounts.api.authentication import Caller
 from accounts.api.scopes import require_scope
 from accounts.models import TokenScope
+from agents.models import AgentVersion
 from conversations.models import Conversation
 from harness.agentconfig import Features, ToolRule
 
@@ -30,6 +31,15 @@ def holds_back_less(conversation: Conversation) -> bool:
     current = chosen.agent.current or chosen
     return switches_off(current.config.features, conversation.features.model_dump()) or asks_less(
         current.config.tools, chosen.config.tools
+    )
+
+
+def is_looser_than_now(version: AgentVersion) -> bool:
+    """Whether an agent of this version holds itself back less than its current one does."""
+    current = (version.agent.current or version).config
+    after = version.config
+    return switches_off(current.features, after.features.model_dump()) or asks_less(
+        current.tools, after.tools
     )
 
 

@@ -18,7 +18,7 @@ LIMIT = 200_000
 MOST_BRACKETS = 2_000
 """That open: its reader takes time for them."""
 MOST_SIGNS = 20_000
-"""That may begin or part something, for each of which it does as well: prose of that length has half as many."""
+"""That may begin or part something, which takes as much; prose of that length has half as many."""
 _SIGNS = ",:-?\n"
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts.api.authentication import Caller
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from comparisons.access import held_comparison
@@ -45,10 +46,12 @@ def start_comparison(
     judged: bool = True,
     judge_provider: str = "",
     judge_model: str = "",
+    caller: Caller | None = None,
 ) -> Comparison:
     """Put one question to these pipelines, each in its newest version, and to these agents. `limit` caps all
     of it, in hundred-millionths of a US dollar; `scripted` has the pipelines play their scripts. `judged`: a
-    model says how good each answer is, the named one or the first for which the actor has a key.
+    model says how good each answer is, the named one or the first for which the actor has a key. `caller`: the
+    token that asks, as for `start_run`.
 
     Raises Invalid for too few or too many that answer, for one named twice, for scripts with a limit and
     where no model could judge, and what `start_run` and `create_conversation` raise. Then nothing has begun.
@@ -92,6 +95,7 @@ def start_comparison(
                 environment=root.environment,
                 scripted=scripted,
                 parent=root,
+                caller=caller,
             )
             name = f"{pipeline.name} {run.version.number}"
             Entry.objects.create(comparison=comparison, place=place, name=name, run=run)

@@ -9,8 +9,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts.api.authentication import Caller
 from accounts.models import User
 from agents.models import Environment
+from approvals.decisions import is_looser_than_now, require_decider
 from conversations.actions.conversations import create_conversation, delete_conversation, find_agent
 from conversations.actions.messages import request_retry
 from conversations.actions.own import own_even_ended
@@ -45,14 +47,16 @@ def start_run(
     limit: int | None = None,
     scripted: bool = False,
     parent: Conversation | None = None,
+    caller: Caller | None = None,
 ) -> PipelineRun:
     """Begin a run of the newest version, or the one of that number. `limit` caps all of it, in
     hundred-millionths of a US dollar; `scripted` plays the steps' scripts. Below `parent`, a conversation of
-    the actor's, the budgets of that hold for it as well.
+    the actor's, the budgets of that hold for it as well. `caller`: the token that asks, which must be one
+    that decides where the version of a step's agent asks less than the current one.
 
     Raises NotFound for a pipeline or a version that is not there, Conflict for one that was put away or that
     this server lacks something for, Invalid and TooLarge for the question, Invalid for an agent that is not
-    on offer to her, TooMany, and what `create_conversation` and `set_budget` raise.
+    on offer to her, Forbidden, TooMany, and what `create_conversation` and `set_budget` raise.
     """
     question = checked_question(question)
     with transaction.atomic():
@@ -68,6 +72,8 @@ def start_run(
                 continue
             agent = pinned[step.name].agent
             find_agent(actor=actor, organisation=organisation, wanted=agent.uid, name=agent.name)
+            if is_looser_than_now(pinned[step.name]):
+                require_decider(caller)
             if scripted and not step.script:
                 raise Invalid(
                     _("The step “%(name)s” has no script.") % {"name": step.name},
@@ -144,8 +150,8 @@ def decide_step(
     """Say whether a run that asks at that place goes on, with words that later steps may be told. Whoever may
     answer calls in its conversation may, if she is a person.
 
-    Raises NotFound, Forbidden, also for a service account, TooLarge, and Conflict where nobody is asked there any more: a second decision
-    changes nothing.
+    Raises NotFound, Forbidden, also for a service account, TooLarge, and Conflict where nobody is asked there
+    any more: a second decision changes nothing.
     """
     comment = mended(comment.replace("\0", "")).strip()
     if len(comment) > COMMENT_LIMIT:

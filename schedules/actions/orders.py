@@ -14,8 +14,7 @@ from accounts import vault
 from accounts.api.authentication import Caller
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
-from agents.models import AgentVersion
-from approvals.decisions import asks_less, require_decider, switches_off
+from approvals.decisions import is_looser_than_now, require_decider
 from audit.models import AuditEntry
 from harness.errors import Conflict, Invalid, LimitReached
 from schedules.access import own_order
@@ -47,7 +46,8 @@ def create_order(
     require_member(actor, organisation)
     now = now or timezone.now()
     checked = check_draft(draft, actor=actor, organisation=organisation)
-    _require_decider(caller, checked.version)
+    if is_looser_than_now(checked.version):
+        require_decider(caller)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=actor.pk)
         most = settings.AGENTSITE_SCHEDULES
@@ -86,7 +86,8 @@ def change_order(
     with transaction.atomic():
         held = _open(actor, order)
         checked = check_draft(draft, actor=actor, organisation=held.organisation, order=held)
-        _require_decider(caller, checked.version)
+        if is_looser_than_now(checked.version):
+            require_decider(caller)
         before = held.timing
         for name, value in checked.columns.items():
             setattr(held, name, value)
@@ -251,12 +252,3 @@ def _open(actor: User, order: StandingOrder) -> StandingOrder:
             _("This schedule is archived and changes no more."), hint=_("Make a new one.")
         )
     return held
-
-
-def _require_decider(caller: Caller | None, version: AgentVersion) -> None:
-    current = version.agent.current or version
-    before, after = current.config, version.config
-    if switches_off(before.features, after.features.model_dump()) or asks_less(
-        before.tools, after.tools
-    ):
-        require_decider(caller)

@@ -257,10 +257,11 @@ def test_a_refused_version_begins_nothing(world: World) -> None:
 
 
 DOORS = {
-    # Tokens come in here; each is in the tables above.
+    # Tokens come in here; each is in the tables above, or tried in `tests/pipelines/test_doors.py`.
     "agui/following.py",
     "api/chat.py",
     "api/commands.py",
+    "api/pipelines.py",
     "mcpdoor/tools.py",  # with an agent as it is: it takes no version, rule or switch
     "v1/events.py",
     "v1/sessions.py",
@@ -268,16 +269,19 @@ DOORS = {
     # (`schedules.actions.orders`), and trials are begun by those who manage the agent.
     "schedules/running.py",
     "evals/running.py",
-    "comparisons/actions/comparisons.py",  # as those
-    "pipelines/running.py",  # agents as they are; a decision takes its own scope
+    "comparisons/actions/comparisons.py",  # hands the token on to `start_run`; else agents as they are
+    "pipelines/running.py",  # likewise, when a run was started (`pipelines.actions.runs`)
     # People in their browsers, and the operator's shell.
     "approvals/admin.py",
     "terminal/local.py",
+    "terminal/pipelines.py",
     "chat/consumers.py",
     "approvals/views/approvals.py",
     "chat/views/changes.py",
     "chat/views/creation.py",
     "chat/views/messages.py",
+    "pipelines/views/definitions.py",
+    "pipelines/views/runs.py",
     "tryouts/views.py",
 }
 DECIDING = {
@@ -288,8 +292,10 @@ DECIDING = {
     "create_conversation",
     "decide_approval",
     "decide_call",
+    "decide_step",
     "send_events",
     "set_feature",
+    "start_run",
 }
 
 

@@ -11,12 +11,15 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
+from agents.models import AgentVersion
+from harness.agentconfig import ToolRule
+from pipelines.actions.definitions import save_pipeline
 from pipelines.models import Pipeline, PipelineRun
 from pipelines.shipped import example_pipelines
 from tests.cast import shown
 from tests.conversations.conftest import until
 
-from .conftest import EXAMPLE, QUESTION, ended, names, step
+from .conftest import EXAMPLE, QUESTION, ended, names, spec_of, step
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ASKS = {"name": "release", "approval": "May this go out? {{a}}"}
@@ -264,6 +267,28 @@ def test_a_program_decides_only_with_the_scope_for_it(alice, program, start):
     assert done.status_code == 200
     assert ended(run).state == "done"
     assert program(alice, "POST", f"{place}/decide", body).status_code == 409
+
+
+def test_a_program_starts_no_version_that_asks_less_than_now_without_the_scope_for_it(
+    alice, acme, program, worker
+):
+    version = save_pipeline(actor=alice, organisation=acme, spec=spec_of(step("a")))
+    config = worker.current.config.model_copy(
+        update={"tools": (ToolRule(tool="bash", permission="always_ask"),)}
+    )
+    worker.current = AgentVersion.objects.create(
+        agent=worker, number=2, stored_config=config.model_dump(mode="json")
+    )
+    worker.save()
+    place, body = f"/{version.pipeline.uid}/runs", {"question": QUESTION, "scripted": True}
+    others = [scope for scope in TokenScope if scope != TokenScope.APPROVALS_DECIDE]
+
+    refused = program(alice, "POST", place, body, scopes=others)
+    assert refused.status_code == 403
+    assert "approvals:decide" in refused.content.decode()
+    assert not PipelineRun.objects.exists()
+    assert program(alice, "POST", place, body).status_code == 201
+    ended(PipelineRun.objects.get())
 
 
 # --- the command line -----------------------------------------------------------------------------
