@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from accounts.models import Membership, User
 from accounts.reviewing import REVIEWING
-from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import NEWS, Item, in_turn, is_reachable
 
 from .models import Approval
 
@@ -20,9 +20,8 @@ def waiting(now: datetime) -> Iterator[tuple[Item, User]]:
         Approval.objects.waiting(now)
         .filter(asked_at__gt=now - NEWS, asked_at__lte=now - timedelta(minutes=1))
         .select_related("conversation__owner", "assignee")
-        .order_by("asked_at", "pk")
     )
-    for approval in rows[:AT_A_TIME]:
+    for approval in in_turn(rows, whose="conversation__owner", since="asked_at"):
         conversation = approval.conversation
         for user in _audience(approval):
             path = (

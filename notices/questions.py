@@ -12,7 +12,7 @@ from conversations.models import Conversation, Event
 from harness.events import RequiresAction, SessionStatusIdle
 from tools_app.questions import TOOL as QUESTIONS
 
-from .waiting import AT_A_TIME, NEWS, Item, is_reachable
+from .waiting import NEWS, Item, in_turn, is_reachable
 
 
 def questions(now: datetime) -> Iterator[tuple[Item, User]]:
@@ -23,7 +23,7 @@ def questions(now: datetime) -> Iterator[tuple[Item, User]]:
         active_at__gt=now - NEWS,
         active_at__lte=now - timedelta(minutes=1),
     ).select_related("owner")
-    for conversation in waiting.order_by("active_at", "pk")[:AT_A_TIME]:
+    for conversation in in_turn(waiting, whose="owner", since="active_at"):
         rest = (
             Event.objects.filter(conversation=conversation, type="session.status_idle")
             .order_by("-seq")

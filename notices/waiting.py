@@ -10,8 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from django.db.models import Q
+from django.db.models import F, Model, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from accounts.models import User
@@ -29,10 +31,12 @@ from .models import (
     When,
 )
 
+Row = TypeVar("Row", bound=Model)
+
 NEWS = timedelta(minutes=LONGEST_MAIL_MINUTES, days=1)
 """What waits longer is no news; it stays in the queue."""
 AT_A_TIME = 1_000
-"""Things that one look considers, the oldest first."""
+"""Things that one look considers (`in_turn`)."""
 MOST_TRIES = 5
 """At one mail that the mail server refuses."""
 
@@ -68,6 +72,13 @@ def notify_of(waiting: Waiting) -> None:
     """Have an app's things that wait told of from now on; once, however often it is said."""
     if waiting not in _waiting:
         _waiting.append(waiting)
+
+
+def in_turn(rows: QuerySet[Row], *, whose: str, since: str, most: int = AT_A_TIME) -> Iterable[Row]:
+    """The first of what waits: each person's oldest, then each one's next. However much there is of one,
+    everybody else's is among them. `whose` and `since` name columns."""
+    turn = Window(RowNumber(), partition_by=F(whose), order_by=[F(since).asc(), F("pk").asc()])
+    return rows.annotate(turn=turn).order_by("turn", since, "pk")[:most]
 
 
 def mark_seen(user: User, conversation: Conversation) -> None:

@@ -14,7 +14,7 @@ from accounts.models import User
 from conversations.models import Conversation
 from conversations.models.share import DECIDING
 from jobs.prepared import Prepared
-from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import NEWS, Item, in_turn, is_reachable
 
 from .models import PipelineRun, PipelineRunQuerySet, StepRun
 
@@ -55,7 +55,8 @@ def waiting(now: datetime) -> Iterator[tuple[Item, User]]:
         started_at__gt=now - NEWS,
         started_at__lte=now - timedelta(minutes=1),
     )
-    for step in rows.select_related("run__root").order_by("started_at", "pk")[:AT_A_TIME]:
+    rows = rows.select_related("run__root")
+    for step in in_turn(rows, whose="run__root__owner", since="started_at"):
         root = step.run.root
         item = Item(
             f"{step.run.uid}:{step.place}",

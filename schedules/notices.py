@@ -11,14 +11,16 @@ from django.urls import reverse
 
 from accounts.models import User
 from approvals.models import Approval
-from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import NEWS, Item, in_turn, is_reachable
 
 from .models import OrderRun
 
 
 def waiting(now: datetime) -> Iterator[tuple[Item, User]]:
-    runs = OrderRun.objects.open().exclude(order__approvers=None).order_by("pk").distinct()
-    by_conversation = {run.conversation_id: run for run in runs[:AT_A_TIME]}
+    runs = OrderRun.objects.open().exclude(order__approvers=None)
+    by_conversation = {
+        run.conversation_id: run for run in in_turn(runs, whose="order__owner", since="pk")
+    }
     asked = (
         Approval.objects.waiting(now)
         .filter(
@@ -27,9 +29,8 @@ def waiting(now: datetime) -> Iterator[tuple[Item, User]]:
             asked_at__lte=now - timedelta(minutes=1),
         )
         .select_related("conversation")
-        .order_by("asked_at", "pk")
     )
-    for approval in asked[:AT_A_TIME]:
+    for approval in in_turn(asked, whose="conversation__owner", since="asked_at"):
         may = Approval.objects.filter(pk=approval.pk)
         for user in by_conversation[approval.root_id].order.approvers.all():
             if is_reachable(user) and may.decidable_by(user).exists():

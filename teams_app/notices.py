@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from notices.waiting import AT_A_TIME, NEWS, Item, is_reachable
+from notices.waiting import NEWS, Item, in_turn, is_reachable
 
 from .models import Dependency, Task, TeamRequest
 
@@ -30,7 +30,7 @@ def waiting(now: datetime) -> Iterator[tuple[Item, User]]:
         .exclude(Exists(Dependency.objects.holding().filter(task=OuterRef("pk"))))
         .select_related("owner_user", "board__conversation", "creator_conversation")
     )
-    for task in tasks.order_by("changed_at", "pk")[:AT_A_TIME]:
+    for task in in_turn(tasks, whose="owner_user", since="changed_at"):
         user, conversation = task.owner_user, task.board.conversation or task.creator_conversation
         if user is None or conversation is None or not is_reachable(user):
             continue
@@ -39,8 +39,8 @@ def waiting(now: datetime) -> Iterator[tuple[Item, User]]:
             item = Item(task.uid, conversation, words, task.changed_at, link, may_answer=True)
             yield item, user
     asked = TeamRequest.objects.pending().filter(created_at__range=recent).exclude(person=None)
-    rows = asked.select_related("person", "asker").order_by("created_at", "pk")
-    for request in rows[:AT_A_TIME]:
+    rows = asked.select_related("person", "asker")
+    for request in in_turn(rows, whose="person", since="created_at"):
         if request.person is None or not is_reachable(request.person):
             continue
         if TeamRequest.objects.waiting_for(request.person).filter(pk=request.pk).exists():

@@ -3,8 +3,10 @@ with what the call holds."""
 
 from __future__ import annotations
 
+import inspect
 import socket
 from datetime import UTC, datetime, time, timedelta
+from importlib import import_module
 
 import pytest
 from django.core import mail
@@ -20,11 +22,13 @@ from conversations.models import Conversation, Event
 from harness.errors import Invalid
 from harness.events import AgentCustomToolUse, RequiresAction, SessionStatusIdle
 from harness.history import Entry
+from harness.ids import new_conversation_id
+from notices import waiting
 from notices.actions.wishes import set_notices
 from notices.mailing import mail_waiting
 from notices.models import NoticeWish, Seen, WaitNotice
 from notices.stopping import stop_link
-from notices.waiting import due
+from notices.waiting import due, in_turn
 from tests.cast import join, make_user
 from tests.notices.conftest import SITE, ask, end
 
@@ -201,6 +205,32 @@ def test_a_question_of_an_agent_is_mailed_and_a_programs_tool_is_not(conversatio
     assert "get_weather" not in mail.outbox[0].body
     assert "secret" not in mail.outbox[0].body
     assert mail_waiting() == 0
+
+
+def test_however_much_waits_for_one_person_others_are_told_of_theirs(conversation, bob):
+    """What is looked at has an end: whoever fills it with hers must not be the only one."""
+    older = timezone.now() - timedelta(hours=1)
+    mine = [conversation.pk]
+    for owner in (conversation.owner, conversation.owner, bob):
+        conversation.pk, conversation.uid, conversation.owner = None, new_conversation_id(), owner
+        conversation.save(force_insert=True)
+        mine.append(conversation.pk)
+    Conversation.objects.exclude(owner=bob).update(active_at=older)
+    rows = Conversation.objects.filter(pk__in=mine)
+    first = list(in_turn(rows, whose="owner", since="active_at", most=2))
+    assert [each.pk for each in first] == [mine[0], mine[-1]]
+
+
+def test_whoever_offers_what_waits_takes_it_in_turn():
+    newest_first = {"chat.ended"}  # of which the next look sees others
+    modules = {offers.__module__ for offers in waiting._waiting} - newest_first
+    assert modules >= {"notices.questions", "approvals.notices", "pipelines.waiting"}
+    assert not [name for name in modules if "AT_A_TIME]" in source_of(name)]
+    assert not [name for name in modules if "in_turn(" not in source_of(name)]
+
+
+def source_of(module: str) -> str:
+    return inspect.getsource(import_module(module))
 
 
 def test_a_call_that_asks_again_is_news_again(conversation):
