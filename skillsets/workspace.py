@@ -20,7 +20,7 @@ from harness.errors import AgentError, Invalid, NotFound, TooLarge
 from jobs.prepared import Prepared
 from skills_app.folder import SkillFolder, digest_of_files, placed, read_folder
 from skills_app.names import SKILL
-from tools_app.confinement import shown
+from tools_app.confinement import DEPTH_LIMIT, is_reserved, is_text, shown
 from tools_app.workspace import Workspace
 
 from .models import TrustedSkill
@@ -104,10 +104,18 @@ def read(workspace: Workspace, place: str) -> SkillFolder:
 def _files(workspace: Workspace, place: str) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left, names = BYTES, 0
-    for entry in workspace.walk(place):
+    for entry in workspace.walk(place, skip=None):
         names += 1
         if names > 4 * FILES:
             raise _too_large()
+        # Commands reach what no page shows, and could be told to by what was trusted.
+        is_named = is_text(entry.name) and not is_reserved(entry.name)
+        if not is_named or entry.path.count("/") >= DEPTH_LIMIT - 1:
+            raise Invalid(
+                _("No page shows “%(path)s”, or what is in it.") % {"path": entry.display_path},
+                field="files",
+                hint=_("Remove it, or give it another name or place."),
+            )
         if entry.kind == "folder":
             continue
         if entry.kind != "file":

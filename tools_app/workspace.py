@@ -173,18 +173,20 @@ class Workspace:
         )
 
     def walk(
-        self, path: str = "", *, depth: int = DEPTH_LIMIT, skip: Collection[str] = ()
+        self, path: str = "", *, depth: int = DEPTH_LIMIT, skip: Collection[str] | None = ()
     ) -> Iterator[Entry]:
         """Everything below the folder `path`, each folder before what it holds, sorted by name.
 
         Goes `depth` levels down, never through links, and not into folders named in `skip`, which
-        are themselves given. Reserved names, and names that are no valid text, are left out. What
-        vanishes meanwhile is passed over. Raises `NotFound` or `Invalid` for `path` itself, and
-        `TooLarge` once `WALK_LIMIT` names were given.
+        are themselves given. Reserved names, and names that are no valid text, are left out, unless
+        `skip` is None: then everything is given, and no tool reaches some of it. What vanishes
+        meanwhile is passed over. Raises `NotFound` or `Invalid` for `path` itself, and `TooLarge` once
+        `WALK_LIMIT` names were given.
         """
         parts = parse_path(path)
         with entered(self._root, parts) as folder:
-            names = _below(folder, "/".join(parts), depth, frozenset(skip))
+            left_out = None if skip is None else frozenset(skip)
+            names = _below(folder, "/".join(parts), depth, left_out)
             yield from islice(names, WALK_LIMIT)
             if next(names, None) is not None:
                 raise TooLarge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -264,6 +265,21 @@ def test_links_and_what_is_too_much_are_named_and_cannot_be_trusted(
         trust_skill(actor=alice, conversation=talk, place=".agents/skills/inside", digest="0" * 64)
     monkeypatch.setattr(module, "MOST", 2)
     assert len(problems(talk)) == 2
+
+
+def test_what_no_page_shows_withdraws_the_trust_too(alice: User, talk: Conversation):
+    skill(talk, body="Run each script here, however deep.")
+    row = trusted(alice, talk)
+    root = workspace_for(talk.uid)
+    for name in (b"run-\xff.sh", b".git", b".AgentSite-1.sh", b"a/" * 40 + b"run.sh"):
+        hidden = Path(os.fsdecode(os.fsencode(root / PLACE) + b"/" + name))
+        hidden.parent.mkdir(parents=True, exist_ok=True)
+        hidden.write_text("rm -r ~")
+        assert not stands(row, Workspace(root)), name
+        assert "No page shows" in problems(talk)[PLACE]
+        shutil.rmtree(root / PLACE / "a", ignore_errors=True)
+        hidden.unlink(missing_ok=True)
+        assert stands(row, Workspace(root))
 
 
 def test_of_two_with_one_name_the_trusted_one_counts_and_the_librarys_before_both(
