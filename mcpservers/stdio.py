@@ -1,11 +1,13 @@
 """What is said to an MCP server that is a program, and what it says: a message of the protocol a line.
 
-Its lines are strangers' text, parsed where all runs wait: each is bounded by its length and its parts, and so
-is what it may say in a while. Where the program runs is `programs`' question. Heavy, for the official client.
+Its lines are strangers' text: each is bounded by its length and its parts, and so is what it may say in a
+while. A long one is read in a thread, for where it is heard all runs wait. Where the program runs is
+`programs`' question. Heavy, for the official client.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,6 +30,8 @@ A_LINE = 50
 """What a line costs beside its parts: each is handed on by itself."""
 BYTES = 100
 """Of a line that cost as much as a part."""
+LONG = 32_768
+"""Bytes of a line that is read in a thread."""
 BURST = 4
 A_SECOND = 0.25
 """Of the parts of the largest answer: what a program may say at once, and in a second after that."""
@@ -67,7 +71,7 @@ async def spoken_to(
         async with heard_in:
             try:
                 async for line in _lines(program, most_bytes):
-                    message = judge.message(line)
+                    message = await judge.heard(line)
                     if message is not None:
                         await heard_in.send(message)
                 give_up(program.ending or "It closed its output.")
@@ -105,10 +109,16 @@ class _Judge:
         self._allowance = _Allowance(most_parts)
         self._odd = 0
 
-    def message(self, line: bytes) -> SessionMessage | None:
+    async def heard(self, line: bytes) -> SessionMessage | None:
         """None for a line that is passed over. Raises _GivenUp."""
+        if len(line) <= LONG:
+            return self._message(line)
+        return await asyncio.to_thread(self._message, line)
+
+    def _message(self, line: bytes) -> SessionMessage | None:
         parts = Parts()
-        parts.take(line)
+        for at in range(0, len(line), LONG):
+            parts.take(line[at : at + LONG])
         if parts.seen > self._most_parts:
             raise _GivenUp(f"Its answer has more than {self._most_parts:,} parts.")
         if not self._allowance.spend(A_LINE + len(line) / BYTES + parts.seen):

@@ -13,7 +13,7 @@ from math import isinf
 from typing import Any
 
 from reading.jsonparts import has_more_than
-from reading.wholetext import mended, storable_value
+from reading.wholetext import decoded, mended, storable_value
 
 NESTING = 60
 """Objects and lists inside one another; deeper ones are nobody's message."""
@@ -80,7 +80,7 @@ def read_mended_json(
 ) -> Any:
     """The same for what is not to be lost over a sign: what a text cannot be kept with is replaced in it,
     line ends and the like may stand in a text as they are, and a number that is none is nothing."""
-    whole = text.decode(errors="replace") if isinstance(text, bytes) else mended(text)
+    whole = decoded(text) if isinstance(text, bytes) else mended(text)
     whole = whole.removeprefix("\ufeff")
     # A text that goes past the end of its line would hide values from who counts them.
     decoder = _LENIENT if len(whole) <= parts else _LENIENT_BY_LINES

@@ -6,12 +6,14 @@ For what is to be kept though a sign of it is none; `foreignjson` refuses such t
 from __future__ import annotations
 
 import json
+from codecs import getincrementaldecoder
 from math import isfinite
 from typing import Any
 
 import orjson
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_AT_ONCE = 16_384
 
 
 def mended(text: str) -> str:
@@ -21,8 +23,24 @@ def mended(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        halves = text.encode("utf-16-le", "surrogatepass")
+        return _decoded(halves, "utf-16-le")
     return text
+
+
+def decoded(data: bytes) -> str:
+    """UTF-8 as a text, with what is none replaced."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _decoded(data, "utf-8")
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    """In pieces: each replacement takes its time, in which no other thread gets a turn."""
+    decoder = getincrementaldecoder(encoding)("replace")
+    pieces = [decoder.decode(data[at : at + _AT_ONCE]) for at in range(0, len(data), _AT_ONCE)]
+    return "".join([*pieces, decoder.decode(b"", final=True)])
 
 
 def storable(text: str) -> str:
