@@ -7,12 +7,15 @@ from functools import partial
 from ipaddress import ip_address
 
 import httpx2
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import ProviderKey, Scope
 from net.addresses import Sort, sort_of
 from net.guarded import guarded_client
 from net.lookups import judged_addresses
+from notices.models import Device
+from notices.pushkeys import public_text
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.inside import INNER
 from tests.attack_web.world import World
@@ -20,6 +23,8 @@ from vaults.models import VaultCredential
 from webhooks.models import WebhookEndpoint
 
 SUBJECT = "addresses"
+POINT = public_text(ec.generate_private_key(ec.SECP256R1()))
+"""A browser's key, as a browser would give it."""
 SPELLINGS = {
     "loopback": ("127.0.0.1", "127.8.8.8", "localhost", "LOCALHOST", "localhost."),
     "numbers": ("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "017700000001"),
@@ -128,10 +133,28 @@ def _credential(field: str, spelling: str, world: World) -> Got:
     return _verdict(world, shown) or (f"called: {stored}" if stored else "")
 
 
+def _push(spelling: str, world: World) -> Got:
+    person = world.person()
+    home = world.organisation(person)
+    shown, stored = "", []
+    with world.browser(person, home) as browser:
+        for url in _urls(world, spelling):
+            values = {"endpoint": url, "p256dh": POINT, "auth": "A" * 22}
+            shown += browser.form("/settings/notifications/browsers/", **values).text
+            row = Device.objects.filter(user=person).first()
+            if row is not None:
+                stored.append(url)
+                browser.form(f"/settings/notifications/browsers/{row.uid}/test/")
+                world.until(lambda: world.inside.visits or True, "")
+                row.delete()
+    return _verdict(world, shown) or (f"stored: {stored}" if stored else "")
+
+
 for _spelling in SPELLINGS:
     for _door, _act in (
         ("provider key", _provider_key),
         ("webhook", _webhook),
+        ("browser's push service", _push),
         ("vault's service", partial(_credential, "mcp_server_url")),
         ("vault's token endpoint", partial(_credential, "token_endpoint")),
     ):
@@ -139,7 +162,7 @@ for _spelling in SPELLINGS:
             SUBJECT,
             f"{_door}: {_spelling}",
             f"names a {_door} by {', '.join(SPELLINGS[_spelling][:3])}",
-            quick=_door in ("provider key", "webhook") or _spelling == "loopback",
+            quick=_door == "provider key" or _spelling == "loopback",
         )(partial(_act, _spelling))
 
 

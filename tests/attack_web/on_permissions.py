@@ -7,7 +7,8 @@ import threading
 from functools import partial
 from typing import Any
 
-from accounts.models import Role
+from accounts.models import Organisation, Role, User
+from agents.models import Agent, AgentVersion
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
 from conversations.models import Conversation, Event
@@ -18,6 +19,13 @@ from tests.attack_web.world import World
 from tools_app.workspace import workspace_for
 
 SUBJECT = "permissions"
+PIPELINE = """
+name: Line
+agent: {agent}
+steps:
+- {{name: draft, prompt: Do, script: [Done.]}}
+- {{name: release, approval: May it go out}}
+"""
 RAN = "kea-ran-51d0"
 
 # --- commands in disguise -------------------------------------------------------------------------
@@ -379,6 +387,57 @@ def _version(world: World) -> Got:
     )
     world.program(world.mallorys).post(f"/v1/sessions/{conversation.uid}/wake", json={})
     return "it ran" if (workspace_for(conversation.uid) / "versioned.txt").exists() else ""
+
+
+def _pipeline(world: World, agent: Agent, owner: User, home: Organisation) -> str:
+    with world.program(world.token_of(owner, home)) as manager:
+        made = manager.post("/api/pipelines", json={"file": PIPELINE.format(agent=agent.uid)})
+    tried(made.status_code == 200, f"no pipeline was saved: {made.text[:200]}")
+    return f"/api/pipelines/{made.json()['id']}/runs"
+
+
+@attack(
+    SUBJECT,
+    "a pipeline's gate by who started it",
+    "a service account answers for the person whom its own run asks",
+)
+def _gate(world: World) -> Got:
+    owner = world.person()
+    home = world.organisation(owner)
+    runs = _pipeline(world, world.agent_of(home, owner), owner, home)
+    robot = world.robot(owner, home)
+    body = {"question": "Go?", "scripted": True, "environment": world.environment.uid}
+    with world.program(world.token_of(robot, home, by=owner)) as program:
+        begun = program.post(runs, json=body)
+        tried(begun.status_code == 201, f"no run began: {begun.text[:200]}")
+        run = f"/api/pipelines/runs/{begun.json()['id']}"
+        place = world.until(lambda: program.get(run).json()["asks"], "nobody was asked")
+        said = program.post(f"{run}/decide", json={"place": place, "approved": True})
+        asks = program.get(run).json()["asks"]
+        program.post(f"{run}/stop")
+    return "" if asks == place else f"it decided: {said.text[:100]}"
+
+
+@attack(
+    SUBJECT,
+    "a pipeline from before a rule",
+    "its agent's version asks less than the one of now, by a token that may not decide",
+)
+def _older(world: World) -> Got:
+    owner = world.person()
+    home = world.organisation(owner)
+    agent = world.agent_of(home, owner)
+    runs = _pipeline(world, agent, owner, home)
+    assert agent.current is not None
+    config = {**agent.current.stored_config, "features": {"approval": True}}
+    agent.current = AgentVersion.objects.create(agent=agent, number=2, stored_config=config)
+    agent.save()
+    body = {"question": "Go?", "scripted": True, "environment": world.environment.uid}
+    token = world.token_of(owner, home, "conversations:read", "conversations:write")
+    with world.program(token) as program:
+        begun = program.post(runs, json=body)
+    tried("approvals:decide" in begun.text or begun.status_code < 400, begun.text[:200])
+    return "a run began" if begun.status_code < 400 else ""
 
 
 @attack(
