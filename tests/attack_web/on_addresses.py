@@ -138,9 +138,13 @@ def _push(spelling: str, world: World) -> Got:
     home = world.organisation(person)
     shown, stored = "", []
     with world.browser(person, home) as browser:
+        signs_up = "/settings/notifications/browsers/"
+        values = {"endpoint": "https://push.example.org/a", "p256dh": POINT, "auth": "A" * 22}
+        given = browser.form(signs_up, **values)
+        tried(given.status_code == 204, f"no browser signs up: {given.text[:200]}")
+        Device.objects.filter(user=person).delete()
         for url in _urls(world, spelling):
-            values = {"endpoint": url, "p256dh": POINT, "auth": "A" * 22}
-            shown += browser.form("/settings/notifications/browsers/", **values).text
+            shown += browser.form(signs_up, **{**values, "endpoint": url}).text
             row = Device.objects.filter(user=person).first()
             if row is not None:
                 stored.append(url)
