@@ -1,18 +1,14 @@
-"""`/mcp`: who asks, how often, from which page; the rest of a request is the official package's.
+"""`/mcp`: who asks, how often, from which page. The exchange itself is `exchange`'s.
 
-One POST is one whole exchange, answered as JSON; nothing is kept between two. A request that ends ends
-nothing that was begun.
+One POST is one whole exchange; nothing is kept between two. A request that ends ends nothing that was
+begun.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import MutableMapping
-from typing import Any
-
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_variables
@@ -35,7 +31,7 @@ _READING = frozenset(each.name for each in TOOLS if each.reads)
 
 
 @csrf_exempt
-async def serve(request: HttpRequest) -> HttpResponse:
+async def serve(request: HttpRequest) -> HttpResponseBase:
     """Answer one message of an MCP client."""
     if request.method != "POST":
         return _refusal(405, _("MCP messages are posted."), {"Allow": "POST"})
@@ -99,60 +95,14 @@ def _writes(body: bytes) -> bool:
 def _prepare() -> None:
     """Heavy, and of no use to most processes; imported for the first who asks, in her thread."""
     with keeping_what_is_imported():
-        from mcp.server import streamable_http_manager  # noqa: F401, PLC0415
-
-        from . import serving  # noqa: F401, PLC0415
+        from . import exchange  # noqa: F401, PLC0415
 
 
-async def _answered(request: HttpRequest, who: Principal) -> HttpResponse:
+async def _answered(request: HttpRequest, who: Principal) -> HttpResponseBase:
     # Imported by now (`_prepare`).
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
+    from .exchange import Exchange  # noqa: PLC0415
 
-    from .serving import server_for  # noqa: PLC0415
-
-    body = request.body
-    scope: MutableMapping[str, Any] = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": request.scheme,
-        "path": "/mcp",
-        "raw_path": b"/mcp",
-        "query_string": b"",
-        "root_path": "",
-        "headers": [
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in request.headers.items()
-            if name.lower() not in {"authorization", "x-api-key", "cookie"}
-        ],
-    }
-    sent: list[MutableMapping[str, Any]] = []
-    taken = False
-
-    async def receive() -> MutableMapping[str, Any]:
-        nonlocal taken
-        if taken:
-            # Whoever hangs up cancels this whole task.
-            await asyncio.Event().wait()
-        taken = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        sent.append(message)
-
-    manager = StreamableHTTPSessionManager(server_for(who), json_response=True, stateless=True)
-    async with manager.run():
-        await manager.handle_request(scope, receive, send)
-    start = next((each for each in sent if each["type"] == "http.response.start"), None)
-    if start is None:
-        return _refusal(500, _("There is no answer."), {})
-    whole = b"".join(each.get("body", b"") for each in sent if each["type"] == "http.response.body")
-    answer = HttpResponse(whole, status=start["status"])
-    for name, value in start.get("headers", ()):
-        if name.lower() not in {b"content-length", b"transfer-encoding"}:
-            answer[name.decode("latin-1")] = value.decode("latin-1")
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return await Exchange(request, who).answer()
 
 
 def _refusal(status: int, words: str, headers: dict[str, str]) -> HttpResponse:

@@ -1,140 +1,175 @@
-"""The tools and resources as an MCP server for one person: made for a request, or for a process on stdio.
+"""The parts (`parts`) as one MCP server for one person: made for a request, or for a process on stdio.
 
 Stateless, so both eras of the protocol are answered alike and no process has to remember anybody.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections import Counter
-from collections.abc import Awaitable, Callable
-from time import monotonic
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import mcp_types as types
-from asgiref.sync import sync_to_async
+from django.conf import settings
+from mcp.server.caching import CacheHint
+from mcp.server.context import HandlerResult
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import (
+    AESGCMRequestStateCodec,
+    RequestStateBoundary,
+    RequestStateSecurity,
+)
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from harness.errors import AgentError, Forbidden, Invalid, NotFound
-from jobs.connections import give_back
-
-from . import tools
+from .agents import Agents
+from .parts import Call, Context, Part, Tool, offer, offered
+from .taskwire import EXTENSION, task_methods
 from .tools import Principal
 
-POLL_SECONDS = 0.25
-MOST_WAITING = 8
-"""Answers that one process waits for at once for one person: each looks at the tables again and again."""
-_waiting: Counter[int] = Counter()
+NAME = "Agentsite"
+STATE_SECONDS = 24 * 60 * 60.0
+"""How long a client may take to bring the answers to what it was asked."""
+_LISTS = CacheHint(ttl_ms=60_000, scope="private")
+"""What a token is shown depends on it alone, and that seldom changes."""
 
-InThread = Callable[..., Awaitable[Any]]
-
-
-async def in_thread(work: Callable[..., Any], *given: Any) -> Any:
-    """Work with tables, in a thread that keeps no connection."""
-
-    def do() -> Any:
-        try:
-            return work(*given)
-        finally:
-            give_back()
-
-    return await sync_to_async(do, thread_sensitive=False)()
+offer(Agents())
 
 
-def server_for(who: Principal, run: InThread = in_thread) -> Server[Any]:
-    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        mine = [each for each in tools.TOOLS if who.may(each.scope)]
-        return types.ListToolsResult(tools=[_described(each) for each in mine])
+def server_for(who: Principal) -> Server[Any]:
+    parts = offered()
 
-    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        try:
-            offered = next((each for each in tools.TOOLS if each.name == params.name), None)
-            if offered is None:
-                raise NotFound(f"There is no tool called {params.name[:60]}.")
-            if not who.may(offered.scope):
-                raise Forbidden(
-                    "This token may not be used for this.",
-                    hint=f"Make one with the scope “{offered.scope.value}”.",
-                )
-            state, seconds = await run(tools.perform, who, offered, params.arguments or {})
-            state = await _waited(who, state, seconds, run)
-        except AgentError as problem:
-            field = problem.field if isinstance(problem, Invalid) else ""
-            place = f"{field}: " if field else ""
-            words = f"{place}{problem.message} {problem.hint}".strip()
-            return types.CallToolResult(
-                content=[types.TextContent(type="text", text=words)],
-                structured_content={"error": {"code": problem.code, "message": words}},
-                is_error=True,
-            )
-        text = json.dumps(state, ensure_ascii=False, indent=1)
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], structured_content=state
+    async def list_tools(_context: Context, params: Any) -> types.ListToolsResult:
+        _require_first(params)
+        tools = [each.described for each in _tools(parts, who).values()]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> Any:
+        call = Call(who, context, params)
+        found = _tools(parts, who).get(params.name)
+        if found is not None:
+            return await found.call(call)
+        for part in parts:
+            if (answer := await part.unlisted(call)) is not None:
+                return answer
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+
+    async def list_resources(
+        _context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        cursor = params.cursor if params is not None else None
+        pages = [page for part in parts if (page := await part.resources(who, cursor)) is not None]
+        if not pages:
+            raise _no_cursor()
+        following = [page.following for page in pages if page.following is not None]
+        return types.ListResourcesResult(
+            resources=[each for page in pages for each in page.resources],
+            next_cursor=following[0] if following else None,
         )
 
-    async def list_resources(_context: Any, _params: Any) -> types.ListResourcesResult:
-        rows = await run(tools.listed, who) if who.may(tools.READ) else []
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=address, name=title, mime_type="text/markdown")
-                for address, title in rows
-            ]
+    async def list_templates(_context: Context, params: Any) -> types.ListResourceTemplatesResult:
+        _require_first(params)
+        return types.ListResourceTemplatesResult(
+            resource_templates=[each for part in parts for each in part.templates(who)]
         )
 
     async def read_resource(
-        _context: Any, params: types.ReadResourceRequestParams
+        context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        try:
-            if not who.may(tools.READ):
-                raise NotFound("There is no such resource.")
-            text = await run(tools.whole, who, str(params.uri))
-        except AgentError as problem:
-            raise MCPError(types.INVALID_PARAMS, str(problem.message)) from None
-        held = types.TextResourceContents(uri=str(params.uri), mime_type="text/markdown", text=text)
-        return types.ReadResourceResult(contents=[held])
+        uri = str(params.uri)
+        for part in parts:
+            if (held := await part.read(who, uri)) is not None:
+                return types.ReadResourceResult(contents=list(held))
+        raise MCPError(_not_found(context), "Resource not found", {"uri": uri[:2_000]})
 
-    return Server(
-        "Agentsite",
+    server: Server[Any] = Server(
+        NAME,
         version="1",
+        title=NAME,
         instructions="Agents of this site, to be asked and read. What they are asked goes on by itself.",
+        cache_hints={
+            "tools/list": _LISTS,
+            "prompts/list": _LISTS,
+            "resources/templates/list": _LISTS,
+            "server/discover": _LISTS,
+        },
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
     )
+    if any(part.prompts(who) for part in parts):
+        _add_prompts(server, parts, who)
+    for methods in (task_methods(parts, who), *(part.methods(who) for part in parts)):
+        for name, method in methods.items():
+            server.add_request_handler(name, method.params, method.handle)
+    server.extensions[EXTENSION] = {}
+    server.middleware.append(_sealed(who))
+    return server
 
 
-async def _waited(
-    who: Principal, state: dict[str, Any], seconds: int, run: InThread
-) -> dict[str, Any]:
-    """Once the conversation rests or the time is up; at once where the person waits for enough already."""
-    if seconds == 0 or _waiting[who.user.pk] >= MOST_WAITING:
-        return state
-    _waiting[who.user.pk] += 1
-    try:
-        return await _at_rest(who, state, monotonic() + seconds, run)
-    finally:
-        _waiting[who.user.pk] -= 1
-        if not _waiting[who.user.pk]:
-            del _waiting[who.user.pk]
+def _add_prompts(server: Server[Any], parts: Sequence[Part], who: Principal) -> None:
+    async def list_prompts(_context: Context, params: Any) -> types.ListPromptsResult:
+        _require_first(params)
+        return types.ListPromptsResult(
+            prompts=[each for part in parts for each in part.prompts(who)]
+        )
+
+    async def get_prompt(_context: Context, params: types.GetPromptRequestParams) -> HandlerResult:
+        for part in parts:
+            if (said := await part.prompt(params)) is not None:
+                return said
+        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
+
+    server.add_request_handler("prompts/list", types.PaginatedRequestParams, list_prompts)
+    server.add_request_handler("prompts/get", types.GetPromptRequestParams, get_prompt)
 
 
-async def _at_rest(
-    who: Principal, state: dict[str, Any], end: float, run: InThread
-) -> dict[str, Any]:
-    while state.get("status") == "working" and monotonic() < end:
-        await asyncio.sleep(min(POLL_SECONDS, max(end - monotonic(), 0.0)))
-        state = await run(tools.state_of, who, state["conversation_id"])
-    return state
+def _tools(parts: Sequence[Part], who: Principal) -> dict[str, Tool]:
+    """By name; of two the first counts."""
+    found: dict[str, Tool] = {}
+    for part in parts:
+        for tool in part.tools(who):
+            found.setdefault(tool.described.name, tool)
+    return found
 
 
-def _described(each: tools.Offered) -> types.Tool:
-    return types.Tool(
-        name=each.name,
-        title=each.title,
-        description=each.description,
-        input_schema=each.given.model_json_schema(),
-        annotations=types.ToolAnnotations(read_only_hint=each.reads, destructive_hint=False),
+def _require_first(params: types.PaginatedRequestParams | None) -> None:
+    """All of such a list is one page, so no cursor of it was ever given."""
+    if params is not None and params.cursor is not None:
+        raise _no_cursor()
+
+
+def _no_cursor() -> MCPError:
+    return MCPError(types.INVALID_PARAMS, "Invalid cursor")
+
+
+def _not_found(context: Context) -> int:
+    """Revisions before 2026-07-28 have a code of their own for a resource that is not there."""
+    modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+
+
+RESOURCE_NOT_FOUND = -32002
+
+
+def _sealed(who: Principal) -> RequestStateBoundary:
+    """What a client keeps for us between two rounds: sealed, and good for this person, request and day."""
+    person = f"{who.organisation.pk}:{who.user.pk}"
+    return RequestStateBoundary(
+        RequestStateSecurity(
+            codec=_codec(settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS),
+            ttl=STATE_SECONDS,
+            bind_principal=lambda _context: person,
+        ),
+        default_audience=NAME,
     )
+
+
+@lru_cache(maxsize=4)
+def _codec(*secrets: str) -> AESGCMRequestStateCodec:
+    """The first seals, all of them open."""
+    keys = dict.fromkeys(sha256(f"/mcp rounds:{each}".encode()).digest() for each in secrets)
+    return AESGCMRequestStateCodec(list(keys))

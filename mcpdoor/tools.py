@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,8 +26,8 @@ from conversations.actions.own import require_own
 from conversations.defaults import default_agent, default_environment
 from conversations.models import Conversation
 from harness.content import Text, text_of
-from harness.errors import NotFound
-from harness.events import AgentMessage, UserMessage
+from harness.errors import Invalid, NotFound
+from harness.events import AgentMcpToolUse, AgentMessage, AgentToolUse, UserMessage
 from harness.modelfaults import read_as
 from keeping import export
 from programs.actions.sessions import begin_session
@@ -100,6 +101,12 @@ class Offered:
     given: type[_Given]
     do: Callable[[Principal, Any], dict[str, Any]]
     reads: bool = False
+    begins: bool = False
+    """It gives an agent something to do, which may take long: the state has the message's id."""
+
+    @property
+    def waits(self) -> bool:
+        return "wait_seconds" in self.given.model_fields
 
 
 def list_agents(who: Principal, given: Nothing) -> dict[str, Any]:
@@ -132,13 +139,14 @@ def start(who: Principal, given: Start) -> dict[str, Any]:
         title=given.title,
         messages=[UserMessage(content=(Text(text=given.text),))],
     )
-    return state_of(who, conversation.uid)
+    message = conversation.events.get(type="user.message")
+    return {**state_of(who, conversation.uid), "message_id": message.uid}
 
 
 def go_on(who: Principal, given: Continue) -> dict[str, Any]:
     conversation = find(who, given.conversation_id)
-    post_message(actor=who.user, conversation=conversation, text=given.text)
-    return state_of(who, conversation.uid)
+    message = post_message(actor=who.user, conversation=conversation, text=given.text)
+    return {**state_of(who, conversation.uid), "message_id": message.uid}
 
 
 def read(who: Principal, given: Read) -> dict[str, Any]:
@@ -166,10 +174,11 @@ TOOLS: tuple[Offered, ...] = (
         WRITE,
         Start,
         start,
+        begins=True,
     ),
     Offered(
         "continue_conversation", "Continue a conversation", "Say more to the agent.", WRITE,
-        Continue, go_on,
+        Continue, go_on, begins=True,
     ),
     Offered(
         "read_conversation", "Read a conversation", "How it stands, and the latest answer.", READ,
@@ -195,7 +204,7 @@ def find(who: Principal, uid: str) -> Conversation:
 def state_of(who: Principal, uid: str) -> dict[str, Any]:
     """How a conversation stands: `working`, `waits_for_person` or `rests`, and what was said last."""
     conversation = find(who, uid)
-    page = f"{settings.AGENTSITE_BASE_URL or who.base}{conversation.get_absolute_url()}"
+    page = page_of(who, conversation)
     state: dict[str, Any] = {
         "conversation_id": conversation.uid,
         "status": "working" if is_busy(conversation) else "rests",
@@ -211,6 +220,20 @@ def state_of(who: Principal, uid: str) -> dict[str, Any]:
     elif conversation.has_stopped_short:
         state["stop_reason"] = conversation.stop_reason
     return state
+
+
+def page_of(who: Principal, conversation: Conversation) -> str:
+    return f"{settings.AGENTSITE_BASE_URL or who.base}{conversation.get_absolute_url()}"
+
+
+def progress_of(who: Principal, uid: str) -> tuple[int, str]:
+    """How long the log is, and the tool that was called last."""
+    conversation = find(who, uid)
+    calls = conversation.events.filter(type__in=("agent.tool_use", "agent.mcp_tool_use"))
+    last = calls.order_by("-seq").first()
+    value = last.value if last is not None else None
+    name = value.name if isinstance(value, AgentToolUse | AgentMcpToolUse) else ""
+    return conversation.last_seq, name
 
 
 def is_busy(conversation: Conversation) -> bool:
@@ -231,11 +254,22 @@ def _answer(conversation: Conversation) -> str:
     return "\n\n".join(reversed(said))[:MOST_CHARACTERS]
 
 
-def listed(who: Principal) -> list[tuple[str, str]]:
-    """Address and title of the person's latest conversations."""
+def listed(who: Principal, cursor: str | None) -> tuple[list[tuple[str, str]], str | None]:
+    """Address and title of the person's latest conversations, and the cursor of those before them.
+
+    Raises Invalid for a cursor that was never given.
+    """
     rows = visible(who).filter(owner=who.user).listed_in(who.organisation)
-    latest = rows.order_by("-active_at", "-id")[:LISTED]
-    return [(f"{ADDRESS}{row.uid}", row.title or row.uid) for row in latest]
+    if cursor is not None:
+        last = rows.filter(uid=cursor.replace("\0", "")).first()
+        if last is None:
+            raise Invalid(_("This is no cursor of the list."), field="cursor")
+        same = Q(active_at=last.active_at, pk__lt=last.pk)
+        rows = rows.filter(Q(active_at__lt=last.active_at) | same)
+    latest = list(rows.order_by("-active_at", "-id")[: LISTED + 1])
+    told = latest[:LISTED]
+    following = told[-1].uid if len(latest) > LISTED else None
+    return [(f"{ADDRESS}{row.uid}", row.title or row.uid) for row in told], following
 
 
 def whole(who: Principal, address: str) -> str:
@@ -259,3 +293,8 @@ def perform(
     """What comes of a call, and how many seconds its client waits for more. Raises what the actions do."""
     value = read_as(dict(given), offered.given)
     return offered.do(who, value), int(getattr(value, "wait_seconds", 0))
+
+
+def seconds_of(offered: Offered, given: Mapping[str, Any]) -> int:
+    """For how long such a call waits. Raises Invalid."""
+    return int(getattr(read_as(dict(given), offered.given), "wait_seconds", 0))
