@@ -99,7 +99,7 @@ check: $(DEV_STAMP) deploy-check ## Lint, types, import floors, templates, migra
 	$(TESTING) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(TESTING) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
-conformance: $(DEV_STAMP) ## Have the official MCP runner (npm) try our client: make conformance [ARGS="auth/basic-cimd"]
+conformance: $(DEV_STAMP) ## Have the official MCP runner (npm) try our client and /mcp: make conformance [ARGS="server"]
 	$(BIN)/python -m tests.conformance $(ARGS)
 
 bench: $(DEV_STAMP) ## Measure against the budgets: make bench [ARGS="--quick --only B7 --json FILE"]

@@ -315,7 +315,9 @@ def _words(problem: AgentError) -> str:
     return f"{place}{problem.message} {problem.hint}".strip()
 
 
-def _told(state: dict[str, Any], *, is_error: bool = False, words: str = "") -> types.CallToolResult:
+def _told(
+    state: dict[str, Any], *, is_error: bool = False, words: str = ""
+) -> types.CallToolResult:
     text = json.dumps(state, ensure_ascii=False, indent=1)
     content = [types.TextContent(type="text", text=each) for each in (words, text) if each]
     return types.CallToolResult(content=content, structured_content=state, is_error=is_error)

@@ -193,7 +193,9 @@ def _form(row: Event) -> Asked:
     properties: dict[str, Any] = {}
     for number, question in enumerate(asked, start=1):
         labels = [option.label for option in question.options]
-        about = "; ".join(f"{each.label}: {each.description}" for each in question.options if each.description)
+        about = "; ".join(
+            f"{each.label}: {each.description}" for each in question.options if each.description
+        )
         shape: dict[str, Any] = {"title": question.question}
         if about:
             shape["description"] = about

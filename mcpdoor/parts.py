@@ -162,4 +162,3 @@ def can(context: Context, capability: str) -> bool:
     told = found.model_dump(exclude_none=True)
     # Who names no mode has forms.
     return mode in told or (mode == "form" and "url" not in told)
-

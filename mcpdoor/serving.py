@@ -5,6 +5,7 @@ Stateless, so both eras of the protocol are answered alike and no process has to
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -13,7 +14,7 @@ from typing import Any
 import mcp_types as types
 from django.conf import settings
 from mcp.server.caching import CacheHint
-from mcp.server.context import HandlerResult
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import (
     AESGCMRequestStateCodec,
@@ -22,11 +23,14 @@ from mcp.server.request_state import (
 )
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from .agents import Agents
 from .parts import Call, Context, Part, Tool, offer, offered
 from .taskwire import EXTENSION, task_methods
 from .tools import Principal
+
+logger = logging.getLogger(__name__)
 
 NAME = "Agentsite"
 STATE_SECONDS = 24 * 60 * 60.0
@@ -106,8 +110,19 @@ def server_for(who: Principal) -> Server[Any]:
         for name, method in methods.items():
             server.add_request_handler(name, method.params, method.handle)
     server.extensions[EXTENSION] = {}
-    server.middleware.append(_sealed(who))
+    server.middleware += [_unbroken, _sealed(who)]
     return server
+
+
+async def _unbroken(context: Context, call_next: CallNext) -> HandlerResult:
+    """What breaks here is nobody's business there, by whichever revision."""
+    try:
+        return await call_next(context)
+    except (MCPError, ValidationError):
+        raise
+    except Exception:
+        logger.exception("A request of an MCP client failed")
+        raise MCPError(types.INTERNAL_ERROR, "Internal error") from None
 
 
 def _add_prompts(server: Server[Any], parts: Sequence[Part], who: Principal) -> None:

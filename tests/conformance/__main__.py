@@ -1,8 +1,8 @@
-"""`python -m tests.conformance [SCENARIO …]`: the official runner's scenarios for clients, against our parts.
+"""`python -m tests.conformance [SCENARIO …]`: the official runner, against our client and our server.
 
 Takes the runner and a Node that it needs from npm, into a folder of the cache; nothing of it comes into the
 project. Prints what failed, and last `checks: N, failed: M`. Ends with 1 if anything failed, with 2 where
-there is no npm. Its scenarios for servers are not run: `/mcp` has its own tools and not those that they call.
+there is no npm. Named scenarios are those of the client; `server` alone is the server's half.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-PACKAGES = ("@modelcontextprotocol/conformance@0.1.16", "node@22")
+from tests.conformance import servers
+
+RUNNER = "@modelcontextprotocol/conformance"
+FOR_CLIENTS, FOR_SERVERS = "0.1.16", "0.2.0-alpha.12"
+NODE = "node@22"
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentsite-conformance"
 SECONDS = 120
 SCENARIOS = (
@@ -51,17 +56,19 @@ LEFT_OUT = {
 _PASSED = re.compile(r"^Passed: (\d+)/(\d+)", re.MULTILINE)
 
 
-def runner() -> list[str]:
+def runner(version: str) -> list[str]:
     """How the runner is called. Raises SystemExit where it cannot be had."""
     npm = shutil.which("npm")
     if npm is None:
         print("There is no npm here, from which the official runner comes.")
         raise SystemExit(2)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    modules = FOLDER / "node_modules"
+    folder = FOLDER / version
+    folder.mkdir(parents=True, exist_ok=True)
+    modules = folder / "node_modules"
     start = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
     if not start.exists():
-        command = [npm, "install", "--silent", "--prefix", str(FOLDER), *PACKAGES]
+        packages = (f"{RUNNER}@{version}", NODE)
+        command = [npm, "install", "--silent", "--prefix", str(folder), *packages]
         subprocess.run(command, check=True)
     return [str(modules / ".bin" / "node"), str(start)]
 
@@ -81,13 +88,34 @@ def run(call: Sequence[str], scenario: str) -> tuple[int, int]:
     return checks, failed
 
 
-def main(chosen: Sequence[str]) -> int:
-    call = runner()
+def of_the_client(chosen: Sequence[str]) -> tuple[int, int]:
+    call = runner(FOR_CLIENTS)
     results = [run(call, scenario) for scenario in chosen or SCENARIOS]
     for scenario, why in LEFT_OUT.items():
         print(f"left out: {scenario}: {why}")
-    failed = sum(each for _checks, each in results)
-    print(f"checks: {sum(each for each, _failed in results)}, failed: {failed}")
+    return sum(each for each, _failed in results), sum(failed for _each, failed in results)
+
+
+def of_the_server() -> tuple[int, int]:
+    """Each revision's scenarios, also those that it does not score."""
+    call = runner(FOR_SERVERS)
+    checks = failed = 0
+    with tempfile.TemporaryDirectory(prefix="conformance-") as made:
+        with servers.served(Path(made)) as address:
+            for revision in servers.REVISIONS:
+                for result in servers.tried(call, address, revision):
+                    checks += result.passed + result.failed
+                    failed += result.failed
+    return checks, failed
+
+
+def main(chosen: Sequence[str]) -> int:
+    server_alone = list(chosen) == ["server"]
+    halves = [] if server_alone else [of_the_client(chosen)]
+    if server_alone or not chosen:
+        halves.append(of_the_server())
+    failed = sum(each for _checks, each in halves)
+    print(f"checks: {sum(each for each, _failed in halves)}, failed: {failed}")
     return int(failed > 0)
 
 
