@@ -19,7 +19,13 @@ from functools import cache
 from pathlib import Path
 from textwrap import shorten
 
-from tests.clients.installing import NODE_PACKAGES, Missing, node_with, python_with
+from tests.clients.installing import (
+    MCP_PACKAGES,
+    NODE_PACKAGES,
+    Missing,
+    node_with,
+    python_with,
+)
 from tests.clients.playing import delivery, environment_of, played
 from tests.contract.live import World, live_world
 from tests.examples import fences
@@ -68,6 +74,38 @@ def of_node(name: str, code: str, nodes: Callable[[], tuple[Path, Path]]) -> Cli
     return Client(name, command)
 
 
+def of_mcp(folder: Path) -> list[Client]:
+    """Clients of `/mcp`: of both eras, where one knows both."""
+    script = SCRIPTS / "mcp_client.py"
+    found = [
+        Client(
+            f"mcp as locked (Python), {era}",
+            lambda _folder, era=era: [sys.executable, str(script), era],
+        )
+        for era in ("auto", "legacy")
+    ]
+
+    @cache
+    def packages() -> Path:
+        node_with(folder / "mcp", *MCP_PACKAGES)
+        code = (SCRIPTS / "mcp_client.mjs").read_text(encoding="utf-8")
+        (folder / "mcp" / "mcp_client.mjs").write_text(code, encoding="utf-8")
+        return folder / "mcp"
+
+    def command(which: str) -> list[str]:
+        node = packages() / "node_modules" / ".bin" / "node"
+        return [str(node), str(packages() / "mcp_client.mjs"), which]
+
+    kinds = {MCP_PACKAGES[0]: "handshake", MCP_PACKAGES[1]: "rounds", MCP_PACKAGES[2]: "inspector"}
+    return [
+        *found,
+        *(
+            Client(f"{name} (TypeScript)", lambda _folder, which=which: command(which))
+            for name, which in kinds.items()
+        ),
+    ]
+
+
 def all_clients(folder: Path) -> list[Client]:
     @cache
     def nodes() -> tuple[Path, Path]:
@@ -81,7 +119,7 @@ def all_clients(folder: Path) -> list[Client]:
         found.append(of_node(f"{name} (TypeScript)", code, nodes))
     for page, number, code in typescript_of_the_pages():
         found.append(of_node(f"docs/{page}, example {number} (TypeScript)", code, nodes))
-    return found
+    return [*found, *of_mcp(folder)]
 
 
 def typescript_of_the_pages() -> list[tuple[str, int, str]]:

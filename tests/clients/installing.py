@@ -13,6 +13,13 @@ import sys
 from pathlib import Path
 
 NODE_PACKAGES = ("@anthropic-ai/sdk@1.12.0", "@ag-ui/client@1.0.0")
+MCP_PACKAGES = (
+    "@modelcontextprotocol/sdk@1.32.2",
+    "@modelcontextprotocol/client@2.4.0",
+    "@modelcontextprotocol/inspector@2.12.0",
+    # Newer than what machines have.
+    "node@22",
+)
 PATIENCE = 600.0
 """Seconds for an installation, where the line is slow."""
 

@@ -100,12 +100,14 @@ def of_the_server() -> tuple[int, int]:
     """Each revision's scenarios, also those that it does not score."""
     call = runner(FOR_SERVERS)
     checks = failed = 0
-    with tempfile.TemporaryDirectory(prefix="conformance-") as made:
-        with servers.served(Path(made)) as address:
-            for revision in servers.REVISIONS:
-                for result in servers.tried(call, address, revision):
-                    checks += result.passed + result.failed
-                    failed += result.failed
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as made,
+        servers.served(Path(made)) as address,
+    ):
+        for revision in servers.REVISIONS:
+            for result in servers.tried(call, address, revision):
+                checks += result.passed + result.failed
+                failed += result.failed
     return checks, failed
 
 
