@@ -27,6 +27,7 @@ from harness.events import AgentCustomToolUse
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, questions_of
 
+from . import tools
 from .tools import Principal
 
 MOST_ASKED = 20
@@ -65,7 +66,7 @@ def waiting(conversation: Conversation) -> QuerySet[Approval]:
 
 
 def waits(conversation: Conversation) -> bool:
-    return conversation.waits_for_person or waiting(conversation).exists()
+    return tools.waits(conversation) or waiting(conversation).exists()
 
 
 def questions(who: Principal, conversation: Conversation) -> list[Asked]:

@@ -44,7 +44,7 @@ async def serve(request: HttpRequest) -> HttpResponseBase:
     except TooLarge as problem:
         return _refusal(413, problem.message, {})
     if who is None:
-        return _refusal(401, _("A token is needed."), {"WWW-Authenticate": "Bearer"})
+        return _unknown(request)
     return await _answered(request, who)
 
 
@@ -103,6 +103,15 @@ async def _answered(request: HttpRequest, who: Principal) -> HttpResponseBase:
     from .exchange import Exchange  # noqa: PLC0415
 
     return await Exchange(request, who).answer()
+
+
+def _unknown(request: HttpRequest) -> HttpResponse:
+    """As RFC 6750 has it: who shows nothing hears no error code, who shows a wrong token does."""
+    challenge = 'Bearer realm="Agentsite"'
+    if not presented_secret(request.headers):
+        return _refusal(401, _("A token is needed."), {"WWW-Authenticate": challenge})
+    words = _("This token is not valid.")
+    return _refusal(401, words, {"WWW-Authenticate": f'{challenge}, error="invalid_token"'})
 
 
 def _refusal(status: int, words: str, headers: dict[str, str]) -> HttpResponse:

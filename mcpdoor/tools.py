@@ -211,7 +211,7 @@ def state_of(who: Principal, uid: str) -> dict[str, Any]:
         "url": page,
         "answer": _answer(conversation),
     }
-    if conversation.waits_for_person:
+    if waits(conversation):
         state["status"] = "waits_for_person"
         waiting = Approval.objects.filter(conversation=conversation, state=Approval.State.PENDING)
         state["waits_for"] = [
@@ -236,8 +236,14 @@ def progress_of(who: Principal, uid: str) -> tuple[int, str]:
     return conversation.last_seq, name
 
 
+def waits(conversation: Conversation) -> bool:
+    """For a person's answer; once that came, for nobody: a run is owed then."""
+    return conversation.waits_for_person and not conversation.owes_run
+
+
 def is_busy(conversation: Conversation) -> bool:
-    return conversation.is_running or conversation.is_about_to_start
+    answered = conversation.waits_for_person and conversation.owes_run
+    return conversation.is_running or conversation.is_about_to_start or answered
 
 
 def _answer(conversation: Conversation) -> str:

@@ -181,14 +181,17 @@ def test_strangers_foreign_pages_and_whoever_asks_too_often_are_refused(
         return client.post("/mcp", json.dumps(PING), "application/json", headers=given)
 
     assert ask().status_code == 401
-    assert ask()["WWW-Authenticate"] == "Bearer"
-    assert ask(Authorization="Bearer ags_nobody").status_code == 401
+    assert ask()["WWW-Authenticate"] == 'Bearer realm="Agentsite"'
+    unknown = ask(Authorization="Bearer ags_nobody")
+    assert unknown.status_code == 401
+    assert unknown["WWW-Authenticate"].endswith('error="invalid_token"')
     hers = f"Bearer {secret}"
     assert ask(Authorization=hers).status_code == 200
     assert ask(Authorization=hers, Origin="http://testserver").status_code == 200
     assert ask(Authorization=hers, Origin="https://evil.example").status_code == 403
     assert ask(Authorization=hers, Host="evil.example").status_code == 400
-    assert client.get("/mcp").status_code == 405
+    for method in (client.get, client.delete, client.put):
+        assert method("/mcp").status_code == 405
     for body in ("{", "[]", "7", '{"jsonrpc": "2.0"}', "[" * 10_000):
         answer = client.post(
             "/mcp", body, "application/json", headers={**HEADERS, "Authorization": hers}
