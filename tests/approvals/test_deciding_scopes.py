@@ -262,6 +262,7 @@ DOORS = {
     "api/chat.py",
     "api/commands.py",
     "api/pipelines.py",
+    "mcpdoor/asking.py",  # by that scope: tests/mcpdoor/test_tasks.py
     "mcpdoor/tools.py",  # with an agent as it is: it takes no version, rule or switch
     "v1/events.py",
     "v1/sessions.py",

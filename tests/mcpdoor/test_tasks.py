@@ -88,10 +88,11 @@ def test_a_task_is_there_before_its_answer_asks_its_person_and_ends_with_what_wa
         assert led["status"] == "working"
         assert f"/c/{conversation.uid}/" in led["statusMessage"]
 
-    def answered(key: str, **said: Any) -> Any:
-        return hers.ask("tasks/update", taskId=uid, inputResponses={key: said})
+    def answered(key: str, by: Caller = hers, **said: Any) -> Any:
+        return by.ask("tasks/update", taskId=uid, inputResponses={key: said})
 
     allowed = {"action": "accept", "content": {"decision": "allow"}}
+    assert answered(key, Caller(client, alice, acme, elicitation={}), **allowed).status_code == 200
     assert answered("sevt_other.1.x", **allowed).status_code == 200
     changed = f"{key.rpartition('.')[0]}.0000000000000000"
     assert answered(changed, **allowed).status_code == 200
