@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 
 from accounts.models import TokenScope
 from harness.errors import AgentError, Forbidden, Invalid, NotFound
+from reading.foreignjson import read_json
 
 from . import asking, tasks, tools
 from .parts import Call, Context, Page, Part, Task, Tool, can
@@ -245,7 +246,7 @@ async def _due(call: Call, state: Mapping[str, Any]) -> list[asking.Asked]:
 def _round_before(call: Call) -> dict[str, str] | None:
     """What the client was given to keep; it was sealed, so it is as we wrote it."""
     kept = call.params.request_state
-    return None if kept is None else json.loads(kept)
+    return None if kept is None else read_json(kept)
 
 
 def _dismissed(said: Mapping[str, asking.Said]) -> bool:

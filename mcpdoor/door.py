@@ -27,6 +27,7 @@ MOST_BYTES = 1_000_000
 """Of one message: the longest text that a tool takes, with room around it."""
 MOST_PARTS = 5_000
 """Values and fields of it. It is read where everybody waits."""
+_CHANGING = frozenset({"tasks/update", "tasks/cancel"})
 _READING = frozenset(each.name for each in TOOLS if each.reads)
 
 
@@ -89,7 +90,8 @@ def _writes(body: bytes) -> bool:
         return True
     given = message.get("params")
     name = given.get("name") if isinstance(given, dict) else None
-    return message.get("method") == "tools/call" and name not in _READING
+    method = message.get("method")
+    return method in _CHANGING or (method == "tools/call" and name not in _READING)
 
 
 def _prepare() -> None:

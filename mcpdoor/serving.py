@@ -114,10 +114,10 @@ def server_for(who: Principal) -> Server[Any]:
     return server
 
 
-async def _unbroken(context: Context, call_next: CallNext) -> HandlerResult:
+async def _unbroken(ctx: Context, call_next: CallNext) -> HandlerResult:
     """What breaks here is nobody's business there, by whichever revision."""
     try:
-        return await call_next(context)
+        return await call_next(ctx)
     except (MCPError, ValidationError):
         raise
     except Exception:
