@@ -5,11 +5,8 @@ The runner presents no token of its own; `admitting` shows one in its place, so 
 
 from __future__ import annotations
 
-import os
-
 from agentsite.settings import *  # noqa: F403
 from agentsite.settings import INSTALLED_APPS, MIDDLEWARE
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.conformance.fixtures"]
 MIDDLEWARE = ["tests.conformance.admitting.admitted", *MIDDLEWARE]
-CONFORMANCE_TOKEN_FILE = os.environ.get("CONFORMANCE_TOKEN_FILE", "")
