@@ -82,7 +82,7 @@ def of_mcp(folder: Path) -> list[Client]:
             f"mcp as locked (Python), {era}",
             lambda _folder, era=era: [sys.executable, str(script), era],
         )
-        for era in ("auto", "legacy")
+        for era in ("2026-07-28", "legacy")
     ]
 
     @cache
