@@ -77,13 +77,10 @@ def of_node(name: str, code: str, nodes: Callable[[], tuple[Path, Path]]) -> Cli
 def of_mcp(folder: Path) -> list[Client]:
     """Clients of `/mcp`: of both eras, where one knows both."""
     script = SCRIPTS / "mcp_client.py"
-    found = [
-        Client(
-            f"mcp as locked (Python), {era}",
-            lambda _folder, era=era: [sys.executable, str(script), era],
-        )
-        for era in ("2026-07-28", "legacy")
-    ]
+
+    def of_python_era(era: str) -> Client:
+        command = [sys.executable, str(script), era]
+        return Client(f"mcp as locked (Python), {era}", lambda _folder: command)
 
     @cache
     def packages() -> Path:
@@ -92,17 +89,17 @@ def of_mcp(folder: Path) -> list[Client]:
         (folder / "mcp" / "mcp_client.mjs").write_text(code, encoding="utf-8")
         return folder / "mcp"
 
-    def command(which: str) -> list[str]:
-        node = packages() / "node_modules" / ".bin" / "node"
-        return [str(node), str(packages() / "mcp_client.mjs"), which]
+    def of_package(name: str, which: str) -> Client:
+        def command(_folder: Path) -> list[str]:
+            node = packages() / "node_modules" / ".bin" / "node"
+            return [str(node), str(packages() / "mcp_client.mjs"), which]
 
-    kinds = {MCP_PACKAGES[0]: "handshake", MCP_PACKAGES[1]: "rounds", MCP_PACKAGES[2]: "inspector"}
+        return Client(f"{name} (TypeScript)", command)
+
+    kinds = zip(MCP_PACKAGES, ("handshake", "rounds", "inspector"), strict=False)
     return [
-        *found,
-        *(
-            Client(f"{name} (TypeScript)", lambda _folder, which=which: command(which))
-            for name, which in kinds.items()
-        ),
+        *(of_python_era(era) for era in ("2026-07-28", "legacy")),
+        *(of_package(name, which) for name, which in kinds),
     ]
 
 

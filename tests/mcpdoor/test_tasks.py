@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 USUAL = (TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE)
 DECIDING = (*USUAL, TokenScope.APPROVALS_DECIDE)
-TASKS = {"extensions": {f"{META}tasks": {}}}
+TASKS: dict[str, Any] = {"extensions": {f"{META}tasks": {}}}
 ASKS = (ToolRule(tool="*", permission="always_ask"),)
 THINKS = [reply(call("think", thought="x")), reply("Done.")]
 
@@ -77,7 +77,8 @@ def test_a_task_is_there_before_its_answer_asks_its_person_and_ends_with_what_wa
         Caller(client, bob, acme, *DECIDING),
         Caller(client, mallory, elsewhere, *DECIDING),
     ):
-        for method, more in (("get", {}), ("cancel", {}), ("update", {"inputResponses": {}})):
+        for method in ("get", "cancel", "update"):
+            more: dict[str, Any] = {"inputResponses": {}} if method == "update" else {}
             refused = other.ask(f"tasks/{method}", taskId=uid, **more)
             assert code_of(refused, 400) == -32602
     for less in (
@@ -91,7 +92,7 @@ def test_a_task_is_there_before_its_answer_asks_its_person_and_ends_with_what_wa
     def answered(key: str, by: Caller = hers, **said: Any) -> Any:
         return by.ask("tasks/update", taskId=uid, inputResponses={key: said})
 
-    allowed = {"action": "accept", "content": {"decision": "allow"}}
+    allowed: dict[str, Any] = {"action": "accept", "content": {"decision": "allow"}}
     assert answered(key, Caller(client, alice, acme, elicitation={}), **allowed).status_code == 200
     assert answered("sevt_other.1.x", **allowed).status_code == 200
     changed = f"{key.rpartition('.')[0]}.0000000000000000"
@@ -134,7 +135,7 @@ def test_a_client_without_tasks_is_asked_in_its_call_and_what_was_said_once_is_n
     conversation, _script = converse(script, tools=ASKS)
     answers = [{"choice_1": "Blue"}, {"decision": "allow"}]
 
-    async def answer(_context: Any, params: types.ElicitRequestFormParams) -> types.ElicitResult:
+    async def answer(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content=answers.pop(0))
 
     async def use() -> Any:
