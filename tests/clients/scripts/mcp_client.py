@@ -1,7 +1,7 @@
 """What an MCP client does with our agents, through whatever versions of the SDKs run this file.
 
-Stands alone, as `managed.py` does; the argument is the era: a revision, or `legacy` for the handshake's. In the
-first a person is asked by the client whether a call may run; in the second she is led to the page.
+Stands alone, as `managed.py` does; the argument is the era: a revision, or `legacy` for the handshake's. By
+the first a person is asked by the client whether a call may run; by the second she is led to the page.
 """
 
 # Its types are those of several versions at once.
