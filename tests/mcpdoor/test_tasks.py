@@ -135,7 +135,7 @@ def test_a_client_without_tasks_is_asked_in_its_call_and_what_was_said_once_is_n
     conversation, _script = converse(script, tools=ASKS)
     answers = [{"choice_1": "Blue"}, {"decision": "allow"}]
 
-    async def answer(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def answer(*_given: Any, **_named: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content=answers.pop(0))
 
     async def use() -> Any:
