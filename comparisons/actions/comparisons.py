@@ -50,8 +50,8 @@ def start_comparison(
 ) -> Comparison:
     """Put one question to these pipelines, each in its newest version, and to these agents. `limit` caps all
     of it, in hundred-millionths of a US dollar; `scripted` has the pipelines play their scripts. `judged`: a
-    model says how good each answer is, the named one or the first for which the actor has a key. `caller`: the
-    token that asks, as for `start_run`.
+    model says how good each answer is, the named one or the first for which the actor has a key. `caller`:
+    the token that asks, as for `start_run`.
 
     Raises Invalid for too few or too many that answer, for one named twice, for scripts with a limit and
     where no model could judge, and what `start_run` and `create_conversation` raise. Then nothing has begun.

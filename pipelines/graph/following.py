@@ -62,7 +62,9 @@ def following(
     return due
 
 
-def _following(spec: PipelineSpec, steps: Sequence[Done], holds: Sequence[bool] | None) -> Go | Ends:
+def _following(
+    spec: PipelineSpec, steps: Sequence[Done], holds: Sequence[bool] | None
+) -> Go | Ends:
     if not steps:
         return Go(spec.steps[0].name, START)
     last = steps[-1]
