@@ -22,8 +22,9 @@ from django.core.exceptions import ImproperlyConfigured
 from agentsite.cors import is_origin
 from agentsite.environment import LOCAL, PRODUCTION, env_file
 from harness.rules import rules_from
-from memory.embedding.chosen import EMBEDDERS, NEEDS
+from memory.embedding.chosen import EMBEDDERS, NEEDS, SERVICE_NEEDS, is_address
 from net.hostlists import faults_of
+from reading.hostnames import is_web_address
 from schedules.mailaddresses import is_sender
 from schedules.mailbox import place_of
 from tools_app.web.search import PROVIDERS
@@ -142,13 +143,21 @@ def _embeddings() -> Iterable[CheckMessage]:
     name = settings.AGENTSITE_EMBEDDINGS
     if not name:
         return
-    if name not in EMBEDDERS:
+    needs = SERVICE_NEEDS if is_address(name) else NEEDS.get(name, ())
+    if is_address(name):
+        if not is_web_address(name) or not settings.AGENTSITE_EMBEDDING_MODEL:
+            yield Error(
+                "AGENTSITE_EMBEDDINGS is no address of a service, or AGENTSITE_EMBEDDING_MODEL is empty.",
+                hint="Set it to an address such as https://api.openai.com/v1, and name the model.",
+                id="agentsite.E029",
+            )
+    elif name not in EMBEDDERS:
         yield Error(
             f"AGENTSITE_EMBEDDINGS is {name!r}, which makes no vectors.",
-            hint=f"Choose from {', '.join(EMBEDDERS)}, or leave it empty.",
+            hint=f"Choose from {', '.join(EMBEDDERS)}, set it to a service's address, or leave it empty.",
             id="agentsite.E029",
         )
-    elif lacking := [each for each in NEEDS[name] if not _is_installed(each)]:
+    if lacking := [each for each in needs if not _is_installed(each)]:
         yield Error(
             f"AGENTSITE_EMBEDDINGS is {name}, which needs {', '.join(lacking)}.",
             hint="Run `make embeddings`, or leave it empty.",

@@ -555,9 +555,16 @@ AGENTSITE_MEMORY_PROMPT = env.int("AGENTSITE_MEMORY_PROMPT", default=4_000)
 """Characters of a prompt in which an agent is told what was recalled."""
 AGENTSITE_MEMORIES = env.int("AGENTSITE_MEMORIES", default=2_000)
 """Memories of one store."""
-AGENTSITE_EMBEDDINGS = env.str("AGENTSITE_EMBEDDINGS", default="").strip().lower()
+AGENTSITE_EMBEDDINGS = env.str("AGENTSITE_EMBEDDINGS", default="").strip()
 """What makes vectors of memories and documents, which are then found by them as well: minilm (by meaning,
-English, offline) or letters (what is spelt otherwise). Empty: they are found by words alone."""
+English, offline), letters (what is spelt otherwise), or the address of a service up to where `/embeddings`
+follows, such as https://api.openai.com/v1. Empty: they are found by words alone."""
+AGENTSITE_EMBEDDING_MODEL = env.str("AGENTSITE_EMBEDDING_MODEL", default="")
+"""Of a service of embeddings, the model that is asked."""
+AGENTSITE_EMBEDDING_KEY = env.str("AGENTSITE_EMBEDDING_KEY", default="")
+"""Its key; empty: it wants none."""
+AGENTSITE_EMBEDDING_DIMENSIONS = env.int("AGENTSITE_EMBEDDING_DIMENSIONS", default=0)
+"""Dimensions of its vectors that are asked for; 0: as many as the model has."""
 AGENTSITE_EMBEDDING_SECONDS = env.int("AGENTSITE_EMBEDDING_SECONDS", default=60)
 """How often a process looks for texts without a vector, beside those that are just written; 0: never."""
 
@@ -569,6 +576,12 @@ AGENTSITE_DOCUMENTS = env.int("AGENTSITE_DOCUMENTS", default=2_000)
 """Documents of one collection."""
 AGENTSITE_DOCUMENT_BYTES = env.int("AGENTSITE_DOCUMENT_BYTES", default=20 * 1024 * 1024)
 """Bytes of one document, and of the files of one upload together."""
+
+AGENTSITE_WATCHED_DOCUMENTS: dict[str, str] = env.dict("AGENTSITE_WATCHED_DOCUMENTS", default={})
+"""Directories of this machine whose files are documents of a collection, by the collection's id:
+coll_…=/srv/handbooks. What is changed there is read anew, what is deleted is forgotten."""
+AGENTSITE_WATCH_SECONDS = env.int("AGENTSITE_WATCH_SECONDS", default=60)
+"""How often these directories are looked at; 0: never."""
 
 # --- skills ---------------------------------------------------------------------------------------
 

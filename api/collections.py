@@ -24,6 +24,8 @@ from documents.models import (
 )
 from documents.searching import search_passages
 from harness.errors import Invalid, NotFound
+from memory.embedding.asking import look_up
+from memory.embedding.paying import Payer
 
 from .base import ApiView
 from .bodies import read_body
@@ -287,6 +289,7 @@ class SearchView(CollectionView):
                 hint=_("Add ?q=… to the address."),
             )
         one = Collection.objects.filter(pk=collection.pk)
+        look_up(Payer(collection.organisation_id, self.actor.pk), self.actor.pk, query)
         found = search_passages(self.actor, query, one, limit=FOUND)
         rows = [
             {

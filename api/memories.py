@@ -32,6 +32,8 @@ from memory.actions.remembering import (
     own_store,
     remember,
 )
+from memory.embedding.asking import look_up
+from memory.embedding.paying import Payer
 from memory.models import Memory, MemoryStore, MemoryVersion
 from memory.searching import matching, search_memories, stores_of
 from recall.actions.switching import leave_out, switch_memory
@@ -388,6 +390,7 @@ class MemorySearchView(MemoryView):
     def get(self, request: Any) -> Response:
         words = self.words_of(request, needed=True)
         stores = stores_of(self.actor).filter(organisation=self.organisation)
+        look_up(Payer(self.organisation.pk, self.actor.pk), self.actor.pk, words)
         found = search_memories(self.actor, words, stores, limit=limit_of(request, 10))
         return Response(
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import indexing
+from . import indexing, watching
 from .vectors import EMBED, embed_passages
 
 SWEEP = "documents.sweep"
@@ -24,3 +24,8 @@ async def sweep_documents() -> None:
 @job(EMBED, every="AGENTSITE_EMBEDDING_SECONDS")
 async def make_vectors_of_passages() -> None:
     await engine.in_tool_thread(embed_passages)
+
+
+@job(watching.WATCH, every="AGENTSITE_WATCH_SECONDS")
+async def watch_directories() -> None:
+    await engine.in_tool_thread(watching.watch_all)

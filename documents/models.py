@@ -104,6 +104,10 @@ class Document(models.Model):
     name = models.CharField(_("name"), max_length=NAME_LIMIT)
     address = models.CharField(_("address"), max_length=ADDRESS_LIMIT, blank=True)
     """Where it is fetched from. Empty: it was uploaded."""
+    watched = models.BooleanField(default=False)
+    """It is a file of a folder that the server watches; its name is its path there."""
+    stamp = models.CharField(max_length=60, blank=True)
+    """When that file was last changed and how large it is, as it was last looked at."""
     sha256 = models.CharField(max_length=64, blank=True)
     """Of the bytes that were read last."""
     size = models.PositiveIntegerField(default=0)
@@ -209,6 +213,9 @@ class PassageVector(Vector):
     class Meta:
         verbose_name = _("vector of a passage")
         verbose_name_plural = _("vectors of passages")
+        indexes = [
+            models.Index(fields=["audience", "model", "passage"], name="passage_vectors_newest")
+        ]
 
     def __str__(self) -> str:
         return f"{self.passage_id}: {self.model}"

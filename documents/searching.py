@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from django.db.models.functions import Left
 
 from accounts.models import User
-from memory.embedding.chosen import chosen
-from memory.embedding.nearest import near_of, nearest
+from memory.embedding.finding import find_near
 from memory.retrieval.question import read_question
 from memory.retrieval.turns import Ranked, Turn, TurnIndex
 from memory.termindex import TermIndexOf
@@ -48,6 +47,8 @@ class FoundPassages:
     """Better to say that it is not known."""
     alike: float = 1.0
     """The likeness from which on a hit is about the same in other words."""
+    by_words_alone: bool = False
+    """Vectors are made here, and the question had none when it was asked."""
 
 
 def search_passages(
@@ -61,23 +62,23 @@ def search_passages(
         Collection(organisation_id=organisation, owner_id=owner).audience
         for organisation, owner in kinds
     }
-    keys = INDEX.candidates(Passage, question.terms, audiences) if question.terms else []
-    rows = Passage.objects.filter(document__collection__in=seen).current()
-    embedder = chosen()
-    near: dict[int, float] = {}
-    if embedder is not None and question.terms:
-        made = PassageVector.objects.filter(passage__in=rows)
-        near = nearest(embedder, made, question.text, keys)
-    if not keys and not near:
+    if not question.terms:
         return FoundPassages((), low=True)
-    rows = rows.filter(pk__in=[*keys, *near])
+    keys = INDEX.candidates(Passage, question.terms, audiences)
+    rows = Passage.objects.filter(document__collection__in=seen).current()
+    made = PassageVector.objects.filter(passage__in=rows)
+    by_vectors = find_near(made, user, question.text, audiences=audiences, keys=keys)
+    alone = by_vectors.by_words_alone
+    if not keys and not by_vectors.cosines:
+        return FoundPassages((), low=True, by_words_alone=alone)
+    rows = rows.filter(pk__in=[*keys, *by_vectors.cosines])
     values = rows.order_by("pk").values_list("pk", "text", Left("terms", TERMS))
     turns = [
         Turn(str(key), text, group=str(key), terms=tuple(terms.split(" ")))
         for key, text, terms in values
     ]
-    like = None if embedder is None else near_of(embedder, near)
-    found = TurnIndex(turns, asked=question).search(question.text, limit=limit, near=like)
+    index = TurnIndex(turns, asked=question)
+    found = index.search(question.text, limit=limit, near=by_vectors.near)
     passages = (
         Passage.objects.visible_to(user)
         .select_related("document__collection")
@@ -86,5 +87,4 @@ def search_passages(
     hits = [
         Hit(passages[int(hit.turn.id)], hit) for hit in found.hits if int(hit.turn.id) in passages
     ]
-    alike = 1.0 if embedder is None else embedder.alike
-    return FoundPassages(tuple(hits), found.low, alike)
+    return FoundPassages(tuple(hits), found.low, by_vectors.alike, alone)

@@ -16,6 +16,7 @@ from django.db.models.functions import Left
 
 from jobs.dispatch import dispatch
 from memory.embedding.indexing import Due, make_vectors
+from memory.embedding.paying import Payer
 
 from .models import Passage, PassageVector
 
@@ -25,14 +26,25 @@ EMBED = "documents.embed"
 class _Passages:
     name = "documents"
 
-    def due(self, model: str, reads: int, most: int, below: int | None) -> list[Due]:
+    def due(
+        self, model: str, reads: int, most: int, *, below: int | None, above: int | None
+    ) -> list[Due]:
         made = PassageVector.objects.filter(passage=OuterRef("pk"), model=model)
         rows = Passage.objects.current().exclude(Exists(made)).order_by("-pk")
         if below is not None:
             rows = rows.filter(pk__lt=below)
-        found = rows.values_list("pk", "heading", Left("text", reads))[:most]
-        texts = [(key, f"{heading}\n{text}".strip()) for key, heading, text in found]
-        return [Due(key, text, hashlib.sha256(text.encode()).hexdigest()) for key, text in texts]
+        if above is not None:
+            rows = rows.filter(pk__gt=above)
+        whose = ("document__collection__organisation", "document__collection__owner")
+        found = rows.values_list("pk", "heading", Left("text", reads), "audience", *whose)
+        texts = [
+            (key, f"{heading}\n{text}".strip(), audience, Payer(organisation, owner))
+            for key, heading, text, audience, organisation, owner in found[:most]
+        ]
+        return [
+            Due(key, text, hashlib.sha256(text.encode()).hexdigest(), audience, payer)
+            for key, text, audience, payer in texts
+        ]
 
     def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
         with transaction.atomic():
@@ -41,13 +53,19 @@ class _Passages:
             there = set(rows.values_list("pk", flat=True))
             PassageVector.objects.bulk_create(
                 [
-                    PassageVector(passage_id=due.key, model=model, sha256=due.sha256, data=data)
+                    PassageVector(
+                        passage_id=due.key,
+                        model=model,
+                        sha256=due.sha256,
+                        audience=due.audience,
+                        data=data,
+                    )
                     for due, data in made
                     if due.key in there
                 ],
                 update_conflicts=True,
                 unique_fields=["passage"],
-                update_fields=["model", "sha256", "data"],
+                update_fields=["model", "sha256", "audience", "data"],
             )
 
 

@@ -19,6 +19,8 @@ from accounts.formwords import OurForm
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Conflict, NotFound
+from memory.embedding.asking import look_up
+from memory.embedding.paying import Payer
 
 from .access import may_write
 from .actions import collections, documents
@@ -177,6 +179,7 @@ def _show(
 ) -> HttpResponse:
     words = request.GET.get("q", "").replace("\0", "")[:WORDS_LIMIT]
     one = Collection.objects.filter(pk=collection.pk)
+    look_up(Payer(collection.organisation_id, request.user.pk), request.user.pk, words)
     found = search_passages(request.user, words, one, limit=FOUND) if words.strip() else None
     context = {
         "collection": collection,

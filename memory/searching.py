@@ -18,8 +18,7 @@ from django.utils import timezone
 
 from accounts.models import User
 
-from .embedding.chosen import chosen
-from .embedding.nearest import near_of, nearest
+from .embedding.finding import find_near
 from .models import Memory, MemoryStore, MemoryVector
 from .models.store import MemoryStoreQuerySet
 from .retrieval.question import Question, read_question
@@ -62,6 +61,8 @@ class Recalled:
     low: bool
     alike: float = 1.0
     """The likeness from which on a hit is about the same in other words."""
+    by_words_alone: bool = False
+    """Vectors are made here, and the question had none when it was asked (`embedding.asking`)."""
 
 
 class _Row(NamedTuple):
@@ -97,19 +98,18 @@ def search_memories(
         rows = rows.filter(kind__in=kinds)
     if for_agents:
         rows = rows.trusted()
-    keys = INDEX.candidates(Memory, question.terms, _audiences(seen)) if question.terms else []
-    embedder = chosen()
-    near: dict[int, float] = {}
-    if embedder is not None and question.terms:
-        made = MemoryVector.objects.filter(memory__in=rows, sha256=F("memory__sha256"))
-        near = nearest(embedder, made, question.text, keys)
-    if not keys and not near:
+    if not question.terms:
         return Recalled((), 0.0, low=True)
-    rows = rows.filter(pk__in=[*keys, *near])
-    if embedder is None:
-        return _ranked(question, rows, limit)
-    found = _ranked(question, rows, limit, near_of(embedder, near))
-    return replace(found, alike=embedder.alike)
+    audiences = _audiences(seen)
+    keys = INDEX.candidates(Memory, question.terms, audiences)
+    made = MemoryVector.objects.filter(memory__in=rows, sha256=F("memory__sha256"))
+    by_vectors = find_near(made, user, question.text, audiences=audiences, keys=keys)
+    alone = by_vectors.by_words_alone
+    if not keys and not by_vectors.cosines:
+        return Recalled((), 0.0, low=True, by_words_alone=alone)
+    rows = rows.filter(pk__in=[*keys, *by_vectors.cosines])
+    found = _ranked(question, rows, limit, by_vectors.near)
+    return replace(found, alike=by_vectors.alike, by_words_alone=alone)
 
 
 def matching(rows: QuerySet[Memory], text: str, stores: Iterable[MemoryStore]) -> QuerySet[Memory]:

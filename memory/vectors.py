@@ -14,6 +14,7 @@ from django.db.models.functions import Left
 from jobs.dispatch import dispatch
 
 from .embedding.indexing import Due, make_vectors
+from .embedding.paying import Payer
 from .models import Memory, MemoryVector
 
 EMBED = "memory.embed"
@@ -22,15 +23,23 @@ EMBED = "memory.embed"
 class _Memories:
     name = "memory"
 
-    def due(self, model: str, reads: int, most: int, below: int | None) -> list[Due]:
+    def due(
+        self, model: str, reads: int, most: int, *, below: int | None, above: int | None
+    ) -> list[Due]:
         made = MemoryVector.objects.filter(
             memory=OuterRef("pk"), model=model, sha256=OuterRef("sha256")
         )
         rows = Memory.objects.exclude(Exists(made)).order_by("-pk")
         if below is not None:
             rows = rows.filter(pk__lt=below)
-        found = rows.values_list("pk", Left("content", reads), "sha256")[:most]
-        return [Due(*each) for each in found]
+        if above is not None:
+            rows = rows.filter(pk__gt=above)
+        whose = ("store__organisation", "store__owner")
+        found = rows.values_list("pk", Left("content", reads), "sha256", "audience", *whose)
+        return [
+            Due(key, text, sha256, audience, Payer(organisation, owner))
+            for key, text, sha256, audience, organisation, owner in found[:most]
+        ]
 
     def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
         with transaction.atomic():
@@ -39,13 +48,19 @@ class _Memories:
             now = dict(rows.values_list("pk", "sha256"))
             MemoryVector.objects.bulk_create(
                 [
-                    MemoryVector(memory_id=due.key, model=model, sha256=due.sha256, data=data)
+                    MemoryVector(
+                        memory_id=due.key,
+                        model=model,
+                        sha256=due.sha256,
+                        audience=due.audience,
+                        data=data,
+                    )
                     for due, data in made
                     if now.get(due.key) == due.sha256
                 ],
                 update_conflicts=True,
                 unique_fields=["memory"],
-                update_fields=["model", "sha256", "data"],
+                update_fields=["model", "sha256", "audience", "data"],
             )
 
 

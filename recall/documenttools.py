@@ -19,7 +19,7 @@ from harness.errors import ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
 from .reach import collections_for
-from .why import why_found
+from .why import BY_WORDS, look_up_for, why_found
 
 EXTRA = "documents"
 """The key of the conversation, among a context's extras."""
@@ -57,9 +57,11 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
                 f"There is no collection {wanted[:60]}.",
                 hint="search_documents without a query lists them.",
             )
+    look_up_for(conversation, query)
     found = search_passages(conversation.owner, query, collections, limit=FOUND)
+    by_words = [BY_WORDS] if found.by_words_alone else []
     if not found.hits:
-        return ToolOutput("No document says anything about this.")
+        return ToolOutput(" ".join(["No document says anything about this.", *by_words]))
     lines = [
         f"[{number}]({_address(hit.passage)}) {_place(hit.passage)} ({hit.passage.uid}; "
         f"{why_found(hit.why, hit.likeness)}; read_passage reads on)\n  {_short(hit.passage.text)}"
@@ -67,6 +69,7 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     ]
     if found.low:
         lines.insert(0, "Low confidence: none of these covers the question. Say so if they do not.")
+    lines += by_words
     lines.append(
         "Cite what you use where you use it, by the number with its link as it stands above, such as "
         f"[1]({_address(found.hits[0].passage)})."

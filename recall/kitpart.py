@@ -24,6 +24,7 @@ from . import passages
 from .models import Access, AttachedStore, Recall
 from .mounted import attached_to
 from .reach import Reach, reach_of, stores_for
+from .reminding import look_again
 from .tools import EXTRA, TOOLS
 from .writing import WRITING
 
@@ -45,6 +46,7 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     reach = reach_of(conversation)
     if not reach.on:
         return Part()
+    look_again(conversation)
     given = attached_to(conversation)
     texts = (_about_stores(given), section_text(conversation, reach))
     tools = (*TOOLS, *WRITING) if any(each.access == Access.READ_WRITE for each in given) else TOOLS

@@ -74,7 +74,11 @@ def agent_names(user: User, memories: list[Memory]) -> dict[str, str]:
 def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
     """What was recalled in a conversation of hers, newest first: each memory and passage as it is now, with
     the words it was found by; of one that is gone, only that."""
-    rows = Recall.objects.visible_to(user).filter(conversation=conversation)
+    rows = (
+        Recall.objects.visible_to(user)
+        .filter(conversation=conversation)
+        .exclude(hits=[], passages=[])
+    )
     found = list(rows.order_by("-pk")[:RECALLS])
     passages = _passages(user, found)
     uids = {hit["memory"] for recall in found for hit in recall.hits}

@@ -47,6 +47,12 @@ class Recall(models.Model):
     passages: Any = models.JSONField(default=list)
     """Best first: ids of passage and document, and the same of how they were found."""
     confidence = models.FloatField()
+    event_uid = models.CharField(max_length=40, blank=True)
+    """Of the event whose words it was found by: the message, or the last edit of it."""
+    waits = models.BooleanField(default=False)
+    """For the vector of these words, which a service makes: the next run looks once more."""
+    by_words_alone = models.BooleanField(default=False)
+    """That service did not answer in time."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = RecallQuerySet.as_manager()

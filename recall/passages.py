@@ -35,10 +35,7 @@ HEADING = "Passages of documents that may be about it; read_passage reads one, s
 def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     """Those that have what the text says, or are alike, as a row of it keeps them; none where the agent may
     not read them. Where there are no documents it costs a query."""
-    seen = Collection.objects.visible_to(conversation.owner)
-    if not seen.filter(organisation=conversation.organisation_id).exists():
-        return []
-    if not _reads_passages(conversation):
+    if not has_passages(conversation):
         return []
     collections = collections_for(conversation)
     found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
@@ -60,6 +57,13 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
         }
         for hit in hits[:MOST]
     ]
+
+
+def has_passages(conversation: Conversation) -> bool:
+    """Whether there are documents that its agent may read."""
+    seen = Collection.objects.visible_to(conversation.owner)
+    there = seen.filter(organisation=conversation.organisation_id).exists()
+    return there and _reads_passages(conversation)
 
 
 def _reads_passages(conversation: Conversation) -> bool:

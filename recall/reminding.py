@@ -1,7 +1,8 @@
 """What a message reminds an agent of: found when the message is stored, in its transaction, and kept.
 
 So it can be told for ever why something was recalled, and a run that is done again is reminded of the same.
-What becomes of it in the prompt is `kitpart`'s.
+Where a service makes the vectors, that transaction does not wait for it: what words find is kept, and the
+next run looks once more before it begins (`look_again`). What becomes of it in the prompt is `kitpart`'s.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from harness.content import text_of
 from harness.events import Event as EventValue
 from harness.events import MessageEdited, UserMessage
 from harness.history import Entry
+from memory.embedding.asking import look_up
+from memory.embedding.chosen import chosen_service
+from memory.embedding.paying import Payer
 from memory.models import Memory
 from memory.searching import Hit, Recalled, search_memories
 
 from .events import MemoryRecalled
 from .models import Recall
-from .passages import passages_for
+from .passages import has_passages, passages_for
 from .reach import reach_of, stores_for
 
 MOST = 5
@@ -33,6 +37,9 @@ vector is near to the message's."""
 STRONG = 0.4
 """Share of the best score that others need."""
 NOTHING = Recalled((), 0.0, low=True)
+AGAIN = 3
+"""Messages that one run looks again for, the newest."""
+_FOUND = ["hits", "passages", "confidence", "waits", "by_words_alone"]
 
 
 def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
@@ -45,43 +52,80 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
         case _:
             return
     text = text_of(content)
-    reach = reach_of(conversation)
-    if not reach.on or not text.strip():
+    if not text.strip():
         return
-    now = timezone.now()
+    recall = Recall(conversation=conversation, message_uid=uid, event_uid=row.uid)
+    there = _find(conversation, recall, text)
+    recall.waits = there and chosen_service() is not None
+    if recall.waits or recall.hits or recall.passages:
+        recall.save(force_insert=True)
+        _tell(conversation, recall)
+
+
+def look_again(conversation: Conversation) -> None:
+    """Before a run, outside of any transaction: with the vectors of what was asked since the last one. A
+    service that does not answer in a moment is done without."""
+    waiting = Recall.objects.filter(conversation=conversation, waits=True).order_by("-pk")
+    for recall in waiting[:AGAIN]:
+        event = Event.objects.filter(conversation=conversation, uid=recall.event_uid).first()
+        value = event.value if event is not None else None
+        text = text_of(value.content) if isinstance(value, UserMessage | MessageEdited) else ""
+        had = bool(recall.hits or recall.passages)
+        payer = Payer(conversation.organisation_id, conversation.owner_id)
+        recall.by_words_alone = not look_up(payer, conversation.owner_id, text)
+        with transaction.atomic():
+            if not recall.by_words_alone and text.strip():
+                _find(conversation, recall, text)
+            recall.waits = False
+            if not (recall.hits or recall.passages):
+                recall.delete()
+                continue
+            recall.save(update_fields=_FOUND)
+            if not had:
+                _tell(conversation, recall)
+    waiting.update(waits=False)
+
+
+def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
+    """Have it say what is found now; whether there is anything to find it in."""
+    reach = reach_of(conversation)
+    if not reach.on:
+        recall.hits, recall.passages, recall.confidence = [], [], 0.0
+        return False
     stores = stores_for(conversation, reach)
     found = NOTHING
-    if Memory.objects.filter(store__in=stores).exists():
-        found = search_memories(conversation.owner, text, stores, limit=20, at=now, for_agents=True)
+    there = Memory.objects.filter(store__in=stores).exists()
+    if there:
+        owner, now = conversation.owner, timezone.now()
+        found = search_memories(owner, text, stores, limit=20, at=now, for_agents=True)
     hits = _worth_telling(found)
-    passages = passages_for(conversation, text)
-    if not hits and not passages:
-        return
-    recall = Recall.objects.create(
-        conversation=conversation,
-        message_uid=uid,
-        confidence=found.confidence,
-        hits=[
-            {
-                "memory": hit.memory.uid,
-                "version": hit.memory.version_uid,
-                "store": hit.memory.store.uid,
-                "score": hit.ranked.score,
-                "words": list(hit.why),
-                "likeness": hit.likeness,
-            }
-            for hit in hits
-        ],
-        passages=passages,
-    )
+    recall.confidence = found.confidence
+    recall.hits = [
+        {
+            "memory": hit.memory.uid,
+            "version": hit.memory.version_uid,
+            "store": hit.memory.store.uid,
+            "score": hit.ranked.score,
+            "words": list(hit.why),
+            "likeness": hit.likeness,
+        }
+        for hit in hits
+    ]
+    recall.passages = passages_for(conversation, text)
     keys = [hit.memory.pk for hit in hits]
     Memory.objects.filter(pk__in=keys).count_use()
+    return there or has_passages(conversation)
+
+
+def _tell(conversation: Conversation, recall: Recall) -> None:
+    if not (recall.hits or recall.passages):
+        return
     told = MemoryRecalled(
         recall_id=recall.uid,
-        message_id=uid,
+        message_id=recall.message_uid,
         conversation_id=conversation.uid,
-        count=len(hits),
-        passages=len(passages),
+        count=len(recall.hits),
+        passages=len(recall.passages),
     )
     transaction.on_commit(partial(append, conversation.pk, [Entry.of(told)]))
 

@@ -31,7 +31,7 @@ from reading.digits import number_of
 from .past import around, search_past
 from .reach import reach_of, stores_for
 from .strangers import has_strangers_words
-from .why import why_found
+from .why import BY_WORDS, look_up_for, why_found
 
 EXTRA = "memory"
 """The key of the conversation, among a context's extras."""
@@ -51,6 +51,7 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     if not query.strip():
         return ToolOutput(_listed(conversation))
     stores = stores_for(conversation, reach_of(conversation))
+    look_up_for(conversation, query)
     at = timezone.now() if not arguments.get("also_ended") else None
     found = search_memories(conversation.owner, query, stores, limit=FOUND, at=at, for_agents=True)
     Memory.objects.filter(pk__in=[hit.memory.pk for hit in found.hits]).count_use()
@@ -72,7 +73,10 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         if past.hits:
             untrusted = "earlier conversations"
     if not lines:
-        return ToolOutput("Nothing is remembered about this.")
+        nothing = "Nothing is remembered about this."
+        return ToolOutput(f"{nothing} {BY_WORDS}" if found.by_words_alone else nothing)
+    if found.by_words_alone:
+        lines.append(BY_WORDS)
     if unsure:
         lines.insert(
             0,
@@ -110,6 +114,7 @@ def keep(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
             hint="Keep to what will matter later.",
         )
     untrusted = bool(context.tainted_by) or has_strangers_words(conversation)
+    look_up_for(conversation, arguments["text"])
     source = Source(
         conversation.uid, context.call_id, conversation.agent_version.agent.uid, untrusted
     )

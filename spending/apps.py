@@ -12,9 +12,11 @@ class SpendingConfig(AppConfig):
         from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from keeping.export import append_to_exports  # noqa: PLC0415
+        from memory.embedding.paying import count_with  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
         from . import owndata, projection  # noqa: PLC0415
+        from .embeddings import EmbeddingsCounted  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415
         from .meter import draw_meter  # noqa: PLC0415
         from .prices import priced_models, tariffs  # noqa: PLC0415
@@ -24,4 +26,5 @@ class SpendingConfig(AppConfig):
         append_to_exports(SPENT)
         give_with("spending", _("What your model calls used and cost"), owndata.files)
         know(priced_models)
+        count_with(EmbeddingsCounted())
         price_with(tariffs)

@@ -28,7 +28,9 @@ from harness.errors import Invalid, NotFound
 from memory.access import may_write
 from memory.actions.remembering import forget_memory
 from memory.dialogues import dialogue_search
+from memory.embedding.asking import look_up
 from memory.embedding.chosen import chosen
+from memory.embedding.paying import Payer
 from memory.models import Memory, MemoryStore
 from memory.retrieval.turns import Turn
 from memory.searching import search_memories, stores_of
@@ -93,6 +95,7 @@ def run(
         case "search":
             stores = stores_of(user).filter(organisation=organisation)
             query = " ".join(words)
+            look_up(Payer(organisation.pk, user.pk), user.pk, query)
             found = search_memories(user, query, stores, limit=options["limit"])
             for hit in found.hits:
                 why, like = hit.why, hit.likeness

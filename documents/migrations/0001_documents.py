@@ -54,6 +54,8 @@ class Migration(migrations.Migration):
                 ('uid', models.CharField(default=documents.models.new_document_id, editable=False, max_length=40, unique=True)),
                 ('name', models.CharField(max_length=200, verbose_name='name')),
                 ('address', models.CharField(blank=True, max_length=2000, verbose_name='address')),
+                ('watched', models.BooleanField(default=False)),
+                ('stamp', models.CharField(blank=True, max_length=60)),
                 ('sha256', models.CharField(blank=True, max_length=64)),
                 ('size', models.PositiveIntegerField(default=0)),
                 ('state', models.CharField(choices=[('waiting', 'waits to be read'), ('reading', 'is being read'), ('ready', 'ready'), ('failed', 'cannot be read')], default='waiting', max_length=10)),
@@ -120,12 +122,16 @@ class Migration(migrations.Migration):
             fields=[
                 ('model', models.CharField(max_length=80)),
                 ('sha256', models.CharField(max_length=64)),
+                ('audience', models.CharField(max_length=60)),
                 ('data', models.BinaryField()),
                 ('passage', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='documents.passage')),
             ],
             options={
                 'verbose_name': 'vector of a passage',
                 'verbose_name_plural': 'vectors of passages',
+                'indexes': [
+                    models.Index(fields=['audience', 'model', 'passage'], name='passage_vectors_newest'),
+                ],
             },
         ),
         migrations.RunPython(make_index, drop_index),

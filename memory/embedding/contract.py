@@ -1,7 +1,7 @@
 """What makes vectors of texts, as everybody who uses one knows it. Which one it is, is `chosen`'s part.
 
-Vectors are made where the server is, in milliseconds: what a message reminds of is found in the transaction
-that stores it, which waits for no other machine.
+Most make them where the server is, in milliseconds. What another machine makes (`service`) no search waits
+for: what a message reminds of is found in the transaction that stores it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ class Embedder(Protocol):
     @property
     def share(self) -> tuple[float, float]:
         """Of a mixed score, where words cover the question, and where they cover nothing of it."""
+
+    @property
+    def at_once(self) -> int:
+        """Texts of one batch in the background."""
+
+    @property
+    def is_here(self) -> bool:
+        """It asks no other machine. Else vectors of questions are looked up before (`asking`)."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Of each text; the same for the same, whatever it stands beside, to four digits."""

@@ -1,30 +1,42 @@
 """Makes the vectors that are lacking of one table's rows, in the background, some at a time.
 
 One at a time is at it, of all processes: whoever has the table's claim. Texts are read and vectors made
-outside of any transaction; they are kept in a short one, of those rows that still say what they said.
+outside of any transaction; they are kept in a short one, of those rows that still say what they said. A pass
+goes from the newest row to the oldest and keeps its place from one job to the next. What a service does not
+make now is tried again later, longer each time; whoever has no room for it in a budget is passed over.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
 from typing import Protocol
 
 from django.db.models import Q
+from django.utils import timezone
 
 from jobs.leases import lapsed, lease_end
 from memory.models import EmbeddingClaim
 
+from . import paying
 from .chosen import chosen
+from .contract import Embedder, Vectors
 from .nearest import as_blob
+from .paying import Payer
+from .scales import measure
+from .service import SHORTEST, Service, Unanswered
 
-AT_ONCE = 16
-"""Texts that are held, and rows of one transaction."""
 BATCHES = 50
 """Of one job, so that none holds its thread for long."""
 LEASE_SECONDS = 300.0
 """After so long without a batch somebody else may go on."""
+FIRST_REST, LONGEST_REST = 5.0, 900.0
+"""Seconds after a service did not answer; twice as long each time."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +46,26 @@ class Due:
     key: int
     text: str
     sha256: str
+    audience: str
+    payer: Payer
 
 
 class Table(Protocol):
     @property
     def name(self) -> str: ...
 
-    def due(self, model: str, reads: int, most: int, below: int | None) -> list[Due]:
+    def due(
+        self, model: str, reads: int, most: int, *, below: int | None, above: int | None
+    ) -> list[Due]:
         """Rows without a vector of this model, with so many characters of their texts, the highest key first;
-        `below`: only those with lower ones."""
+        `below`, `above`: only those with lower, or higher ones."""
 
     def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
         """Those that still say that."""
+
+
+class _Overtaken(Exception):
+    """Somebody else has the claim."""
 
 
 def make_vectors(table: Table) -> bool:
@@ -54,36 +74,136 @@ def make_vectors(table: Table) -> bool:
     embedder = chosen()
     if embedder is None:
         return False
-    holder = uuid.uuid4().hex
-    if not _claim(table.name, holder):
+    claim = _claim(table.name, uuid.uuid4().hex)
+    if claim is None:
         return False
+    if claim.model != embedder.name:
+        claim.model, claim.top, claim.below, claim.fruitful = embedder.name, None, None, False
     try:
-        below = None
-        for _ in range(BATCHES):
-            due = table.due(embedder.name, embedder.reads, AT_ONCE, below)
-            if not due and below is not None:
-                # What came or changed behind this pass.
-                due = table.due(embedder.name, embedder.reads, AT_ONCE, None)
-            if not due:
-                return False
-            below = due[-1].key  # so that what was made is not looked through for each batch
-            vectors = [as_blob(vector) for vector in embedder.embed([each.text for each in due])]
-            if not _hold(table.name, holder):
-                return False
-            table.keep(embedder.name, list(zip(due, vectors, strict=True)))
-        return True
+        if isinstance(embedder, Service):
+            measure(embedder)
+        more = _pass(table, embedder, claim)
+        claim.failures = 0
+    except _Overtaken:
+        return False
+    except Unanswered as problem:
+        _put_off(claim, problem)
+        more = False
+    _let_go(claim)
+    return more
+
+
+def _pass(table: Table, embedder: Embedder, claim: EmbeddingClaim) -> bool:
+    """What is newer than the pass first, then on from its place."""
+    name, reads, most = embedder.name, embedder.reads, embedder.at_once
+    made = 0
+    while claim.top is not None and made < BATCHES:
+        newer = table.due(name, reads, most, below=None, above=claim.top)
+        if not newer or not _make(table, embedder, claim, newer):
+            break
+        made += 1
+    for _ in range(BATCHES - made):
+        due = table.due(name, reads, most, below=claim.below, above=None)
+        if not due and claim.fruitful:
+            # What came or changed behind this pass.
+            claim.below, claim.top, claim.fruitful = None, None, False
+            due = table.due(name, reads, most, below=None, above=None)
+        if not due:
+            claim.below, claim.top, claim.fruitful = None, None, False
+            return False
+        if claim.below is None:
+            claim.top = due[0].key
+        claim.below = due[-1].key  # so that what was made is not looked through for each batch
+        claim.fruitful |= _make(table, embedder, claim, due)
+    return True
+
+
+def _make(table: Table, embedder: Embedder, claim: EmbeddingClaim, due: Sequence[Due]) -> bool:
+    """Whether any was made. Raises Unanswered, _Overtaken."""
+    made = list(_made(embedder, due))
+    if not _hold(claim):
+        raise _Overtaken
+    table.keep(embedder.name, [(each, as_blob(vector)) for each, vector in made])
+    return bool(made)
+
+
+def _made(embedder: Embedder, due: Sequence[Due]) -> Iterator[tuple[Due, Vectors]]:
+    if not isinstance(embedder, Service):
+        yield from zip(due, embedder.embed([each.text for each in due]), strict=True)
+        return
+    for payer, every in groupby(sorted(due, key=_whose), key=lambda each: each.payer):
+        its = list(every)
+        tokens = sum(paying.tokens_at_most(each.text) for each in its)
+        call = paying.hold(payer, model=embedder.model, tokens=tokens)
+        if call is None:
+            continue
+        yield from zip(
+            its, _asked(embedder, [each.text for each in its], call, tokens), strict=True
+        )
+
+
+def _whose(due: Due) -> tuple[int, int]:
+    return due.payer.organisation, due.payer.user or 0
+
+
+def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[Vectors]:
+    """Where the service refuses what it is given, half of it at a time, then half of a text: what it can make
+    nothing of keeps nobody else waiting."""
+    used = 0
+
+    def ask(some: list[str]) -> list[Vectors]:
+        nonlocal used
+        try:
+            made = service.ask(some)
+        except Unanswered as problem:
+            if not problem.texts:
+                raise
+            if len(some) > 1:
+                half = len(some) // 2
+                return [*ask(some[:half]), *ask(some[half:])]
+            if len(some[0]) < 2 * SHORTEST:
+                return [service.nothing()]
+            return ask([some[0][: min(len(some[0]), service.reads) // 2]])
+        likely = sum(paying.tokens_at_most(text) for text in some) // 2
+        used += likely if made.tokens is None else made.tokens
+        return list(made.vectors)
+
+    try:
+        return ask(texts)
     finally:
-        EmbeddingClaim.objects.filter(pk=table.name, holder=holder).update(holder="")
+        paying.settle(call, min(used, 4 * tokens))
 
 
-def _claim(name: str, holder: str) -> bool:
+def _claim(name: str, holder: str) -> EmbeddingClaim | None:
     EmbeddingClaim.objects.get_or_create(pk=name)
     free = Q(holder="") | lapsed()
-    rows = EmbeddingClaim.objects.filter(free, pk=name)
-    return bool(rows.update(holder=holder, lease_until=lease_end(LEASE_SECONDS)))
+    awake = Q(rests_until=None) | Q(rests_until__lte=timezone.now())
+    rows = EmbeddingClaim.objects.filter(free, awake, pk=name)
+    taken = rows.update(holder=holder, lease_until=lease_end(LEASE_SECONDS))
+    return EmbeddingClaim.objects.get(pk=name) if taken else None
 
 
-def _hold(name: str, holder: str) -> bool:
-    """Whether it is still ours, and for longer."""
-    rows = EmbeddingClaim.objects.filter(pk=name, holder=holder)
-    return bool(rows.update(lease_until=lease_end(LEASE_SECONDS)))
+def _hold(claim: EmbeddingClaim) -> bool:
+    """Whether it is still ours, and for longer; the place of the pass is kept with it."""
+    rows = EmbeddingClaim.objects.filter(pk=claim.pk, holder=claim.holder)
+    return bool(rows.update(lease_until=lease_end(LEASE_SECONDS), **_place(claim)))
+
+
+def _let_go(claim: EmbeddingClaim) -> None:
+    EmbeddingClaim.objects.filter(pk=claim.pk, holder=claim.holder).update(
+        holder="", failures=claim.failures, rests_until=claim.rests_until, **_place(claim)
+    )
+
+
+def _place(claim: EmbeddingClaim) -> dict[str, object]:
+    return {name: getattr(claim, name) for name in ("model", "top", "below", "fruitful")}
+
+
+def _put_off(claim: EmbeddingClaim, problem: Unanswered) -> None:
+    rest = min(LONGEST_REST, FIRST_REST * 2 ** min(claim.failures, 10))
+    seconds = max(rest, problem.wait)
+    claim.failures += 1
+    claim.rests_until = timezone.now() + timedelta(seconds=seconds)
+    # What was looked through and not made is to be looked at again.
+    claim.below, claim.top, claim.fruitful = None, None, False
+    logger.warning("the service of embeddings: %s; asked again in %d seconds", problem, seconds)

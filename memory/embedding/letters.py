@@ -26,6 +26,8 @@ class Letters:
     reads = 4_000
     floor, alike = 0.25, 0.5
     share = (0.05, 0.4)
+    at_once = 16
+    is_here = True
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         numpy = import_module("numpy")  # needed by few installations

@@ -30,6 +30,8 @@ class MiniLM:
     reads = 2_000
     floor, alike = 0.25, 0.5
     share = (0.1, 0.6)
+    at_once = AT_ONCE
+    is_here = True
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         numpy = self._numpy

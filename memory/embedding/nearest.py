@@ -1,7 +1,8 @@
 """How near texts are to a question by their vectors: of rows of a table, or of texts at hand.
 
-Whose rows may be looked at is decided by who asks: the query set that is given has the permission in it. What
-is compared is bounded, and so is what it takes of memory.
+Rows are looked up by their audience, so that those of others are not met, and narrowed by the query set that
+is given, which has the permission in it, before anybody hears of them. What is compared is bounded, and so is
+what it takes of memory and time, however many there are.
 """
 
 from __future__ import annotations
@@ -11,54 +12,63 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from django.db.models import BigIntegerField, ExpressionWrapper, F, QuerySet
+from django.db.models import QuerySet
 
 from memory.retrieval.ranking import Near
 
 from .contract import Embedder, Vectors
+from .scales import Scale
 
-LOOKED_AT = 5_000
+LOOKED_AT = 4_000
 """Vectors that are compared with a question: those of the newest rows, and those asked for by key."""
-NEAREST = 50
-"""So many of them are kept as candidates."""
-CHUNK = 2_000
+BYTES = 8 * 1024 * 1024
+"""That they take: of long ones it are fewer."""
+NEAREST = 100
+"""So many of them are candidates, before they are narrowed."""
 DIGITS = 4
 """Of a cosine: beyond them it depends on the machine."""
 
 
 def nearest(
-    embedder: Embedder, vectors: QuerySet[Any], question: str, keys: Collection[int]
+    asked: Vectors,
+    scale: Scale,
+    seen: QuerySet[Any],
+    *,
+    model: str,
+    audiences: Collection[str],
+    keys: Collection[int],
 ) -> dict[int, float]:
-    """Cosines by primary key: of the nearest among the newest of `vectors`, and of all that have `keys`."""
-    (asked,) = embedder.embed([question])
+    """Cosines by primary key, of rows of `seen` alone: of the nearest among the newest that these audiences
+    have, and of all that have `keys`."""
     if not asked.any():
         return {}
-    rows, wanted = vectors.filter(model=embedder.name), set(keys)
-    made = rows.model.objects.filter(model=embedder.name)
-    # Put in order by what no index has: else the database may go through everybody's, the newest first.
-    order = ExpressionWrapper(F("pk") + 0, output_field=BigIntegerField())
-    places = list(rows.order_by(order.desc()).values_list("pk", flat=True)[:LOOKED_AT])
-    found: dict[int, float] = {}
-    best: list[tuple[float, int]] = []
-    for at in range(0, len(places), CHUNK):
-        near = _cosines(made, places[at : at + CHUNK], asked)
-        found.update((key, cosine) for key, cosine in near if key in wanted)
-        close = [(cosine, key) for key, cosine in near if cosine >= embedder.floor]
-        best = heapq.nlargest(NEAREST, [*best, *close])
-    if missing := wanted.difference(places):
-        seen = rows.filter(pk__in=missing).values_list("pk", flat=True)
-        found.update(_cosines(made, list(seen), asked))
-    return found | {key: cosine for cosine, key in best}
+    every = seen.model.objects.filter(model=model)
+    most = max(1, min(LOOKED_AT, BYTES // asked.nbytes))
+    newest: list[tuple[int, bytes]] = []
+    for audience in sorted(audiences):
+        rows = every.filter(audience=audience).order_by("-pk").values_list("pk", "data")[:most]
+        newest += rows
+    if len(audiences) > 1:
+        newest = heapq.nlargest(most, newest, key=lambda row: row[0])
+    cosines = dict(_cosines(newest, asked))
+    close = ((cosine, key) for key, cosine in cosines.items() if cosine >= scale.floor)
+    best = {key for _cosine, key in heapq.nlargest(NEAREST, close)}
+    wanted = [key for key in keys if key not in cosines]
+    if wanted:
+        cosines |= _cosines(list(every.filter(pk__in=wanted).values_list("pk", "data")), asked)
+    asked_for = set(keys)
+    candidates = [key for key in cosines if key in best or key in asked_for]
+    there = seen.filter(model=model, pk__in=candidates).values_list("pk", flat=True)
+    return {key: cosines[key] for key in there}
 
 
-def near_of(embedder: Embedder, cosines: Mapping[int, float]) -> Near:
+def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> Near:
     by_id = {str(key): cosine for key, cosine in cosines.items()}
-    return Near(by_id, embedder.floor, embedder.share)
+    return Near(by_id, scale.floor, embedder.share)
 
 
-def _cosines(made: QuerySet[Any], keys: Sequence[int], asked: Vectors) -> list[tuple[int, float]]:
-    """Of rows that may be looked at."""
-    rows = list(made.filter(pk__in=keys).values_list("pk", "data"))
+def _cosines(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> list[tuple[int, float]]:
+    rows = [row for row in rows if len(row[1]) == asked.nbytes]
     if not rows:
         return []
     numpy = import_module("numpy")  # needed by few installations

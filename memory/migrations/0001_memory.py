@@ -138,6 +138,12 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
                 ('holder', models.CharField(blank=True, max_length=40)),
                 ('lease_until', models.DateTimeField(null=True)),
+                ('model', models.CharField(blank=True, max_length=80)),
+                ('top', models.BigIntegerField(null=True)),
+                ('below', models.BigIntegerField(null=True)),
+                ('fruitful', models.BooleanField(default=False)),
+                ('failures', models.PositiveSmallIntegerField(default=0)),
+                ('rests_until', models.DateTimeField(null=True)),
             ],
             options={
                 'verbose_name': 'claim to make vectors',
@@ -145,16 +151,32 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='EmbeddingScale',
+            fields=[
+                ('model', models.CharField(max_length=80, primary_key=True, serialize=False)),
+                ('floor', models.FloatField()),
+                ('alike', models.FloatField()),
+            ],
+            options={
+                'verbose_name': "scale of a model's vectors",
+                'verbose_name_plural': "scales of models' vectors",
+            },
+        ),
+        migrations.CreateModel(
             name='MemoryVector',
             fields=[
                 ('model', models.CharField(max_length=80)),
                 ('sha256', models.CharField(max_length=64)),
+                ('audience', models.CharField(max_length=60)),
                 ('data', models.BinaryField()),
                 ('memory', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='memory.memory')),
             ],
             options={
                 'verbose_name': 'vector of a memory',
                 'verbose_name_plural': 'vectors of memories',
+                'indexes': [
+                    models.Index(fields=['audience', 'model', 'memory'], name='memory_vectors_newest'),
+                ],
             },
         ),
         migrations.RunPython(make_index, drop_index),

@@ -2,12 +2,13 @@
 
 from .memory import Kind, Memory
 from .store import MemoryStore
-from .vector import EmbeddingClaim, MemoryVector, Vector
+from .vector import EmbeddingClaim, EmbeddingScale, MemoryVector, Vector
 from .version import AuthorKind, MemoryVersion
 
 __all__ = [
     "AuthorKind",
     "EmbeddingClaim",
+    "EmbeddingScale",
     "Kind",
     "Memory",
     "MemoryStore",

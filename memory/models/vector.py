@@ -1,4 +1,5 @@
-"""Vectors of texts beside the rows whose texts they are of, as float32, and who is making them.
+"""Vectors of texts beside the rows whose texts they are of, as float32, who is making them and how far that
+is, and what a model's cosines mean.
 
 One is of a model and of a text, by its hash: of another it counts for nothing and is made anew. It goes with
 its row. What makes them is `memory.embedding`'s part.
@@ -15,6 +16,8 @@ from .memory import Memory
 class Vector(models.Model):
     model = models.CharField(max_length=80)
     sha256 = models.CharField(max_length=64)
+    audience = models.CharField(max_length=60)
+    """Its row's: those of the same people are looked up together, the newest first."""
     data = models.BinaryField()
 
     class Meta:
@@ -29,6 +32,9 @@ class MemoryVector(Vector):
     class Meta:
         verbose_name = _("vector of a memory")
         verbose_name_plural = _("vectors of memories")
+        indexes = [
+            models.Index(fields=["audience", "model", "memory"], name="memory_vectors_newest")
+        ]
 
     def __str__(self) -> str:
         return f"{self.memory_id}: {self.model}"
@@ -41,6 +47,18 @@ class EmbeddingClaim(models.Model):
     holder = models.CharField(max_length=40, blank=True)
     """Empty: nobody is."""
     lease_until = models.DateTimeField(null=True)
+    model = models.CharField(max_length=80, blank=True)
+    """Whose vectors the pass makes that is under way."""
+    top = models.BigIntegerField(null=True)
+    """The highest key when that pass began: what has a higher one is newer, and made before it goes on."""
+    below = models.BigIntegerField(null=True)
+    """What has a higher key, up to `top`, was looked through. None: no pass is under way."""
+    fruitful = models.BooleanField(default=False)
+    """That pass made some, so that another one looks for what came behind it."""
+    failures = models.PositiveSmallIntegerField(default=0)
+    """How often in a row the service did not answer."""
+    rests_until = models.DateTimeField(null=True)
+    """Before that it is not asked again."""
 
     class Meta:
         verbose_name = _("claim to make vectors")
@@ -48,3 +66,19 @@ class EmbeddingClaim(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class EmbeddingScale(models.Model):
+    """What the cosines of a model service's vectors mean, measured once for each model: there are some whose
+    texts about nothing in common have 0.1, and some whose have 0.8."""
+
+    model = models.CharField(max_length=80, primary_key=True)
+    floor = models.FloatField()
+    alike = models.FloatField()
+
+    class Meta:
+        verbose_name = _("scale of a model's vectors")
+        verbose_name_plural = _("scales of models' vectors")
+
+    def __str__(self) -> str:
+        return self.model

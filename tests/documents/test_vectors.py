@@ -13,8 +13,8 @@ from documents.actions.documents import add_document, delete_document
 from documents.models import Collection, Document, Passage, PassageVector
 from documents.searching import search_passages
 from documents.vectors import PASSAGES, embed_passages
-from memory.embedding import indexing as embedding_jobs
 from memory.embedding.indexing import make_vectors
+from memory.embedding.letters import Letters
 
 pytestmark = pytest.mark.django_db
 HANDBOOK = b"# Travel\n\nTrains are booked in second class.\n\n# Meals\n\nA lunch costs 14 euros at most.\n"
@@ -94,7 +94,7 @@ def test_a_new_edition_is_found_by_its_vectors_only_when_it_is_whole(alice, shar
 
 
 def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, monkeypatch):
-    monkeypatch.setattr(embedding_jobs, "AT_ONCE", 1)
+    monkeypatch.setattr(Letters, "at_once", 1)
     with CaptureQueriesContext(connection) as queries:
         added(alice, shared)
     looked = [each["sql"] for each in queries if "NOT (EXISTS" in each["sql"]]

@@ -201,7 +201,7 @@ def test_another_model_makes_them_anew_and_finds_nothing_by_the_old(alice, share
 
 
 def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, begun, monkeypatch):
-    monkeypatch.setattr(indexing, "AT_ONCE", 2)
+    monkeypatch.setattr(Letters, "at_once", 2)
     monkeypatch.setattr(indexing, "BATCHES", 1)
     for number in range(3):
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
@@ -217,7 +217,7 @@ def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, begun,
 
 
 def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, monkeypatch):
-    monkeypatch.setattr(indexing, "AT_ONCE", 1)
+    monkeypatch.setattr(Letters, "at_once", 1)
     for number in range(3):
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
     with CaptureQueriesContext(connection) as queries:
@@ -230,7 +230,7 @@ def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared,
 
 
 def test_what_is_written_behind_a_pass_is_found_by_the_next_one(alice, shared, monkeypatch):
-    monkeypatch.setattr(indexing, "AT_ONCE", 1)
+    monkeypatch.setattr(Letters, "at_once", 1)
     for number in range(2):
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
     embed = Letters.embed

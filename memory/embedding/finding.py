@@ -1,0 +1,51 @@
+"""What vectors say of rows to a question: as far as an embedder is chosen and the question has a vector.
+
+The comparing is `nearest`'s part, the question's vector `asking`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import QuerySet
+
+from accounts.models import User
+from memory.retrieval.ranking import Near
+
+from .asking import asked_vector
+from .chosen import chosen
+from .nearest import near_of, nearest
+from .scales import scale_of
+
+
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    """By primary key."""
+    near: Near | None = None
+    """The same for the ranking; None: words alone decide."""
+    alike: float = 1.0
+    by_words_alone: bool = False
+
+
+def find_near(
+    seen: QuerySet[Any],
+    user: User,
+    question: str,
+    *,
+    audiences: Collection[str],
+    keys: Collection[int],
+) -> Nearby:
+    """`seen`: the vectors that may be looked at; `keys`: rows that words found."""
+    embedder = chosen()
+    scale = None if embedder is None else scale_of(embedder)
+    if embedder is None:
+        return Nearby()
+    asked = None if scale is None else asked_vector(embedder, user.pk, question)
+    if scale is None or asked is None:
+        return Nearby(by_words_alone=True)
+    model = embedder.name
+    cosines = nearest(asked, scale, seen, model=model, audiences=audiences, keys=keys)
+    return Nearby(cosines, near_of(embedder, scale, cosines), scale.alike)
