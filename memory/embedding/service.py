@@ -33,6 +33,8 @@ SHORTEST = 500
 """Characters: a text that is refused is tried with half of itself down to here; then it has no vector."""
 LONGEST_WAIT = 3_600.0
 """Of what a service asks for."""
+LARGEST = 1e6
+"""Of a vector's numbers: beyond it their squares are none."""
 _PLAIN = 0.3
 
 
@@ -99,9 +101,9 @@ class Service:
         made = numpy.zeros((len(texts), len(rows[0]) if rows else 1), dtype=numpy.float32)
         if rows:
             given = numpy.array(rows, dtype=numpy.float64)
-            lengths = numpy.linalg.norm(given, axis=1, keepdims=True)
-            if not numpy.isfinite(lengths).all():
+            if (abs(given) > LARGEST).any():
                 raise Unanswered("its vectors are out of range")
+            lengths = numpy.linalg.norm(given, axis=1, keepdims=True)
             made[sent] = given / numpy.where(lengths > 0, lengths, 1)
         return Made(made, tokens)
 

@@ -1,4 +1,5 @@
-"""Vectors by a service elsewhere: asked in batches in the background, waited for by no transaction, counted."""
+"""Vectors by a service elsewhere: asked in batches in the background, waited for by no transaction, counted
+for whose texts they are."""
 
 from __future__ import annotations
 
@@ -72,13 +73,15 @@ def test_a_search_asks_nothing_itself_and_says_that_words_found_it_alone(alice, 
     service.asked.clear()
     told = found(alice, "Who is Petronella?")
     assert ([hit.memory.content for hit in told.hits], told.by_words_alone) == ([WAREHOUSE], True)
-    assert found(alice).hits == () and found(alice).by_words_alone
+    assert found(alice).hits == ()
+    assert found(alice).by_words_alone
     assert service.asked == []
 
 
 def test_a_question_is_asked_once_and_is_each_persons_own(alice, bob, acme, service):
     payer = Payer(acme.pk, alice.pk)
-    assert look_up(payer, alice.pk, "Where?") and look_up(payer, alice.pk, "Where?")
+    assert look_up(payer, alice.pk, "Where?")
+    assert look_up(payer, alice.pk, "Where?")
     assert len(service.asked) == 1
     assert asked_vector(chosen(), alice.pk, "Where?") is not None
     assert asked_vector(chosen(), bob.pk, "Where?") is None

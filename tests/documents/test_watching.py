@@ -1,0 +1,144 @@
+"""Directories that the operator named: their files are documents, and nothing outside of them is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from documents import indexing, watching
+from documents.actions.collections import create_collection
+from documents.actions.documents import add_document
+from documents.models import Collection, Document, Passage
+from documents.searching import search_passages
+from documents.watching import watch
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _jobs_are_begun_here(monkeypatch):
+    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
+    monkeypatch.setattr(watching, "dispatch", lambda name, **given: None)
+
+
+@pytest.fixture
+def handbooks(alice, acme) -> Collection:
+    return create_collection(actor=alice, organisation=acme, name="Handbooks", shared=True)
+
+
+@pytest.fixture
+def directory(tmp_path) -> Path:
+    made = tmp_path / "handbooks"
+    (made / "travel").mkdir(parents=True)
+    (made / "travel" / "trains.md").write_text("# Trains\n\nTrains are booked in second class.\n")
+    (made / "meals.txt").write_text("A lunch costs 14 euros at most.\n")
+    return made
+
+
+def look(collection: Collection, directory: Path) -> int:
+    changed = watch(collection, directory)
+    for document in Document.objects.filter(state=Document.State.WAITING):
+        indexing.index_document(document.pk)
+    return changed
+
+
+def names() -> set[str]:
+    return set(Document.objects.values_list("name", flat=True))
+
+
+def found(user, query: str) -> list[str]:
+    hits = search_passages(user, query, Collection.objects.all()).hits
+    return [hit.passage.text for hit in hits]
+
+
+def test_files_are_found_and_cited_by_their_paths(alice, bob, mallory, handbooks, directory):
+    assert look(handbooks, directory) == 2
+    assert names() == {"travel/trains.md", "meals.txt"}
+    assert found(bob, "trains") == ["Trains are booked in second class."]
+    assert found(mallory, "trains") == []
+    assert look(handbooks, directory) == 0
+
+
+def test_what_is_changed_is_read_anew_and_what_is_deleted_is_forgotten(alice, handbooks, directory):
+    look(handbooks, directory)
+    (directory / "meals.txt").write_text("A lunch costs 15 euros.\n")
+    (directory / "travel" / "trains.md").unlink()
+    assert look(handbooks, directory) == 2
+    assert found(alice, "lunch") == ["A lunch costs 15 euros."]
+    assert (names(), found(alice, "trains")) == ({"meals.txt"}, [])
+    assert Passage.objects.count() == 1
+
+
+def test_links_lead_nowhere(alice, handbooks, directory, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("The password of the vault.\n")
+    (directory / "one.txt").symlink_to(outside / "secret.txt")
+    (directory / "all").symlink_to(outside)
+    (directory / "up.txt").symlink_to("../outside/secret.txt")
+    os.link(outside / "secret.txt", directory / "hard.txt")
+    os.mkfifo(directory / "pipe.txt")
+    (directory / ".hidden.txt").write_text("Hidden.\n")
+    look(handbooks, directory)
+    assert names() == {"travel/trains.md", "meals.txt"}
+
+
+def test_a_link_that_takes_a_files_place_after_it_was_seen_is_not_read(directory, tmp_path):
+    (tmp_path / "trains.md").write_text("Outside.\n")
+    root = os.open(directory, os.O_RDONLY)
+    assert watching._read(root, "travel/trains.md").startswith(b"# Trains")
+    (directory / "travel" / "trains.md").unlink()
+    (directory / "travel").rmdir()
+    (directory / "travel").symlink_to(tmp_path)
+    assert watching._read(root, "travel/trains.md") == b""
+    (directory / "meals.txt").unlink()
+    (directory / "meals.txt").symlink_to(tmp_path / "trains.md")
+    assert watching._read(root, "meals.txt") == b""
+    os.close(root)
+
+
+def test_a_directory_that_cannot_be_read_forgets_nothing(handbooks, directory, settings):
+    look(handbooks, directory)
+    settings.AGENTSITE_WATCHED_DOCUMENTS = {
+        handbooks.uid: str(directory.parent / "gone"),
+        "coll_unknown": str(directory),
+    }
+    watching.watch_all()
+    assert len(names()) == 2
+
+
+def test_what_somebody_uploaded_is_hers(alice, handbooks, directory):
+    add_document(actor=alice, collection=handbooks, name="meals.txt", data=b"Mine.\n")
+    look(handbooks, directory)
+    assert found(alice, "mine") == ["Mine."]
+    (directory / "meals.txt").unlink()
+    look(handbooks, directory)
+    assert found(alice, "mine") == ["Mine."]
+
+
+def test_what_is_too_large_or_empty_is_named_and_tried_again_when_it_changes(
+    handbooks, directory, settings
+):
+    settings.AGENTSITE_DOCUMENT_BYTES = 40
+    (directory / "travel" / "trains.md").write_text("x" * 41)
+    (directory / "meals.txt").write_text("")
+    assert look(handbooks, directory) == 0
+    states = set(Document.objects.values_list("state", "problem_code"))
+    assert states == {("failed", "unreadable")}
+    (directory / "meals.txt").write_text("A lunch.\n")
+    assert look(handbooks, directory) == 1
+    assert Document.objects.get(name="meals.txt").state == Document.State.READY
+
+
+def test_a_look_is_bounded_and_takes_the_rest_up_later(handbooks, directory, settings, monkeypatch):
+    monkeypatch.setattr(watching, "AT_ONCE", 1)
+    assert [look(handbooks, directory) for _ in range(3)] == [1, 1, 0]
+    settings.AGENTSITE_DOCUMENTS = 2
+    (directory / "third.txt").write_text("A third.\n")
+    assert look(handbooks, directory) == 0
+    monkeypatch.setattr(watching, "ENTRIES", 2)
+    with pytest.raises(watching.TooMany):
+        watch(handbooks, directory)
+    assert len(names()) == 2
