@@ -57,12 +57,14 @@ BUDGETS: tuple[Budget, ...] = (
         for part in ("at /api", "at a page")
     ),
     *(
-        Budget("B17", part, "p95 of a search in 100k memories", "ms", "at most", 50, 25)
+        Budget("B17", f"{part}{by}", "p95 in 100k memories, 50k passages", "ms", "at most", 50, 25)
         for part in ("SQLite", "PostgreSQL")
+        for by in ("", " with letters")
     ),
     *(
-        Budget("B17", f"{part} growth", "the same / in 10k memories", "x", "at most", 2.0, 1.2)
+        Budget("B17", f"{part}{by} growth", "the same / in a tenth", "x", "at most", 2.0, 1.2)
         for part in ("SQLite", "PostgreSQL")
+        for by in ("", " with letters")
     ),
     Budget("B18", "idle", "core taken by 10,000 schedules, none due", "%", "at most", 1.0, 0.2),
     Budget("B18", "due", "until the last of 1,000 due at once begins", "s", "at most", 60, 30),

@@ -77,11 +77,13 @@ def _searched(stage: Stage, part: str) -> Iterator[Reading]:
         count: stage.kept(f"{count} memories on {part}", partial(filled, count))
         for count in (many // 10, many)
     }
-    times: dict[int, list[float]] = {count: [] for count in helpers}
-    # In turn, so that what else the machine does is shared.
-    for _ in range(2 if stage.quick else 10):
-        for count, helper in helpers.items():
-            times[count] += helper.ask(what="ask", count=20)["ms"]
-    p95 = {count: quantile(each, 0.95) for count, each in times.items()}
-    yield Reading(f"B17 {part}", p95[many], p95[many], p95[many // 10])
-    yield Reading(f"B17 {part} growth", p95[many] / p95[many // 10], p95[many], p95[many // 10])
+    for vectors, name in ((False, part), (True, f"{part} with letters")):
+        times: dict[int, list[float]] = {count: [] for count in helpers}
+        # In turn, so that what else the machine does is shared.
+        for _ in range(2 if stage.quick else 10):
+            for count, helper in helpers.items():
+                times[count] += helper.ask(what="ask", count=20, vectors=vectors)["ms"]
+        p95 = {count: quantile(each, 0.95) for count, each in times.items()}
+        few = p95[many // 10]
+        yield Reading(f"B17 {name}", p95[many], p95[many], few)
+        yield Reading(f"B17 {name} growth", p95[many] / few, p95[many], few)

@@ -21,6 +21,7 @@ from memory.embedding.indexing import make_vectors
 from memory.vectors import MEMORIES
 from recall.models import Recall
 from recall.passages import HEADING
+from tests.memory.embedding_service import embedding_service
 from tests.conversations.conftest import rested
 from tests.recall.test_recall import result, say, told
 from tests.tools_app.web_world import pdf
@@ -218,3 +219,52 @@ def test_an_agent_is_told_how_alike_a_find_is(converse, alice, acme, settings, m
     say(conversation, "Who?")
     assert "has: –; alike as a whole: 0.61" in result(conversation)
     assert result(conversation).startswith("Low confidence")
+
+
+@pytest.fixture
+def service(settings, monkeypatch):
+    for module in ("memory", "documents"):
+        monkeypatch.setattr(f"{module}.vectors.dispatch", lambda name, **given: None)
+    settings.AGENTSITE_EMBEDDING_MODEL = "text-small"
+    with embedding_service() as made:
+        settings.AGENTSITE_EMBEDDINGS = made.address
+        yield made
+
+
+def test_where_a_service_makes_vectors_the_run_looks_again_and_the_message_waits_for_nothing(
+    converse, alice, acme, shared, service
+):
+    text = "The warehouse is managed by Petronella."
+    remember(actor=alice, store=own_store(actor=alice, organisation=acme), text=text)
+    added(alice, shared, b"Warehouses: Petronella.")
+    make_vectors(MEMORIES)
+    make_vectors(PASSAGES)
+    conversation, script = converse([reply("She does."), reply("Yes.")])
+    service.asked.clear()
+    post_message(actor=alice, conversation=conversation, text="warehuose Petronela")
+    assert (Recall.objects.get().waits, service.asked) == (True, [])
+    rested(conversation)
+    assert text in script.requests[0].system
+    assert "handbook.md" in script.requests[0].system
+    recall = Recall.objects.get()
+    assert (recall.waits, recall.by_words_alone, len(recall.hits)) == (False, False, 1)
+    assert [each["input"] for each in service.asked] == [["warehuose Petronela"]]
+    say(conversation, "Quite another thing: xylophones.")
+    assert Recall.objects.count() == 1
+
+
+def test_a_service_that_is_gone_holds_up_no_turn_and_it_is_said(
+    converse, alice, acme, service, settings, client_of
+):
+    settings.AGENTSITE_EMBEDDINGS = "http://127.0.0.1:9/v1"
+    text = "The warehouse is managed by Petronella."
+    remember(actor=alice, store=own_store(actor=alice, organisation=acme), text=text)
+    conversation, script = converse(
+        [reply(call("search_memory", query="Petronella")), reply("She does.")]
+    )
+    say(conversation, "Who is Petronella of the warehouse?")
+    assert text in script.requests[0].system
+    assert Recall.objects.get().by_words_alone
+    assert "Looked for by words alone" in result(conversation)
+    page = client_of(alice).get(f"/c/{conversation.uid}/memory/").content.decode()
+    assert "Found by words alone" in page
