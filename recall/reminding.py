@@ -99,6 +99,7 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
         owner, now = conversation.owner, timezone.now()
         found = search_memories(owner, text, stores, limit=20, at=now, for_agents=True)
     hits = _worth_telling(found)
+    told = {hit["memory"] for hit in recall.hits}
     recall.confidence = found.confidence
     recall.hits = [
         {
@@ -112,7 +113,7 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
         for hit in hits
     ]
     recall.passages = passages_for(conversation, text)
-    keys = [hit.memory.pk for hit in hits]
+    keys = [hit.memory.pk for hit in hits if hit.memory.uid not in told]
     Memory.objects.filter(pk__in=keys).count_use()
     return there or has_passages(conversation)
 

@@ -7,10 +7,21 @@ for: what a message reminds of is found in the transaction that stores it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 Vectors = Any
 """A numpy array of float32, a row for each text: of length 1, or 0 where a text says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What cosines of a model mean."""
+
+    floor: float
+    """From which on a text is found that shares no word with a question."""
+    alike: float
+    """From which on two texts are about the same, so that one reminds of the other."""
 
 
 class Embedder(Protocol):

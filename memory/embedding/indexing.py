@@ -88,8 +88,9 @@ def make_vectors(table: Table) -> bool:
         return False
     except Unanswered as problem:
         _put_off(claim, problem)
-        more = False
-    _let_go(claim)
+        return False
+    finally:
+        _let_go(claim)
     return more
 
 
@@ -113,17 +114,22 @@ def _pass(table: Table, embedder: Embedder, claim: EmbeddingClaim) -> bool:
             return False
         if claim.below is None:
             claim.top = due[0].key
-        claim.below = due[-1].key  # so that what was made is not looked through for each batch
         claim.fruitful |= _make(table, embedder, claim, due)
+        claim.below = due[-1].key  # so that what was made is not looked through for each batch
     return True
 
 
 def _make(table: Table, embedder: Embedder, claim: EmbeddingClaim, due: Sequence[Due]) -> bool:
-    """Whether any was made. Raises Unanswered, _Overtaken."""
-    made = list(_made(embedder, due))
-    if not _hold(claim):
-        raise _Overtaken
-    table.keep(embedder.name, [(each, as_blob(vector)) for each, vector in made])
+    """Whether any was made. Raises Unanswered, having kept what was made before that, and _Overtaken."""
+    made: list[tuple[Due, bytes]] = []
+    try:
+        for each, vector in _made(embedder, due):
+            made.append((each, as_blob(vector)))
+    finally:
+        if made:
+            if not _hold(claim):
+                raise _Overtaken
+            table.keep(embedder.name, made)
     return bool(made)
 
 
@@ -204,6 +210,4 @@ def _put_off(claim: EmbeddingClaim, problem: Unanswered) -> None:
     seconds = max(rest, problem.wait)
     claim.failures += 1
     claim.rests_until = timezone.now() + timedelta(seconds=seconds)
-    # What was looked through and not made is to be looked at again.
-    claim.below, claim.top, claim.fruitful = None, None, False
     logger.warning("the service of embeddings: %s; asked again in %d seconds", problem, seconds)

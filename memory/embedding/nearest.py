@@ -16,8 +16,7 @@ from django.db.models import QuerySet
 
 from memory.retrieval.ranking import Near
 
-from .contract import Embedder, Vectors
-from .scales import Scale
+from .contract import Embedder, Scale, Vectors
 
 LOOKED_AT = 4_000
 """Vectors that are compared with a question: those of the newest rows, and those asked for by key."""

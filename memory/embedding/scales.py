@@ -6,12 +6,11 @@ with each other: where theirs lie, and how far they spread, says where likeness 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 
 from memory.models import EmbeddingScale
 
-from .contract import Embedder
+from .contract import Embedder, Scale
 from .service import Service
 
 APART = (
@@ -36,12 +35,6 @@ APART = (
 FLOOR, ALIKE = 2.0, 5.0
 """Times that they spread, above where they lie."""
 MOST = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    floor: float
-    alike: float
 
 
 def scale_of(embedder: Embedder) -> Scale | None:

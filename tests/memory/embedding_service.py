@@ -20,6 +20,8 @@ class EmbeddingService:
         """What the next requests are answered with, in turn."""
         self.answer: Any = None
         """In the place of vectors."""
+        self.answers = 0
+        """After so many one is refused; 0: none is."""
         self.never = ""
         """Texts that have it are refused."""
         self.holds = threading.Event()
@@ -36,6 +38,8 @@ class EmbeddingService:
         if self.refusals:
             status, headers = self.refusals.pop(0)
             return status, headers, {"error": {"message": "no"}}
+        if self.answers and len(self.asked) == self.answers + 1:
+            return 503, {}, {"error": {"message": "no"}}
         if self.answer is not None:
             return 200, {}, self.answer
         if self.never and any(self.never in text for text in body["input"]):

@@ -232,3 +232,18 @@ def test_where_a_budget_has_no_room_nothing_is_asked_and_words_still_find(
     assert not make_vectors(MEMORIES)
     assert MemoryVector.objects.count() == 1
     assert BudgetPeriod.objects.get().spent == 7
+
+
+def test_what_was_made_before_it_stopped_answering_is_kept_and_not_paid_again(
+    alice, acme, shared, service
+):
+    remember(actor=alice, store=shared, text=WAREHOUSE)
+    remember(actor=alice, store=own_store(actor=alice, organisation=acme), text="Tea is green.")
+    EmbeddingScale.objects.create(model=chosen().name, floor=0.3, alike=0.5)
+    service.answers = 1
+    assert not make_vectors(MEMORIES)
+    assert MemoryVector.objects.count() == 1
+    awake()
+    assert not make_vectors(MEMORIES)
+    assert sorted(service.texts) == sorted([WAREHOUSE, "Tea is green.", "Tea is green."])
+    assert sorted(Usage.objects.values_list("input_tokens", flat=True)) == [0, 7, 7]

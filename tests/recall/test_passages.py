@@ -21,8 +21,8 @@ from memory.embedding.indexing import make_vectors
 from memory.vectors import MEMORIES
 from recall.models import Recall
 from recall.passages import HEADING
-from tests.memory.embedding_service import embedding_service
 from tests.conversations.conftest import rested
+from tests.memory.embedding_service import embedding_service
 from tests.recall.test_recall import result, say, told
 from tests.tools_app.web_world import pdf
 
