@@ -18,9 +18,9 @@ from memory.retrieval.ranking import Near
 
 from .contract import Embedder, Scale, Vectors
 
-LOOKED_AT = 4_000
+LOOKED_AT = 3_000
 """Vectors that are compared with a question: those of the newest rows, and those asked for by key."""
-BYTES = 8 * 1024 * 1024
+BYTES = 6 * 1024 * 1024
 """That they take: of long ones it are fewer."""
 NEAREST = 100
 """So many of them are candidates, before they are narrowed."""
@@ -49,15 +49,13 @@ def nearest(
         newest += rows
     if len(audiences) > 1:
         newest = heapq.nlargest(most, newest, key=lambda row: row[0])
-    cosines = dict(_cosines(newest, asked))
-    close = ((cosine, key) for key, cosine in cosines.items() if cosine >= scale.floor)
-    best = {key for _cosine, key in heapq.nlargest(NEAREST, close)}
-    wanted = [key for key in keys if key not in cosines]
-    if wanted:
-        cosines |= _cosines(list(every.filter(pk__in=wanted).values_list("pk", "data")), asked)
     asked_for = set(keys)
-    candidates = [key for key in cosines if key in best or key in asked_for]
-    there = seen.filter(model=model, pk__in=candidates).values_list("pk", flat=True)
+    cosines = _chosen(newest, asked, scale.floor, asked_for)
+    wanted = asked_for.difference(key for key, _data in newest)
+    if wanted:
+        rows = list(every.filter(pk__in=wanted).values_list("pk", "data"))
+        cosines |= _chosen(rows, asked, scale.floor, wanted)
+    there = seen.filter(model=model, pk__in=cosines).values_list("pk", flat=True)
     return {key: cosines[key] for key in there}
 
 
@@ -66,17 +64,21 @@ def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> N
     return Near(by_id, scale.floor, embedder.share)
 
 
-def _cosines(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> list[tuple[int, float]]:
+def _chosen(
+    rows: Sequence[tuple[int, bytes]], asked: Vectors, floor: float, wanted: Collection[int]
+) -> dict[int, float]:
+    """Cosines of the nearest of rows, and of those that are wanted."""
     rows = [row for row in rows if len(row[1]) == asked.nbytes]
     if not rows:
-        return []
+        return {}
     numpy = import_module("numpy")  # needed by few installations
     every = numpy.frombuffer(b"".join(data for _key, data in rows), dtype=numpy.float32)
-    cosines = every.reshape(len(rows), -1) @ asked
-    return [
-        (key, round(cosine, DIGITS))
-        for (key, _data), cosine in zip(rows, cosines.tolist(), strict=True)
-    ]
+    cosines = numpy.round(every.reshape(len(rows), -1) @ asked, DIGITS)
+    close = numpy.flatnonzero(cosines >= floor)
+    # Of the same cosine the first, which are the newest.
+    best = close[numpy.argsort(-cosines[close], kind="stable")][:NEAREST].tolist()
+    places = [*best, *(place for place, (key, _data) in enumerate(rows) if key in wanted)]
+    return {rows[place][0]: round(float(cosines[place]), DIGITS) for place in places}
 
 
 def as_blob(vector: Vectors) -> bytes:
