@@ -45,8 +45,8 @@ def nearest(
     most = max(1, min(LOOKED_AT, BYTES // asked.nbytes))
     newest: list[tuple[int, bytes]] = []
     for audience in sorted(audiences):
-        rows = every.filter(audience=audience).order_by("-pk").values_list("pk", "data")[:most]
-        newest += rows
+        of_these = every.filter(audience=audience).order_by("-pk")
+        newest += of_these.values_list("pk", "data")[:most]
     if len(audiences) > 1:
         newest = heapq.nlargest(most, newest, key=lambda row: row[0])
     asked_for = set(keys)
