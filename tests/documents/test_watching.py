@@ -30,7 +30,7 @@ def handbooks(alice, acme) -> Collection:
 
 @pytest.fixture
 def directory(tmp_path) -> Path:
-    made = tmp_path / "handbooks"
+    made: Path = tmp_path / "handbooks"
     (made / "travel").mkdir(parents=True)
     (made / "travel" / "trains.md").write_text("# Trains\n\nTrains are booked in second class.\n")
     (made / "meals.txt").write_text("A lunch costs 14 euros at most.\n")
