@@ -145,16 +145,17 @@ def _embeddings() -> Iterable[CheckMessage]:
         return
     needs = SERVICE_NEEDS if is_address(name) else NEEDS.get(name, ())
     if is_address(name):
-        if not is_web_address(name) or not settings.AGENTSITE_EMBEDDING_MODEL:
-            yield Error(
-                "AGENTSITE_EMBEDDINGS is no address of a service, or AGENTSITE_EMBEDDING_MODEL is empty.",
-                hint="Set it to an address such as https://api.openai.com/v1, and name the model.",
-                id="agentsite.E029",
-            )
-    elif name not in EMBEDDERS:
+        known = is_web_address(name) and bool(settings.AGENTSITE_EMBEDDING_MODEL)
+        hint = "Set it to an address such as https://api.openai.com/v1, and name its model."
+    else:
+        known = name in EMBEDDERS
+        hint = (
+            f"Choose from {', '.join(EMBEDDERS)}, set it to a service's address, or leave it empty."
+        )
+    if not known:
         yield Error(
             f"AGENTSITE_EMBEDDINGS is {name!r}, which makes no vectors.",
-            hint=f"Choose from {', '.join(EMBEDDERS)}, set it to a service's address, or leave it empty.",
+            hint=hint,
             id="agentsite.E029",
         )
     if lacking := [each for each in needs if not _is_installed(each)]:
