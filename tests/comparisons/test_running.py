@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from comparisons import running
@@ -78,7 +80,11 @@ def test_what_is_wrong_is_said_before_anything_begins(
         ({"pipelines": [one], "agents": [worker], "judged": True}, "judged"),
         ({"pipelines": [one], "agents": [worker], "judge_provider": "nobody"}, "judge_model"),
     ):
-        given = {"question": QUESTION, "judged": "judge_provider" in refused, **refused}
+        given: dict[str, Any] = {
+            "question": QUESTION,
+            "judged": "judge_provider" in refused,
+            **refused,
+        }
         with pytest.raises(Invalid) as problem:
             start_comparison(actor=alice, organisation=acme, **given)
         assert problem.value.field == field
@@ -164,11 +170,12 @@ def test_what_is_taken_out_of_one_answer_goes_from_its_judge_and_the_question_fr
     comparison = over(compare(line("A"), agents=[worker], judged=True, **JUDGE))
     entries = {entry.place: entry for entry in comparison.entries.all()}
     agents = entries[2].conversation
+    assert agents is not None
 
     redact_content(
         actor=alice,
         conversation=agents,
-        event_uid=agents.events.filter(type="agent.message").last().uid,
+        event_uid=agents.events.get(type="agent.message").uid,
     )
     told = entries[2].judge.events.get(type="user.message").payload
     assert REMOVED in str(told)

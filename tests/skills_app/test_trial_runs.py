@@ -57,8 +57,14 @@ def count(number):
 """
 
 
-def skill(needs: dict[str, list[str]] | None = None, **more: bytes) -> dict[str, bytes]:
-    tool = {"name": "count", "description": "Counts.", "entry": "scripts/tool.py:count"}
+def skill(
+    needs: dict[str, list[str]] | None = None, more: dict[str, bytes] | None = None
+) -> dict[str, bytes]:
+    tool: dict[str, object] = {
+        "name": "count",
+        "description": "Counts.",
+        "entry": "scripts/tool.py:count",
+    }
     tool["input"] = {"type": "object", "properties": {"number": {"type": "integer"}}}
     manifest = {"tools": [tool], "calls": ["skill__tables__read"], "needs": needs or {}}
     calls = [
@@ -79,12 +85,12 @@ def skill(needs: dict[str, list[str]] | None = None, **more: bytes) -> dict[str,
         "agentsite.yaml": json.dumps(manifest).encode(),
         "cases.yaml": json.dumps({"version": 1, "name": "x", "cases": [case]}).encode(),
         "scripts/tool.py": TOOL,
-    } | more
+    } | (more or {})
 
 
 def test_a_trial_run_does_what_the_cases_do_and_each_script_that_none_runs():
     many = {f"scripts/{n:02}.sh": b"#!/bin/sh\n" for n in range(MOST_SCRIPTS + 2)}
-    plan = plan_trial_run(read_folder(skill(**many)))
+    plan = plan_trial_run(read_folder(skill(more=many)))
     (case, alone) = plan.courses
     assert [(step.kind, step.text) for step in case.steps] == [
         ("write", "notes/a.md"),
@@ -106,7 +112,7 @@ def test_of_a_skill_that_holds_text_alone_nothing_is_tried():
 @pytest.mark.usefixtures("needs_bubblewrap")
 def test_what_it_reaches_for_is_seen_and_held_against_what_it_declares():
     needs = {"hosts": ["api.example.org"], "binaries": ["perl", "jq"], "files": ["report.md", "n"]}
-    plan = plan_trial_run(read_folder(skill(needs, **{"scripts/reach.py": REACHES})))
+    plan = plan_trial_run(read_folder(skill(needs, {"scripts/reach.py": REACHES})))
     report = asyncio.run(carry_out(plan))
     assert {(each.host, each.port, each.declared) for each in report.hosts} == {
         ("evil.example.org", 80, False),

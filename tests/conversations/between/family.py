@@ -116,8 +116,8 @@ def _any_of(world: World, acts: tuple[Act, ...]) -> bool:
 def _at_end(world: World, child: World | None) -> Iterator[str]:
     lead = world.conversation
     everybody = [each.conversation for each in (world, child) if each is not None]
-    for one in everybody:
-        yield from _of_a_log(one)
+    for each in everybody:
+        yield from _of_a_log(each)
     if Run.objects.filter(conversation__in=everybody, state=Run.State.RUNNING).exists():
         yield "somebody runs for ever"
     if history_of(lead).turn.reserved:
@@ -130,12 +130,12 @@ def _at_end(world: World, child: World | None) -> Iterator[str]:
     for row in log:
         if isinstance(row.value, AgentToolUse) and kinds[row.uid, "agent.tool_result"] != 1:
             yield f"a call has {kinds[row.uid, 'agent.tool_result']} answers"
-    for row in rows:
-        begun, ended = (kinds[row.call_uid, f"x.subagent_{how}"] for how in ("started", "ended"))
+    for one in rows:
+        begun, ended = (kinds[one.call_uid, f"x.subagent_{how}"] for how in ("started", "ended"))
         if begun > 1 or ended > 1 or begun > ended:
             yield f"a subagent began {begun} times and ended {ended} times"
-        announced = [v for each in log if isinstance(v := each.value, BackgroundFinished)]
-        if row.background and begun and len(announced) != 1:
+        announced = [v for row in log if isinstance(v := row.value, BackgroundFinished)]
+        if one.background and begun and len(announced) != 1:
             yield f"the end of one in the background was announced {len(announced)} times"
     if repeated := [uid for uid, times in Counter(uid for uid, _given in ran).items() if times > 1]:
         yield f"{repeated} ran more than once"
