@@ -60,7 +60,7 @@ def forget_with(app: str, part: Part) -> None:
 Place = tuple[Conversation, str]
 """Another conversation, and in its log the subject that says the same."""
 Follower = Callable[[Removed], Iterable[Place]]
-"""Reads alone. It is given only what had words."""
+"""Reads alone. It is given only what had words, and is asked before copies are removed and behind that."""
 
 BEGINNING = 500
 """Characters by which a text is known in what was made of it."""

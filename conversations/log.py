@@ -58,7 +58,7 @@ from . import delays, logsql, projections, redactions
 from .branches import Standing, standing
 from .counting import count_error
 from .fileevents import FilesRestored, FilesReverted
-from .forgetting import Removed, forget
+from .forgetting import Place, Removed, elsewhere, forget
 from .models import Conversation, Event, Run
 from .search import index_edited, index_event
 
@@ -216,11 +216,11 @@ _DRAWN_WITH_OTHERS = ("session.updated", "x.content_set_aside")
 
 def redact(
     conversation: Conversation, subject: str, *, actor: User, titles: Collection[str] = ()
-) -> tuple[Event, Removed]:
+) -> tuple[Event, list[Place]]:
     """Take out of the log what events about `subject` say, what was thought or judged with it, what
     summaries that it went into say, and each of these `titles`; have what apps copied of it go as well
     (`conversations.forgetting`), and append that this was done. What services said in errors since goes too.
-    Gives the event that says so, and what was there.
+    Gives the event that says so, and where logs of other conversations say the same.
 
     The one change of what is stored: numbers, ids and order stay. Needs a transaction that holds the row of a
     conversation which no run has.
@@ -242,8 +242,12 @@ def redact(
     if conversation.title and conversation.title in titles:
         entries.append(Entry.of(SessionUpdated(title="")))
     removed = Removed(conversation, subject, before, frozenset(titles))
+    # Asked first, while there are the copies by which the others are known; and again, under what is locked
+    # then, since more may have been made of them in between.
+    places = list(elsewhere(removed))
     forget(removed)
-    return append(conversation.pk, entries, actor=actor)[0], removed
+    places += elsewhere(removed)
+    return append(conversation.pk, entries, actor=actor)[0], places
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from harness.content import text_of
 from harness.events import AgentMessage, UserMessage
 from harness.redacted import REMOVED
 
+from .graph.texts import steps_in
 from .models import PipelineRun, StepRun
 from .standing import answering_event
 
@@ -50,7 +51,8 @@ def _forget_fields(step: StepRun) -> None:
 def said_elsewhere(removed: Removed) -> Iterator[Place]:
     asked = {uid: text_of(event.content) for uid, event in removed.of(UserMessage).items()}
     said = [text_of(event.content) for event in removed.of(AgentMessage).values()]
-    for step in StepRun.objects.filter(conversation=removed.conversation).select_related("run"):
+    steps = StepRun.objects.filter(conversation=removed.conversation)
+    for step in steps.select_related("run__version"):
         text = asked.get(step.asked_event, "")
         if not text and not said:
             continue
@@ -58,13 +60,28 @@ def said_elsewhere(removed: Removed) -> Iterator[Place]:
             StepRun.objects.filter(run=step.run_id)
             .exclude(pk=step.pk)
             .exclude(conversation=None)
-            .select_related("conversation")
+            .select_related("conversation", "run__version")
         )
         yield from _asked_with(others, said)
         if text:
             if repeats(text, [step.run.question]):
                 yield from _asked_with(others, [step.run.question])
+            yield from _told_why(step, others, text)
             yield from _answered(others, text)
+
+
+def _told_why(step: StepRun, others: Iterable[StepRun], text: str) -> Iterator[Place]:
+    """Other steps whose prompts repeat what a person who decided said, where this one does."""
+    for decided in StepRun.objects.filter(run=step.run_id).exclude(comment=""):
+        if decided.name in _repeated(step) and repeats(text, [decided.comment]):
+            told = [each for each in others if decided.name in _repeated(each)]
+            yield from _asked_with(told, [decided.comment])
+
+
+def _repeated(step: StepRun) -> set[str]:
+    """The steps whose answers its prompt has a place for."""
+    spec = step.run.version.spec
+    return steps_in(spec, spec.step(step.name), times=step.times)
 
 
 def _asked_with(steps: Iterable[StepRun], said: list[str]) -> Iterator[Place]:

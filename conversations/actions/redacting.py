@@ -16,7 +16,7 @@ from audit.models import AuditEntry
 from audit.record import about_setting
 from conversations.actions.own import own_even_ended
 from conversations.ancestry import ancestors
-from conversations.forgetting import Removed, elsewhere
+from conversations.forgetting import Place
 from conversations.log import redact
 from conversations.models import Conversation, Event, Run
 from conversations.models.event import EventQuerySet
@@ -77,18 +77,17 @@ def _hold(actor: User, conversation: Conversation) -> Conversation:
 
 
 def _take_out(actor: User, held: Conversation, subject: str) -> Event:
-    row, removed = _redact(actor, held, subject)
-    places = list(elsewhere(removed))
+    row, places = _redact(actor, held, subject)
     while places:
         other, same = places.pop()
         found = Conversation.objects.select_for_update(no_key=True).filter(pk=other.pk).first()
         about = Event.objects.filter(conversation=other, subject=same)
         if found is not None and not about.filter(type="x.content_redacted").exists():
-            places += elsewhere(_redact(actor, found, same)[1])
+            places += _redact(actor, found, same)[1]
     return row
 
 
-def _redact(actor: User, held: Conversation, subject: str) -> tuple[Event, Removed]:
+def _redact(actor: User, held: Conversation, subject: str) -> tuple[Event, list[Place]]:
     if Run.objects.filter(conversation=held, state=Run.State.RUNNING).exists():
         raise Conflict(
             _("The agent is at work with it right now."), hint=_("Wait, or stop it first.")

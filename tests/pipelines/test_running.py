@@ -578,17 +578,19 @@ def test_what_is_taken_out_of_one_step_goes_from_all_that_repeat_it(start, alice
         step(
             "b",
             '{"score": 1, "said": "swordfish"}',
-            prompt="{{question}}: {{a}}",
+            prompt="{{question}}: {{a}} ({{release}})",
             next=[
                 {"when": {"field": "said", "equals": "x"}, "to": "fail"},
-                {"to": "end"},
+                {"to": "c"},
             ],
         ),
+        step("c", prompt="{{release}}"),
     )
     until(lambda: run.steps.filter(state="asking").exists())
-    decide_step(actor=alice, run=run, place=2, approved=True)
+    decide_step(actor=alice, run=run, place=2, approved=True, comment="Zoe is fine with it")
     ended(run)
     first = run.steps.get(place=1).conversation
+    assert (QUESTION in asked(run, 1), "Zoe" in asked(run, 4)) == (True, True)
     said = Event.objects.get(conversation=first, type="agent.message")
 
     redact_content(actor=alice, conversation=first, event_uid=said.uid)
@@ -596,6 +598,8 @@ def test_what_is_taken_out_of_one_step_goes_from_all_that_repeat_it(start, alice
     run.refresh_from_db()
     assert "swordfish" not in asked(run, 3)
     assert run.question == REMOVED, "the prompt that was taken out had it too"
+    assert asked(run, 1) == REMOVED, "so has the first one"
+    assert asked(run, 4) == REMOVED, "and what a person said there"
     assert run.steps.get(place=1).outcome.get("fields") == {}
     answer = Event.objects.get(
         conversation=run.steps.get(place=3).conversation, type="agent.message"
