@@ -15,7 +15,7 @@ from conversations.models import Conversation, Event
 from harness.content import text_of
 from harness.events import AgentMessage, UserMessage
 from harness.redacted import REMOVED
-from pipelines.models import StepRun
+from pipelines.models import PipelineRun, StepRun
 
 from .models import Comparison, Entry
 
@@ -25,8 +25,19 @@ def forget(removed: Removed) -> None:
     for entry in _entries(removed.conversation):
         held = Comparison.objects.select_for_update(of=("self",)).get(pk=entry.comparison_id)
         if any(repeats(text, [held.question]) for text in texts):
-            held.question = REMOVED
-            held.save(update_fields=["question"])
+            _forget_question(held)
+
+
+def _forget_question(comparison: Comparison) -> None:
+    """In the runs of pipelines as well: where no step was asked with it by now, no log says it."""
+    runs = PipelineRun.objects.select_for_update(of=("self",)).filter(
+        compared__comparison=comparison, question=comparison.question
+    )
+    for run in runs.order_by("pk"):
+        run.question = REMOVED
+        run.save(update_fields=["question"])
+    comparison.question = REMOVED
+    comparison.save(update_fields=["question"])
 
 
 def said_elsewhere(removed: Removed) -> Iterator[Place]:
@@ -38,7 +49,7 @@ def said_elsewhere(removed: Removed) -> Iterator[Place]:
         others = Entry.objects.filter(comparison=entry.comparison_id).select_related(
             "conversation", "judge", "run"
         )
-        # Of the entry itself, and of the comparison, the question is gone by now.
+        # The entry's own log says it no more.
         questions = {each for other in others for each in _question_of(other)}
         known = [each for each in questions if any(repeats(text, [each]) for text in asked)]
         for other in others:
@@ -74,7 +85,12 @@ def _asking(entry: Entry, words: list[str]) -> Iterator[Place]:
 
 
 def _judging(entry: Entry, words: list[str]) -> Iterator[Place]:
-    yield from _told(entry.judge, words)
+    """With what its judge said, which may quote them."""
+    told = list(_told(entry.judge, words))
+    yield from told
+    if told and entry.judge is not None:
+        for row in Event.objects.filter(conversation=entry.judge, type="agent.message"):
+            yield entry.judge, row.subject
 
 
 def _told(conversation: Conversation | None, words: list[str]) -> Iterator[Place]:

@@ -132,7 +132,9 @@ def _entry(row: Entry, figures: Figures, won: Won, *, is_own: bool) -> ShownEntr
     answer = answer_of(row) if row.state != Entry.State.RUNNING else ""
     reason = ""
     if row.judge is not None and row.points is not None:
-        reason = verdict_of(row.judge).reason[:REASON]
+        verdict = verdict_of(row.judge)
+        # Without points its words were taken out since: nothing is quoted of that.
+        reason = verdict.reason[:REASON] if verdict.points is not None else ""
     return ShownEntry(
         row=row,
         state=state,

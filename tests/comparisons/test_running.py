@@ -179,6 +179,9 @@ def test_what_is_taken_out_of_one_answer_goes_from_its_judge_and_the_question_fr
     )
     told = entries[2].judge.events.get(type="user.message").payload
     assert REMOVED in str(told)
+    said = entries[2].judge.events.get(type="agent.message").payload
+    assert REMOVED in str(said), "it may quote what it was shown"
+    assert show(comparison, alice).entries[1].reason == ""
     assert REMOVED not in str(entries[1].judge.events.get(type="user.message").payload)
 
     redact_content(actor=alice, conversation=agents, event_uid=entries[2].asked_event)
