@@ -1,5 +1,6 @@
-"""What was learned of a message goes with it: the memory with all that its versions say, also where it was
-deleted before, in the person's own stores. What she shared herself is a copy of hers."""
+"""What was learned when a message was read goes with it, whichever message the model named: the memory with
+all that its versions say, also where it was deleted before, in the person's own stores. What she shared
+herself is a copy of hers."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ class LearnedQuerySet(models.QuerySet["Learned"]):
 
 
 class Learned(models.Model):
-    """That the text of a memory was made of a message, by reading the conversation afterwards."""
+    """That the text of a memory may have been made of a message, by reading the conversation afterwards: one
+    for each message that was read for it, and of these the one that the model named last."""
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="+", db_index=False

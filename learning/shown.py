@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db.models import Max
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -36,11 +37,11 @@ def switch(user: User, organisation: Organisation) -> Switch | None:
 
 def messages(user: User, memories: Sequence[Memory]) -> dict[str, str]:
     uids = [memory.uid for memory in memories]
-    found = Learned.objects.visible_to(user).filter(memory_uid__in=uids)
-    return {
-        each.memory_uid: address_of(each.conversation, each.message_uid)
-        for each in found.select_related("conversation").order_by("pk")
-    }
+    seen = Learned.objects.visible_to(user).filter(memory_uid__in=uids)
+    # The last of each: the one that the model named.
+    last = seen.values("memory_uid").annotate(last=Max("pk")).values("last")
+    found = Learned.objects.filter(pk__in=last).select_related("conversation")
+    return {each.memory_uid: address_of(each.conversation, each.message_uid) for each in found}
 
 
 BESIDE = Beside(switch, messages, forget_all)

@@ -26,7 +26,7 @@ TYPES = ("x.input_taken", "agent.message")
 @dataclass(frozen=True, slots=True)
 class Said:
     uid: str
-    """Of the message: what its words go with."""
+    """Of the message."""
     by_person: bool
     text: str
 
@@ -38,8 +38,15 @@ class Stretch:
     """The number of its last event."""
     before: str = ""
     """What the agent had said last, which was read then."""
+    before_uid: str = ""
+    """Of the answer that says so."""
     more: bool = False
     """There is more behind it."""
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        """Of all the messages whose words are read: what is learned may be of any of them."""
+        return (*filter(None, [self.before_uid]), *(each.uid for each in self.said))
 
     @property
     def size(self) -> int:
@@ -61,13 +68,14 @@ def stretch_after(conversation: Conversation, seq: int) -> Stretch:
         found = _said_at(conversation, row)
         if said and found and size + sum(len(each.text) for each in found) > READ:
             if any(each.by_person for each in said):
-                before = _before(conversation, since)
-                return Stretch(tuple(said), through, before, more=True)
+                before, uid = _before(conversation, since)
+                return Stretch(tuple(said), through, before, uid, more=True)
             said, size, since = [], 0, through
         said += found
         size += sum(len(each.text) for each in found)
         through = row.seq
-    return Stretch(tuple(said), through, _before(conversation, since) if said else "")
+    before, uid = _before(conversation, since) if said else ("", "")
+    return Stretch(tuple(said), through, before, uid)
 
 
 def _said_at(conversation: Conversation, row: Event) -> list[Said]:
@@ -113,10 +121,11 @@ def _short(text: str) -> str:
     return f"{text[: MESSAGE // 2]} […] {text[-MESSAGE // 2 :]}"
 
 
-def _before(conversation: Conversation, seq: int) -> str:
+def _before(conversation: Conversation, seq: int) -> tuple[str, str]:
+    """What it says, and its id."""
     answers = counting(conversation).filter(type="agent.message", seq__lte=seq)
     for row in answers.order_by("-seq")[:1]:
         value = row.value
         if isinstance(value, AgentMessage):
-            return _short(text_of(value.content))[-BEFORE:]
-    return ""
+            return _short(text_of(value.content))[-BEFORE:], row.subject
+    return "", ""

@@ -56,6 +56,8 @@ class Claim:
     request: ModelRequest
     said: tuple[Said, ...]
     """As the model sees them numbered."""
+    read: tuple[str, ...]
+    """Ids of all the messages that it sees something of."""
     more: bool
     """There is more to read behind it."""
 
@@ -116,6 +118,7 @@ def begin(conversation_id: int) -> Claim | None:
             held.config,
             request,
             stretch.said,
+            stretch.uids,
             stretch.more,
         )
 
@@ -196,7 +199,7 @@ def _outcome(
         return Outcome.NOTHING
     if not is_wanted(held) or _taken_out_since(held, row):
         return Outcome.DROPPED
-    return Outcome.LEARNED if _keep(held, claim.said, learnings) else Outcome.NOTHING
+    return Outcome.LEARNED if _keep(held, claim, learnings) else Outcome.NOTHING
 
 
 def _taken_out_since(conversation: Conversation, row: Analysis) -> bool:
@@ -205,17 +208,17 @@ def _taken_out_since(conversation: Conversation, row: Analysis) -> bool:
     return later.filter(type="x.content_redacted").exists()
 
 
-def _keep(conversation: Conversation, said: tuple[Said, ...], learnings: list[Learning]) -> int:
+def _keep(conversation: Conversation, claim: Claim, learnings: list[Learning]) -> int:
     """How many are new, which the log is told."""
     untrusted = conversation.others_wrote or has_strangers_words(conversation)
     new: list[Memory] = []
     for learning in learnings:
-        if not 1 <= learning.message <= len(said):
+        if not 1 <= learning.message <= len(claim.said):
             continue
-        source = said[learning.message - 1].uid
+        source = claim.said[learning.message - 1].uid
         try:
             with transaction.atomic():
-                kept = _remember(conversation, learning, source, untrusted=untrusted)
+                kept = _remember(conversation, learning, source, claim.read, untrusted=untrusted)
         except AgentError:
             continue  # a secret, a full or archived store: nothing to tell anybody
         if kept is not None:
@@ -231,9 +234,15 @@ def _keep(conversation: Conversation, said: tuple[Said, ...], learnings: list[Le
 
 
 def _remember(
-    conversation: Conversation, learning: Learning, message_uid: str, *, untrusted: bool
+    conversation: Conversation,
+    learning: Learning,
+    message_uid: str,
+    read: tuple[str, ...],
+    *,
+    untrusted: bool,
 ) -> Memory | None:
-    """None: it was known."""
+    """None: it was known. It goes with each message that was `read`: the number that the model gave may be
+    wrong, and it may have put words of several together."""
     agent = conversation.agent_version.agent.uid
     made = remember(
         actor=conversation.owner,
@@ -245,7 +254,13 @@ def _remember(
         author=Author(AuthorKind.SESSION, conversation.uid),
     )
     if made.new or made.changed:
-        Learned.objects.get_or_create(
-            conversation=conversation, message_uid=message_uid, memory_uid=made.memory.uid
+        # The one that it named comes last, to which pages lead.
+        uids = [*(each for each in read if each != message_uid), message_uid]
+        Learned.objects.bulk_create(
+            (
+                Learned(conversation=conversation, message_uid=uid, memory_uid=made.memory.uid)
+                for uid in uids
+            ),
+            ignore_conflicts=True,
         )
     return made.memory if made.new else None

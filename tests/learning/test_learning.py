@@ -660,10 +660,11 @@ def claim_end(claim: Any) -> Any:
 # --- taken back -----------------------------------------------------------------------------------
 
 
-def test_what_was_learned_goes_with_its_message_and_nothing_else_does(
+def test_what_was_learned_goes_with_what_was_read_for_it_and_nothing_else_does(
     alice: User, converse: Converse, reading: Reading
 ):
-    reading(learned(fact(LISBON)), learned(fact("Alice has two cats.")))
+    wrong = fact(LISBON, message=2)  # it is from the first
+    reading(learned(wrong), learned(fact("Alice has two cats.")))
     conversation, _script = converse([reply(say("Noted.")), reply(say("Nice."))])
     said(conversation, "Our office is in Lisbon.")
     said(conversation, "I have two cats.", times=2)
@@ -706,7 +707,7 @@ def test_what_was_learned_and_deleted_keeps_no_version_of_what_is_taken_out(
         redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
     left = str(list(MemoryVersion.objects.values()))
     assert "isbon" not in left
-    assert ("two cats" in left) is not whole
+    assert "two cats" not in left, "it was read with that"
 
 
 def test_words_that_are_taken_out_while_they_are_read_are_not_remembered(
