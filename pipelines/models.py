@@ -218,7 +218,7 @@ class GraphCheckpoint(models.Model):
         PipelineRun, on_delete=models.CASCADE, related_name="checkpoints", db_index=False
     )
     uid = models.CharField(max_length=40)
-    """LangGraph's own; later ones sort behind earlier ones."""
+    """LangGraph's own, of the clock of the machine that made it: `id` says which was written last."""
     parent = models.CharField(max_length=40, blank=True)
     kind = models.CharField(max_length=20)
     """How `body` is written."""

@@ -1,12 +1,12 @@
 """LangGraph's checkpointer on our tables.
 
 LangGraph saves from threads of its own, which stand in no transaction of ours: what it saves is gathered, and
-`store` writes it in the transaction that also begins the step it leads to.
+`store` writes it in the transaction that also begins the step it leads to. Histories are not asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -28,9 +28,12 @@ class TableSaver(BaseCheckpointSaver[int]):
     def __init__(self, run: PipelineRun) -> None:
         super().__init__()
         self._run = run
-        rows = GraphCheckpoint.objects.filter(run=run).order_by("pk")
-        self._checkpoints = {row.uid: row for row in rows}
-        writes = GraphWrite.objects.filter(run=run).order_by("pk")
+        # The last one alone, since nothing goes back behind it and each holds all that the ones before it
+        # held. It is the one that was written last: ids are made of the clocks of several machines.
+        last = GraphCheckpoint.objects.filter(run=run).order_by("-pk").first()
+        self._newest = last.uid if last is not None else ""
+        self._checkpoints = {last.uid: last} if last is not None else {}
+        writes = GraphWrite.objects.filter(run=run, checkpoint=self._newest).order_by("pk")
         self._writes = {(row.checkpoint, row.task, row.number): row for row in writes}
         self._changed: dict[tuple[str, str, int], GraphWrite] = {}
 
@@ -52,32 +55,9 @@ class TableSaver(BaseCheckpointSaver[int]):
         return {"configurable": {**known, **({"checkpoint_id": uid} if uid else {})}}
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        wanted = config["configurable"].get("checkpoint_id") or max(self._checkpoints, default="")
+        wanted = config["configurable"].get("checkpoint_id") or self._newest
         row = self._checkpoints.get(wanted)
         return self._tuple(row) if row is not None else None
-
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - the contract's name
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """Newest first."""
-        end = before["configurable"].get("checkpoint_id") if before is not None else None
-        given = 0
-        for uid in sorted(self._checkpoints, reverse=True):
-            if end is not None and uid >= end:
-                continue
-            found = self._tuple(self._checkpoints[uid])
-            told: dict[str, Any] = dict(found.metadata)
-            if any(told.get(name) != value for name, value in (filter or {}).items()):
-                continue
-            if limit is not None and given >= limit:
-                return
-            given += 1
-            yield found
 
     def put(
         self,
@@ -88,7 +68,7 @@ class TableSaver(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         kind, body = self.serde.dumps_typed(checkpoint)
         told_kind, told = self.serde.dumps_typed(metadata)
-        uid = checkpoint["id"]
+        uid = self._newest = checkpoint["id"]
         self._checkpoints[uid] = GraphCheckpoint(
             run=self._run,
             uid=uid,
