@@ -1,6 +1,8 @@
-"""A run of the shipped pipeline in processes that are killed one after the other, at each step.
+"""A run of the shipped pipeline in processes that are killed one after the other, at every second step.
 
-    python -m tests.pipelines.killed FOLDER [EXAMPLE]
+    python -m tests.pipelines.killed FOLDER EXAMPLE FIRST
+
+FIRST is the step at which the first one dies at the latest.
 
 Prints as JSON how many were killed, how the run ended, and what stands in its logs. Nothing but the restart
 helps the run along.
@@ -20,14 +22,15 @@ from pathlib import Path
 import django
 
 PATIENCE = 60
-COMMITS = (11, 16, 13, 19)
+COMMITS = (23, 33, 27, 39)
 """How many commits processes live at most, in turn; some die right before one, some right behind it. Each
-dies as soon as a step has begun, too. They live long enough: a conversation whose runs keep dying is left."""
+dies as soon as its step has begun, too. They live long enough: a conversation whose runs keep dying is
+left."""
 MOST = 60
 """Processes."""
 
 
-def main(folder: Path, example: str) -> None:
+def main(folder: Path, example: str, first: int) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
     django.setup()
     # All of it needs the apps that are ready only now.
@@ -46,7 +49,7 @@ def main(folder: Path, example: str) -> None:
         databases.release()
         child = os.fork()
         if child == 0:
-            _work(COMMITS[number % len(COMMITS)], "before" if number % 2 else "after")
+            _work(COMMITS[number % len(COMMITS)], "before" if number % 2 else "after", first)
         _pid, status = os.waitpid(child, 0)
         killed += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         if not PipelineRun.objects.going_on().exists():
@@ -85,7 +88,7 @@ def _prepare(example: str) -> None:
         transaction.get_connection().run_on_commit = []
 
 
-def _work(commits_to_live: int, when: str) -> None:
+def _work(commits_to_live: int, when: str, first: int) -> None:
     """Be a process of the site until the run has ended; never returns."""
     try:
         from django.conf import settings  # noqa: PLC0415
@@ -98,9 +101,10 @@ def _work(commits_to_live: int, when: str) -> None:
         commits.arm(commits_to_live, when)  # type: ignore[arg-type]
         here.start_recurring()
         end = time.monotonic() + PATIENCE
-        begun = StepRun.objects.count()
+        due = StepRun.objects.count() + 1
+        due += (due - first) % 2
         while PipelineRun.objects.going_on().exists() and time.monotonic() < end:
-            if StepRun.objects.count() > begun:
+            if StepRun.objects.count() >= due:
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(0.01)
         os._exit(0)
@@ -130,4 +134,4 @@ def _found() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *(sys.argv[2:] or ["reviewed-answer"]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
