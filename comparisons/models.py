@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Left
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from conversations.models import Conversation
 from harness.ids import new_id
-from pipelines.models import BEGINNING, PipelineRun
+from pipelines.models import BEGINNING, WAITING, PipelineRun
 
 SCALE = 5
 """The most points of a judge; the fewest are 1."""
@@ -36,6 +36,13 @@ class ComparisonQuerySet(models.QuerySet["Comparison"]):
 
     def going_on(self) -> Self:
         return self.filter(state=Comparison.State.RUNNING)
+
+    def due(self) -> Self:
+        """Those of which something may be done now: all that go on, but for those of which everything that is
+        open works or waits."""
+        holds = Entry.objects.holding().filter(pk=OuterRef("pk"))
+        entries = Entry.objects.filter(comparison=OuterRef("pk"), state__in=Entry.OPEN)
+        return self.going_on().filter(Exists(entries.exclude(Exists(holds))) | ~Exists(entries))
 
     def in_lists(self) -> Self:
         """With the beginning of what was asked, not all of it."""
@@ -73,6 +80,25 @@ class Comparison(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    def holding(self) -> Self:
+        """Those that are at work, or wait in a way that only others end. A judge that refuses is none of
+        them."""
+        answers = Q(run__state=PipelineRun.State.RUNNING) | Q(run=None) & _holds("conversation")
+        judged = _holds("judge") & ~Q(judge__stop_reason="refusal")
+        return self.filter(
+            Q(state=Entry.State.RUNNING) & answers | Q(state=Entry.State.JUDGING) & judged
+        )
+
+
+def _holds(name: str) -> Q:
+    status = Conversation.Status
+    works = Q((f"{name}__status__in", [status.RUNNING, status.RESCHEDULING]))
+    rests = Q((f"{name}__status", status.IDLE))
+    waits = Q((f"{name}__stop_reason__in", WAITING)) | Q((f"{name}__owes_run", True))
+    return works | rests & waits
 
 
 class Entry(models.Model):
@@ -113,6 +139,8 @@ class Entry(models.Model):
     problem = models.CharField(max_length=500, blank=True)
     ended_at = models.DateTimeField(null=True)
     """When it had answered; its judge takes time of its own."""
+
+    objects = EntryQuerySet.as_manager()
 
     class Meta:
         ordering = ["comparison", "place"]

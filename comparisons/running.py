@@ -159,7 +159,7 @@ def end_entries(comparison_id: int) -> None:
 
 def look_again() -> None:
     """Go on with every comparison whose hints or processes were lost."""
-    due = Comparison.objects.going_on().order_by("pk")
+    due = Comparison.objects.due().order_by("pk")
     for pk in due.values_list("pk", flat=True)[:AT_A_TIME]:
         dispatch(LOOK, comparison_id=pk)
     stopped = Entry.objects.filter(

@@ -110,6 +110,7 @@ def test_what_is_lost_is_found_by_the_sweep_and_nothing_is_done_twice(line, comp
     Comparison.objects.update(state="running", ended_at=None)
     entry = comparison.entries.get(place=1)
     Entry.objects.filter(pk=entry.pk).update(state="judging", points=None)
+    assert list(Comparison.objects.due()) == [comparison]
 
     running.look_again()
 
@@ -145,6 +146,7 @@ def test_a_stopped_one_begins_nothing_more_and_goes_with_all_it_had(alice, mallo
     comparison = compare(line("Asks", step("a"), asks), line("Plain"))
     until(lambda: show(comparison, alice).entries[1].state == "done")
     until(lambda: show(comparison, alice).entries[0].state == "waits")
+    assert not Comparison.objects.due().exists(), "it keeps the sweep from no other"
     with pytest.raises(Conflict):
         delete_comparison(actor=alice, comparison=comparison)
     for act in (stop_comparison, continue_comparison, delete_comparison):
