@@ -6,6 +6,7 @@ themselves (RFC 3834), which must not be answered and must begin nothing, or two
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from email.header import decode_header
 from email.message import Message
 from email.utils import getaddresses, parseaddr
 from html import unescape
+from typing import Any
 
 HEADER_LIMIT = 2_000
 """Characters of a header that are looked at."""
@@ -33,6 +35,8 @@ _NESTED = re.compile(rb"message/", re.IGNORECASE)
 _LOWER = str.maketrans({chr(sign): chr(sign + 32) for sign in range(ord("A"), ord("Z") + 1)})
 """What changes no length, as other letters in lower case do."""
 _SKIPPED = frozenset({"script", "style", "head", "title", "template"})
+_SLOW = frozenset({"punycode", "idna"})
+"""Of Python's character sets those that take the square of the length. No mail is written in them."""
 _BREAKING = frozenset({"p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "blockquote", "pre"})
 
 
@@ -74,13 +78,22 @@ def read_mail(raw: bytes) -> Mail:
         raise Unreadable("it has too many parts")
     _require_short_headers(raw)
     try:
-        message = message_from_bytes(raw, policy=policy.compat32)
-        parts = list(_parts(message))
-        attached = [part for part in parts if _is_file(part)]
-        files = [_file(part, number) for number, part in enumerate(attached[:MOST_FILES], 1)]
-        text = _text(parts)[:TEXT_LIMIT]
-    except (RecursionError, ValueError, LookupError, TypeError, AssertionError) as problem:
+        return _read(raw)
+    except Unreadable:
+        raise
+    except (ValueError, *_ODDITIES) as problem:
         raise Unreadable("it cannot be read") from problem
+
+
+_ODDITIES = (AssertionError, AttributeError, LookupError, RecursionError, TypeError)
+"""What Python's classes of mails raise at what their authors did not think of; `ValueError` beside them."""
+
+
+def _read(raw: bytes) -> Mail:
+    message = message_from_bytes(raw, _class=_Message, policy=policy.compat32)
+    parts = list(_parts(message))
+    attached = [part for part in parts if _is_file(part)]
+    files = [_file(part, number) for number, part in enumerate(attached[:MOST_FILES], 1)]
     own = _header(message, "Message-ID").strip()
     senders = _addresses(message, "From")
     if not senders and not own:
@@ -93,7 +106,7 @@ def read_mail(raw: bytes) -> Mail:
         recipients=tuple(dict.fromkeys(recipients))[:MOST_ADDRESSES],
         subject=" ".join(_header(message, "Subject").split()),
         date=_header(message, "Date").strip()[:100],
-        text=text,
+        text=_text(parts)[:TEXT_LIMIT],
         files=tuple(files),
         more_files=len(attached) - len(files),
         automatic=_automatic(message),
@@ -101,6 +114,16 @@ def read_mail(raw: bytes) -> Mail:
             _plain(str(value)) for value in (message.get_all("Authentication-Results") or [])[:10]
         ),
     )
+
+
+class _Message(Message):
+    """One whose parameters (RFC 2231) name no slow character set: Python decodes them by itself."""
+
+    def get_param(self, *given: Any, **named: Any) -> Any:
+        found = super().get_param(*given, **named)
+        if isinstance(found, tuple) and _is_slow(found[0] or ""):
+            return ("utf-8", *found[1:])
+        return found
 
 
 def _require_short_headers(raw: bytes) -> None:
@@ -121,13 +144,33 @@ def confirms(verdicts: tuple[str, ...], server: str) -> bool:
     whoever sends a mail may write such headers himself, but the server that takes it in puts its own
     first."""
     for verdict in verdicts:
-        name, _sign, results = verdict.partition(";")
+        name, _sign, results = _outside_quotes(verdict).partition(";")
         if name.strip().split(" ")[0].lower() == server.lower():
-            return any(
-                result.strip().split(" ")[0].lower() == "dmarc=pass"
-                for result in results.split(";")
-            )
+            said = [result.strip().split(" ")[0].lower() for result in results.split(";")]
+            found = [each for each in said if each.startswith("dmarc=")]
+            return bool(found) and set(found) == {"dmarc=pass"}
     return False
+
+
+def _outside_quotes(text: str) -> str:
+    """Without quoted strings and comments: in those stands what the mail itself brought along, an address
+    such as "x; dmarc=pass"@example.org."""
+    told: list[str] = []
+    quoted, depth, escaped = False, 0, False
+    for sign in text:
+        if escaped:
+            escaped = False
+        elif sign == "\\" and (quoted or depth):
+            escaped = True
+        elif sign == '"' and not depth:
+            quoted = not quoted
+        elif sign == "(" and not quoted:
+            depth += 1
+        elif sign == ")" and depth and not quoted:
+            depth -= 1
+        elif not quoted and not depth:
+            told.append(sign)
+    return "".join(told)
 
 
 def _automatic(message: Message) -> str:
@@ -139,7 +182,7 @@ def _automatic(message: Message) -> str:
     for name in ("X-Autoreply", "X-Autorespond", "X-Loop", "List-Id", "List-Unsubscribe"):
         if message.get(name) is not None:
             return name
-    if (message.get("Return-Path") or "").strip() == "<>":
+    if _header(message, "Return-Path").strip() == "<>":
         return "Return-Path"
     if message.get_content_type() in {"multipart/report", "message/delivery-status"}:
         return "Content-Type"
@@ -176,7 +219,7 @@ def _addresses(message: Message, name: str) -> list[str]:
     values = [_plain(str(value)) for value in (message.get_all(name) or [])[:10]]
     try:
         pairs = getaddresses(values)[:MOST_ADDRESSES]
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, RecursionError):
         return []
     return [address.lower() for _name, address in pairs if _is_address(address)]
 
@@ -239,9 +282,16 @@ def _name(part: Message, number: int, usual: str) -> str:
 
 def _as_text(data: bytes, charset: str) -> str:
     try:
-        return data.decode(charset, "replace")
+        return data.decode("utf-8" if _is_slow(charset) else charset, "replace")
     except (LookupError, ValueError):
         return data.decode("utf-8", "replace")
+
+
+def _is_slow(charset: str) -> bool:
+    try:
+        return codecs.lookup(charset).name in _SLOW
+    except (LookupError, ValueError):
+        return False
 
 
 def _text(parts: list[Message]) -> str:

@@ -7,6 +7,7 @@ import base64
 import json
 from datetime import timedelta
 from email.message import EmailMessage
+from time import process_time
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from conversations.actions.redacting import redact_content
 from conversations.models import Event, StoredFile
 from harness.errors import Conflict, NotFound
 from harness.redacted import REMOVED
-from reading.mails import Unreadable
+from reading.mails import Unreadable, read_mail
 from schedules import mailbox, running
 from schedules.actions.orders import pause_order, renew_address
 from schedules.mailintake import take_in
@@ -187,14 +188,21 @@ def test_senders_are_believed_only_if_the_server_that_takes_mails_in_confirms_th
 ) -> None:
     settings.AGENTSITE_INBOUND_MAIL_SERVER = "mx.in.example.org"
     good = "mx.in.example.org; spf=fail; dmarc=pass (p=REJECT) header.from=example.org"
-    forged = ["", "mx.evil.org; dmarc=pass", "mx.in.example.org; spf=pass; dmarc=fail"]
+    forged = [
+        "",
+        "mx.evil.org; dmarc=pass",
+        "mx.in.example.org; spf=pass; dmarc=fail",
+        'mx.in.example.org; spf=pass smtp.mailfrom="a; dmarc=pass x"@evil.org; dkim=none',
+        "mx.in.example.org; spf=fail (of a; dmarc=pass x); dkim=none",
+        "mx.in.example.org; dmarc=fail; x=y z; dmarc=pass",
+    ]
     for number, verdict in enumerate([*forged, good]):
         heads: dict[str, Any] = {
             "Message_ID": f"<{number}@example.org>",
             "Authentication_Results": verdict,
         }
         take_in(written(order.mail_address, **heads))
-    assert refusals(order) == ["forged", "forged", "forged", ""]
+    assert refusals(order) == [*["forged"] * len(forged), ""]
     below = b"Authentication-Results: mx.in.example.org; dmarc=fail\r\nAuthentication-Results: "
     take_in(below + good.encode() + b"\r\n" + written(order.mail_address, Message_ID="<9@x>"))
     assert refusals(order)[-1] == "forged", "the first of them is the server's own"
@@ -254,6 +262,24 @@ def test_odd_mails_are_taken_as_far_as_they_can_be_read(order: StandingOrder) ->
     )
     take_in(head + odd)
     assert refusals(order) == [""]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Return-Path: <\xe9>",
+        b"To: " + b"(" * 1_900,
+        b"From: " + b"(" * 1_900,
+        b"Content-Type: text/plain; charset=punycode",
+        b"Content-Type: text/plain\r\nContent-Disposition: inline; filename*=punycode''"
+         b"a-" + b"9" * 9_000,
+    ],
+)  # fmt: skip
+def test_no_header_breaks_the_reading_or_holds_it_up(head: bytes) -> None:
+    began = process_time()
+    mail = read_mail(b"Message-ID: <odd>\r\n" + head + b"\r\n\r\na-" + b"9" * 60_000)
+    assert mail.text or mail.files
+    assert process_time() - began < 2, "each of these character sets takes many times that"
 
 
 # --- the doors ------------------------------------------------------------------------------------
