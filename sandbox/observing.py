@@ -31,6 +31,7 @@ _GOES = _DELETE | _MOVED_FROM
 _ALL = _READS | _WRITES | _GOES | _CLOSE_WRITE | _ONLY_FOLDERS
 _HEAD = struct.Struct("iIII")
 _PIECE = 64 * 1024
+_WAY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK_SECONDS = 0.004
 """Between two looks at what runs."""
 MOST_FOLDERS = 2_000
@@ -54,12 +55,13 @@ class FilesSeen:
 
 class FileWatch:
     """With it, files below these folders are watched; each is called by the name of its folder, a slash, and
-    its path in it. Folders that are made meanwhile are watched from a moment later on."""
+    its path in it. Folders that are made meanwhile are watched from a moment later on. It never leaves these
+    folders: whoever writes there may put a link into the place of a folder at any time."""
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
         self._folders = dict(folders)
         self._seen = FilesSeen()
-        self._watched: dict[int, tuple[str, Path]] = {}
+        self._watched: dict[int, tuple[str, Path, Path]] = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = -1
         self._end = threading.Event()
@@ -72,7 +74,7 @@ class FileWatch:
             self._seen.whole = False
             return self._seen
         for name, folder in self._folders.items():
-            self._watch(name, folder)
+            self._watch(name, folder, folder)
         self._thread.start()
         return self._seen
 
@@ -84,25 +86,33 @@ class FileWatch:
         os.close(self._descriptor)
         self._descriptor = -1
 
-    def _watch(self, name: str, folder: Path) -> None:
+    def _watch(self, name: str, folder: Path, root: Path) -> None:
+        """`root`: the one that nobody in there can replace, from which each part of the way is opened."""
         waiting = [(name, folder)]
         while waiting:
             name, folder = waiting.pop()
             if len(self._watched) >= MOST_FOLDERS:
                 self._seen.whole = False
                 return
-            number = self._libc.inotify_add_watch(
-                self._descriptor, os.fsencode(folder), ctypes.c_uint32(_ALL)
-            )
-            if number < 0:
+            place = _entered(root, folder)
+            if place is None:
                 continue  # it is gone already, or a link
-            self._watched[number] = (name, folder)
-            with suppress(OSError), os.scandir(folder) as entries:
-                waiting += [
-                    (f"{name}/{_shown(os.fsencode(each.name))}", Path(each.path))
-                    for each in entries
-                    if each.is_dir(follow_symlinks=False)
-                ]
+            try:
+                number = self._libc.inotify_add_watch(
+                    self._descriptor, b"/proc/self/fd/%d" % place, ctypes.c_uint32(_ALL)
+                )
+                if number < 0:
+                    self._seen.whole = False  # this host watches no more
+                    return
+                self._watched[number] = (name, folder, root)
+                with suppress(OSError), os.scandir(place) as entries:
+                    waiting += [
+                        (f"{name}/{_shown(os.fsencode(each.name))}", folder / each.name)
+                        for each in entries
+                        if each.is_dir(follow_symlinks=False)
+                    ]
+            finally:
+                os.close(place)
 
     def _look(self) -> None:
         poll = select.poll()
@@ -131,7 +141,7 @@ class FileWatch:
             name, folder = f"{known[0]}/{_shown(raw)}", known[1] / os.fsdecode(raw)
             if what & _IS_FOLDER:
                 if what & (_CREATE | _MOVED_TO):
-                    self._watch(name, folder)
+                    self._watch(name, folder, known[2])
                 continue
             self._keep(name, what)
 
@@ -143,6 +153,23 @@ class FileWatch:
             _add(seen, seen.written, name)
         if what & _GOES:
             _add(seen, seen.removed, name)
+
+
+def _entered(root: Path, folder: Path) -> int | None:
+    """A descriptor of the folder, reached through no link; None: there is no such way."""
+    try:
+        place = os.open(root, _WAY)
+    except OSError:
+        return None
+    for part in folder.relative_to(root).parts:
+        above = place
+        try:
+            place = os.open(part, _WAY, dir_fd=above)
+        except OSError:
+            return None
+        finally:
+            os.close(above)
+    return place
 
 
 def _add(seen: FilesSeen, names: set[str], name: str) -> None:
