@@ -2,11 +2,12 @@
 
 What is new or changed there is read in the background, as an upload is; what is gone is forgotten. Nobody
 acts here but the server. It never leaves the directory: links are not followed, nor is a file read that has
-another name elsewhere. Where the directory itself cannot be read, nothing is forgotten.
+another name elsewhere. What stands in a directory that cannot be read, or below it, is not forgotten.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -31,6 +32,9 @@ ENTRIES = 50_000
 """Names that one look goes through; a directory with more is not watched."""
 AT_ONCE = 50
 """Files that one look takes up; the rest is the next one's."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""How a folder is refused in whose place nothing, a file or a link stands now."""
 logger = logging.getLogger(__name__)
 
 
@@ -60,13 +64,24 @@ def watch_all() -> None:
 
 def watch(collection: Collection, directory: Path) -> int:
     """How many documents are read anew or forgotten. Raises OSError, TooMany."""
-    there = {file.path: file for file in _files(directory)}
+    unread: list[str] = []
+    there = {file.path: file for file in _files(directory, unread)}
     rows = Document.objects.filter(collection=collection, watched=True)
     known = dict(rows.values_list("name", "stamp"))
-    gone = [name for name in known if name not in there]
+    away = tuple(unread)
+    gone = [name for name in known if name not in there and not name.startswith(away)]
     for name in gone:
         rows.filter(name=name).delete()
-    changed = [each for each in there.values() if known.get(each.path) != each.stamp][:AT_ONCE]
+    if away:
+        logger.warning("of %s, %d folders cannot be read", collection.uid, len(away))
+    held = set(collection.documents.values_list("name", flat=True))
+    room = max(0, settings.AGENTSITE_DOCUMENTS - len(held))
+    changed = [each for name, each in there.items() if known.get(name, each.stamp) != each.stamp]
+    fresh = [each for name, each in there.items() if name not in held]
+    if len(fresh) > room:
+        logger.warning("of %s, %d files have no room", collection.uid, len(fresh) - room)
+    # What can be taken up by none of the looks stands in the way of nothing else.
+    changed = [*changed, *fresh[:room]][:AT_ONCE]
     root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         taken = sum(_take(collection, root, each) for each in changed)
@@ -87,8 +102,8 @@ def _take(collection: Collection, root: int, file: File) -> bool:
             if collection.documents.count() >= settings.AGENTSITE_DOCUMENTS:
                 return False
             document = Document(collection=collection, name=file.path, watched=True)
-        elif not document.watched:
-            return False  # somebody uploaded one of this name
+        elif not document.watched or document.stamp == file.stamp:
+            return False  # somebody uploaded one of this name, or another process was first
         document.stamp = file.stamp
         document.state, document.claimed_at, document.tries = Document.State.WAITING, None, 0
         document.problem = document.problem_code = ""
@@ -105,32 +120,47 @@ def _take(collection: Collection, root: int, file: File) -> bool:
     return bool(data)
 
 
-def _files(directory: Path) -> Iterator[File]:
-    """Raises OSError where the directory cannot be read; one below it that cannot is passed over."""
+def _files(directory: Path, unread: list[str]) -> Iterator[File]:
+    """Raises OSError where the directory cannot be read; the path of one below it that cannot is put into
+    `unread`."""
     looked = 0
-    waiting = [("", os.open(directory, os.O_RDONLY | os.O_DIRECTORY), 0)]
-    while waiting:
-        above, place, depth = waiting.pop()
-        try:
-            with os.scandir(place) as entries:
-                for entry in entries:
-                    looked += 1
-                    if looked > ENTRIES:
-                        for _above, other, _depth in waiting:
-                            os.close(other)
-                        waiting = []
-                        raise TooMany(f"it has more than {ENTRIES} files")
-                    if entry.name.startswith(".") or entry.is_symlink():
-                        continue
-                    path = f"{above}{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        below = _open(place, entry.name, os.O_DIRECTORY) if depth < DEPTH else None
-                        if below is not None:
-                            waiting.append((f"{path}/", below, depth + 1))
-                    elif (file := _file(path, entry)) is not None:
+
+    def below(place: int, above: str, depth: int) -> Iterator[File]:
+        """One is open of each level at a time: there may be more folders than a process may open."""
+        nonlocal looked
+        with os.scandir(place) as entries:
+            folders: list[str] = []
+            for entry in entries:
+                looked += 1
+                if looked > ENTRIES:
+                    raise TooMany(f"it has more than {ENTRIES} files")
+                if entry.name.startswith(".") or entry.is_symlink():
+                    continue
+                if not entry.is_dir(follow_symlinks=False):
+                    if (file := _file(f"{above}{entry.name}", entry)) is not None:
                         yield file
-        finally:
-            os.close(place)
+                elif depth < DEPTH:
+                    folders.append(entry.name)
+        for name in folders:
+            path = f"{above}{name}/"
+            try:
+                inner = os.open(name, _FOLDER, dir_fd=place)
+            except OSError as problem:
+                if problem.errno not in _GONE:
+                    unread.append(path)
+                continue
+            try:
+                yield from below(inner, path, depth + 1)
+            except OSError:
+                unread.append(path)
+            finally:
+                os.close(inner)
+
+    root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield from below(root, "", 0)
+    finally:
+        os.close(root)
 
 
 def _file(path: str, entry: os.DirEntry[str]) -> File | None:

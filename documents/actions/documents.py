@@ -46,7 +46,7 @@ def add_document(*, actor: User, collection: Collection, name: str, data: bytes)
         digest = hashlib.sha256(data).hexdigest()
         if there is not None and there.state == State.READY and there.sha256 == digest:
             return there
-        document = _waiting(held, name, "", there)
+        document = _waiting(held, name, "", _hers(there))
         DocumentBody.objects.update_or_create(document=document, defaults={"data": data})
         _tell(AuditEntry.Action.DOCUMENT_ADDED, actor, held, document)
     return document
@@ -58,7 +58,7 @@ def add_address(*, actor: User, collection: Collection, address: str) -> Documen
     name = check_name(address.split("://", 1)[-1][:NAME_LIMIT], field="address")
     with transaction.atomic():
         held = held_collection(actor, collection)
-        document = _waiting(held, name, address, _under(held, name))
+        document = _waiting(held, name, address, _hers(_under(held, name)))
         DocumentBody.objects.filter(document=document).delete()
         _tell(AuditEntry.Action.DOCUMENT_ADDED, actor, held, document)
     return document
@@ -95,6 +95,13 @@ def delete_document(*, actor: User, document: Document) -> None:
 def _under(collection: Collection, name: str) -> Document | None:
     rows = Document.objects.select_for_update(of=("self",), no_key=True)
     return rows.filter(collection=collection, name=name).first()
+
+
+def _hers(there: Document | None) -> Document | None:
+    """What is put into the place of a file of a watched directory is kept, whatever becomes of the file."""
+    if there is not None:
+        there.watched, there.stamp = False, ""
+    return there
 
 
 def _waiting(collection: Collection, name: str, address: str, there: Document | None) -> Document:

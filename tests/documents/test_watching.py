@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -142,3 +143,64 @@ def test_a_look_is_bounded_and_takes_the_rest_up_later(handbooks, directory, set
     with pytest.raises(watching.TooMany):
         watch(handbooks, directory)
     assert len(names()) == 2
+
+
+def test_files_that_are_not_taken_stand_in_the_way_of_none(
+    alice, handbooks, directory, settings, monkeypatch
+):
+    look(handbooks, directory)
+    add_document(actor=alice, collection=handbooks, name="a.txt", data=b"Mine.\n")
+    monkeypatch.setattr(watching, "AT_ONCE", 1)
+    settings.AGENTSITE_DOCUMENTS = 3
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (directory / name).write_text("No room.\n")
+    (directory / "travel" / "trains.md").write_text("Trains are booked in first class.\n")
+    assert [look(handbooks, directory) for _ in range(2)] == [1, 0]
+    assert found(alice, "trains") == ["Trains are booked in first class."]
+
+
+def test_what_is_uploaded_in_the_place_of_a_watched_file_is_hers_from_then_on(
+    alice, handbooks, directory
+):
+    look(handbooks, directory)
+    add_document(actor=alice, collection=handbooks, name="meals.txt", data=b"Mine.\n")
+    look(handbooks, directory)
+    (directory / "meals.txt").unlink()
+    look(handbooks, directory)
+    assert found(alice, "mine") == ["Mine."]
+
+
+def test_a_folder_below_that_cannot_be_read_forgets_nothing(handbooks, directory):
+    look(handbooks, directory)
+    unread: list[str] = []
+    with pytest.MonkeyPatch.context() as few:
+        # As where a process has no descriptors left: root may read everything.
+        few.setattr(watching.os, "open", refusing("travel", os.open))
+        assert {file.path for file in watching._files(directory, unread)} == {"meals.txt"}
+        assert look(handbooks, directory) == 0
+    assert unread == ["travel/"]
+    assert len(names()) == 2
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_many_folders_side_by_side_are_open_one_at_a_time(handbooks, directory):
+    for number in range(60):
+        (directory / f"folder{number}").mkdir()
+    before = descriptors()
+    looks = watching._files(directory, [])
+    next(looks)
+    assert descriptors() - before < 10
+    looks.close()
+    assert descriptors() == before
+
+
+def refusing(name: str, really):
+    def opened(path, flags, *given, **more):
+        if path == name:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return really(path, flags, *given, **more)
+
+    return opened
