@@ -1,4 +1,4 @@
-"""Watching from outside shows what is done below the folders that are watched, and nothing of other folders."""
+"""Watching from outside shows what is done below the folders that are watched, and nothing of others."""
 
 from __future__ import annotations
 
