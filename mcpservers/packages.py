@@ -40,9 +40,10 @@ _VERSION = {
     "npm": re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(-[A-Za-z0-9.-]{1,60})?(\+[A-Za-z0-9.-]{1,60})?"),
     "pypi": re.compile(r"\d{1,9}(\.\d{1,9}){0,5}((a|b|rc)\d{1,9})?(\.post\d{1,9})?(\.dev\d{1,9})?"),
 }
-_PYTHON = re.compile(r"(\d+\.\d+)\n")
-_SCRIPT = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
-_KEPT_OUT = re.compile(r"AGENTSITE_|DJANGO_|.*(_KEY|_SECRET|_PASSWORD)$")
+_PYTHON = re.compile(r"(\d{1,3}\.\d{1,3})\n")
+_SCRIPT = re.compile(r"([A-Za-z_][\w.]{0,199}):([A-Za-z_][\w.]{0,199})")
+_KEPT_OUT = re.compile(r"AGENTSITE_|DJANGO_")
+_SECRETS = ("_KEY", "_SECRET", "_PASSWORD")
 """Variables of ours that no installer is given."""
 LAUNCHER = """import sys
 from pathlib import Path
@@ -335,7 +336,11 @@ def _require_version(wanted: Wanted, version: object) -> str:
 
 def _run(command: Sequence[str], folder: Path) -> None:
     """With what the operator's own configuration of the installer says, and with no secret of this site's."""
-    given = {name: value for name, value in os.environ.items() if not _KEPT_OUT.match(name)}
+    given = {
+        name: value
+        for name, value in os.environ.items()
+        if not _KEPT_OUT.match(name) and not name.endswith(_SECRETS)
+    }
     try:
         done = subprocess.run(
             command, cwd=folder, env=given, capture_output=True, text=True, timeout=SECONDS

@@ -66,24 +66,34 @@ def look_again(conversation: Conversation) -> None:
     """Before a run, outside of any transaction: with the vectors of what was asked since the last one. A
     service that does not answer in a moment is done without."""
     waiting = Recall.objects.filter(conversation=conversation, waits=True).order_by("-pk")
-    for recall in waiting[:AGAIN]:
-        event = Event.objects.filter(conversation=conversation, uid=recall.event_uid).first()
-        value = event.value if event is not None else None
-        text = text_of(value.content) if isinstance(value, UserMessage | MessageEdited) else ""
-        had = bool(recall.hits or recall.passages)
-        payer = Payer(conversation.organisation_id, conversation.owner_id)
-        recall.by_words_alone = not look_up(payer, conversation.owner_id, text)
+    found = list(waiting.values_list("pk", "event_uid"))
+    payer = Payer(conversation.organisation_id, conversation.owner_id)
+    for pk, uid in found[:AGAIN]:
+        near = look_up(payer, conversation.owner_id, _text_of(conversation, uid))
         with transaction.atomic():
-            if not recall.by_words_alone and text.strip():
+            # As it is now: a message may have been taken out while the service was asked.
+            recall = Recall.objects.select_for_update().filter(pk=pk).first()
+            if recall is None:
+                continue
+            had = bool(recall.hits or recall.passages)
+            text = _text_of(conversation, uid)
+            if near and text.strip():
                 _find(conversation, recall, text)
-            recall.waits = False
+            recall.by_words_alone, recall.waits = not near, False
             if not (recall.hits or recall.passages):
                 recall.delete()
                 continue
             recall.save(update_fields=_FOUND)
             if not had:
                 _tell(conversation, recall)
-    waiting.update(waits=False)
+    older = Recall.objects.filter(pk__in=[pk for pk, _uid in found[AGAIN:]])
+    older.update(waits=False, by_words_alone=True)
+
+
+def _text_of(conversation: Conversation, uid: str) -> str:
+    event = Event.objects.filter(conversation=conversation, uid=uid).first()
+    value = event.value if event is not None else None
+    return text_of(value.content) if isinstance(value, UserMessage | MessageEdited) else ""
 
 
 def _find(conversation: Conversation, recall: Recall, text: str) -> bool:

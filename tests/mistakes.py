@@ -252,7 +252,8 @@ def _numbers(schema: Any, at: Place, base: Any) -> Iterator[Mistake]:
         yield Mistake("too small", placed(base, at, least - 1), at)
     if (most := schema.get("maximum")) is not None:
         yield Mistake("too large", placed(base, at, most + 1), at)
-    yield Mistake("half a number", placed(base, at, 1.5), at)
+    if schema.get("type") == "integer":
+        yield Mistake("half a number", placed(base, at, 1.5), at)
 
 
 def _whole(good: Any) -> Iterator[Mistake]:

@@ -270,7 +270,6 @@ DOORS = {
     # (`schedules.actions.orders`), and trials are begun by those who manage the agent.
     "schedules/running.py",
     "evals/running.py",
-    "comparisons/actions/comparisons.py",  # hands the token on to `start_run`; else agents as they are
     "pipelines/running.py",  # likewise, when a run was started (`pipelines.actions.runs`)
     # People in their browsers, and the operator's shell.
     "approvals/admin.py",

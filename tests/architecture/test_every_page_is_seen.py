@@ -26,6 +26,7 @@ UNSEEN: Mapping[str, str] = {
     "notices:stop": "a sentence and a button behind the signed link in a mail",
     "brief:one": "drawn by the same parts as what is so now",
     "schedules:schedule": "a journey of its own makes a schedule and looks at it",
+    "schedules:result": "a file, of a run that answered",
     "schedules:schedule-change": "the same journey changes it",
     "schedules:schedule-delete": "the same journey deletes it",
     "conversations:event-context": "drawn as conversations:context, which a journey looks at",

@@ -104,6 +104,7 @@ NEED_NOT = {
         conversations/setaside.set_aside
         conversations/wakes.cancel_wake
         teams_app/mail.send_mail
+        teams_app/mail.write_as_person
         teams_app/requests.answer_as_member
         teams_app/requests.answer_as_person
         teams_app/requests.make_request
@@ -172,6 +173,7 @@ NEED_NOT = {
         schedules/items.add_item
         schedules/items.drop_item
         schedules/items.retry_item
+        schedules/results.send_again
         schedules/runs.run_now
         pipelines/runs.delete_run
         comparisons/comparisons.delete_comparison

@@ -25,6 +25,8 @@ from brief.compiling import compile_brief
 from brief.models import Brief, BriefWish
 from brief.sending import make_due
 from chat.presentation.frames import changes, page
+from comparisons.models import Comparison
+from comparisons.models import Entry as Compared
 from conversations import forgetting
 from conversations.actions.children import begin_child
 from conversations.actions.conversations import create_conversation
@@ -272,6 +274,7 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
     _write_to(alice, acme, conversation, asked.uid)
     _try_out(alice, acme, conversation, answer.uid)
     piped = _pipe(alice, acme, conversation, asked.uid)
+    _compare(alice, acme, conversation, asked.uid)
     BriefWish.objects.create(
         user=alice, organisation=acme, is_on=True, next_at=timezone.now() - timedelta(minutes=1)
     )
@@ -348,6 +351,21 @@ def _pipe(alice: User, acme: Organisation, conversation: Conversation, asked: st
         outcome={"word": "", "fields": {"said": SECRET, "score": 1}},
     )
     return run
+
+
+def _compare(alice: User, acme: Organisation, conversation: Conversation, asked: str) -> None:
+    """The conversation was one of those whose answers were compared."""
+    root = create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=conversation.agent_version.agent,
+        environment=conversation.environment,
+        unlisted=True,
+    )
+    comparison = Comparison.objects.create(root=root, question=TITLE, judged=False)
+    Compared.objects.create(
+        comparison=comparison, place=1, name="it", conversation=conversation, asked_event=asked
+    )
 
 
 def _keep_answer(alice: User, acme: Organisation, conversation: Conversation, asked: Entry) -> None:

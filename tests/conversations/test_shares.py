@@ -364,6 +364,7 @@ ELSEWHERE = {
     "teams.spawn_teammate": "Asked by a lead for its owner (`tests/teams_app/test_teams.py`).",
     "answers.set_questions_aside": "Handed a conversation that its caller has checked.",
     "beginning.begin_conversation": "Begins one of the actor's own.",
+    "runs.start_run": "`create_conversation` below it says whose the one above is.",
     "places.move_by_uid": "`places.move_conversation` by the id of a folder.",
     "calls.decide_call": "`deciding.decide_call` leads to it.",
     "background.cancel_background": "Asked of a command; `cancel_all_background` leads to it.",

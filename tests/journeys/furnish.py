@@ -45,6 +45,7 @@ def furnish() -> None:
     from memory.models import MemoryStore  # noqa: PLC0415
     from receipts.signing import current_key  # noqa: PLC0415
     from retention.actions.rules import save_rule  # noqa: PLC0415
+    from schedules.models import Arrival, StandingOrder  # noqa: PLC0415
     from sharedfiles.models import SharedVersion  # noqa: PLC0415
     from sharedfiles.versions import sha256_of  # noqa: PLC0415
     from spending.actions.budgets import set_budget  # noqa: PLC0415
@@ -179,6 +180,13 @@ def furnish() -> None:
         name="mcp__mine__search",
         state=McpTool.State.NEW,
         seen={"name": "search", "description": "Search.", "input_schema": {"type": "object"}},
+    )
+    Arrival.objects.create(
+        order=StandingOrder.objects.get(),
+        key="0" * 64,
+        sender="carol@example.org",
+        subject="Prices",
+        refusal=Arrival.Refusal.PAUSED,
     )
     for number, content in enumerate((b"one\ntwo\n", b"one\nthree\n"), start=1):
         SharedVersion.objects.create(

@@ -65,20 +65,16 @@ def test_a_browser_takes_pushes_and_a_click_on_one_opens_its_page(alice: Person)
     push = _deliverer(alice)
     # Whoever looks at the site is not told what is for who is away; the next one shows that it came.
     push({"title": "Not now", "url": "/approvals/", "away": True})
-    push(
-        {"title": "Prices", "body": "The agent is done.", "url": "/new/", "away": False, "tag": "a"}
-    )
-    told = {"title": "Prices", "body": "The agent is done.", "url": "/new/"}
-    _until(alice, worker, [told])
+    first = {"title": "Prices", "body": "The agent is done.", "url": "/new/"}
+    _push_until_shown(alice, worker, push, {**first, "away": False, "tag": "a"}, first)
     assert worker.evaluate(CLICKED) == [[f"opened {site}/new/"], 0]
     # A page that is open already comes to the front.
-    push({"title": "Test", "url": "/settings/notifications/", "tag": "b"})
-    _until(alice, worker, [{"title": "Test", "body": "", "url": "/settings/notifications/"}])
+    test = {"title": "Test", "url": "/settings/notifications/"}
+    _push_until_shown(alice, worker, push, {**test, "tag": "b"}, {**test, "body": ""})
     assert worker.evaluate(CLICKED) == [[f"focused {site}/settings/notifications/"], 0]
     # And never one of another site.
-    push({"title": "Elsewhere", "url": "https://elsewhere.example/", "tag": "c"})
-    elsewhere = {"title": "Elsewhere", "body": "", "url": "https://elsewhere.example/"}
-    _until(alice, worker, [elsewhere])
+    elsewhere = {"title": "Elsewhere", "url": "https://elsewhere.example/"}
+    _push_until_shown(alice, worker, push, {**elsewhere, "tag": "c"}, {**elsewhere, "body": ""})
     assert worker.evaluate(CLICKED) == [[], 0]
 
     page.get_by_role("button", name="Remove Chrome · Linux").click()
@@ -109,8 +105,15 @@ def _deliverer(person: Person) -> Any:
     return deliver
 
 
-def _until(person: Person, worker: Worker, wanted: list[dict[str, str]]) -> None:
+def _push_until_shown(
+    person: Person, worker: Worker, push: Any, told: dict[str, Any], wanted: dict[str, str]
+) -> None:
+    """A busy browser may drop what its tools bring; what comes again has the same tag, and shows once."""
     end = time.monotonic() + PATIENCE
-    while (shown := worker.evaluate(SHOWN)) != wanted:
+    tries = 0
+    while (shown := worker.evaluate(SHOWN)) != [wanted]:
         assert time.monotonic() < end, shown
+        if tries % 100 == 0:
+            push(told)
+        tries += 1
         person.page.wait_for_timeout(20)
