@@ -73,7 +73,9 @@ class TeammateRow(serializers.Serializer[Any]):
 class NewTeamMessage(serializers.Serializer[Any]):
     content = StrictText(max_length=TEXT_LIMIT)
     key = StrictText(
-        required=False, max_length=100, help_text="The same one twice writes one message."
+        required=False,
+        max_length=100,
+        help_text="The same one twice writes one message to each member.",
     )
 
 

@@ -65,7 +65,7 @@ def write_as_person(
     *, actor: User, team: Team, receivers: Sequence[Member], text: str, key: str | None = None
 ) -> list[Mail]:
     """A person writes to members of her team, each of whom hears it at the next step. She has spoken by it:
-    it is her words, and what agents may write to each other counts anew. The same key writes once.
+    it is her words, and what agents may write to each other counts anew. The same key writes once to each.
 
     Raises NotFound for a team that is not the actor's, Invalid and TooLarge for the text, TooMany when she
     writes too fast.
@@ -74,10 +74,10 @@ def write_as_person(
     own = f"{PERSON}:{key or new_id('key')}"
     with transaction.atomic():
         held = held_team(actor, team)
-        known = list(held.mails.filter(key=own))
-        if known:
-            return known
-        count_message(actor)
+        boxes = {receiver.conversation.pk for receiver in receivers}
+        known = held.mails.filter(key=own, receiver__in=boxes)
+        if known.count() < len(boxes):
+            count_message(actor)
         return [
             put_into_box(held, Mail.Kind.PERSON, None, receiver, text, own)
             for receiver in receivers

@@ -310,3 +310,22 @@ def test_a_persons_word_to_a_teammate_counts_as_hers_for_what_agents_may_write(
     write_as_person(actor=alice, team=anna.team, receivers=[mine], text="Go on")
     assert send_mail(actor=alice, sender=mine, receivers=[first], text="2", key="2")
     quiet(anna)
+
+
+def test_the_same_key_of_a_person_writes_once_to_each_mailbox(
+    alice: User, lead: Conversation, anna: Teammate
+) -> None:
+    first, mine = members_of(anna.team)
+
+    def written(*receivers: Member) -> list[int]:
+        sent = write_as_person(
+            actor=alice, team=anna.team, receivers=receivers, text="Go on", key="k"
+        )
+        return [mail.receiver_id for mail in sent]
+
+    for _again in range(2):
+        assert written(mine) == [mine.conversation.pk]
+    assert written(first) == [first.conversation.pk]
+    assert written(first, mine) == [first.conversation.pk, mine.conversation.pk]
+    assert Mail.objects.filter(kind=Mail.Kind.PERSON).count() == 2
+    quiet(anna)
