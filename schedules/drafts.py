@@ -340,7 +340,7 @@ def _approvers(draft: Draft, actor: User, organisation: Organisation) -> list[Us
 def _members(
     field: str, uids: Sequence[str], actor: User, organisation: Organisation, *, most: int
 ) -> list[User]:
-    """Other members of the organisation. Raises Invalid naming the field."""
+    """Other people of the organisation, with whom a run can be shared. Raises Invalid naming the field."""
     if len(uids) > most:
         raise Invalid(
             _("These are more than %(most)d people.") % {"most": most},
@@ -348,7 +348,10 @@ def _members(
             hint=_("Name fewer."),
         )
     members = Membership.objects.filter(
-        organisation=organisation, user__uid__in=uids, user__is_active=True
+        organisation=organisation,
+        user__uid__in=uids,
+        user__is_active=True,
+        user__kind=User.Kind.PERSON,
     ).select_related("user")
     found = {member.user.uid: member.user for member in members}
     for number, uid in enumerate(uids):

@@ -167,7 +167,9 @@ class ScheduleForm(OurForm):
             organisation=organisation, archived_at=None
         )
         fields["after"].queryset = others.exclude(pk=order.pk) if order else others
-        members = User.objects.filter(memberships__organisation=organisation, is_active=True)
+        members = User.objects.filter(
+            memberships__organisation=organisation, is_active=True, kind=User.Kind.PERSON
+        )
         others_here = members.exclude(pk=user.pk).order_by("username")
         fields["approvers"].queryset = fields["readers"].queryset = others_here
         if not (takes_mail() or (order is not None and order.mail_from)):

@@ -20,7 +20,7 @@ from conversations.actions.messages import stop
 from conversations.actions.sharing import share_conversation
 from conversations.kits import choose_provider
 from conversations.models import Conversation, StoredFile
-from harness.errors import AgentError, Conflict, Forbidden, NotFound, TooMany
+from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound, TooMany
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
 from programs.actions.sessions import begin_session
@@ -323,7 +323,11 @@ def _conversation_for(
     roles = [(uid, "viewer") for uid in order.readers.values_list("uid", flat=True)]
     roles += [(uid, "decider") for uid in order.approvers.values_list("uid", flat=True)]
     for uid, role in roles:
-        share_conversation(actor=owner, conversation=conversation, user_uid=uid, role=role)
+        try:
+            share_conversation(actor=owner, conversation=conversation, user_uid=uid, role=role)
+        except Invalid:
+            # She has left since; that holds up nobody else. Her delivery says why she got nothing.
+            logger.info("a run of schedule %s is not shared with %s, who left", order.uid, uid)
     return conversation
 
 

@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.actions.service_accounts import create_service_account
 from accounts.models import Membership, Organisation, User
 from conversations.actions.redacting import redact_content
 from conversations.actions.sharing import unshare_conversation
@@ -25,7 +26,7 @@ from harness.history import Entry
 from schedules import ending, results, running
 from schedules.actions.results import send_again
 from schedules.models import Delivery, OrderRun, StandingOrder
-from tests.cast import ClientOf
+from tests.cast import ClientOf, join, make_user
 
 from .conftest import MakeOrder, smtp_refuses
 
@@ -135,6 +136,33 @@ def test_who_may_have_it_is_asked_when_it_goes_out(
         ("mail", "bob", "left_out", "rights"),
     ]
     assert len(mail.outbox) == 1
+
+
+def test_readers_and_approvers_who_left_are_passed_over_and_the_run_begins(
+    mailing: None, make_order: MakeOrder, bob: User, acme: Organisation
+) -> None:
+    carol = make_user("carol")
+    join(carol, acme)
+    order = make_order(readers=(bob.uid, carol.uid), approvers=(bob.uid,))
+    Membership.objects.filter(user=bob, organisation=acme).delete()
+    run = ran(order)
+    results.send_waiting()
+    assert run.state == OrderRun.State.STARTED
+    shares = Share.objects.filter(conversation=run.conversation)
+    assert [share.user for share in shares] == [carol]
+    assert told(run) == [("mail", "bob", "left_out", "rights"), ("mail", "carol", "sent", "")]
+
+
+def test_a_service_account_is_neither_reader_nor_approver(
+    make_order: MakeOrder, alice: User, acme: Organisation, client_of: ClientOf
+) -> None:
+    robot = create_service_account(actor=alice, organisation=acme, name="robot")
+    for field in ("readers", "approvers"):
+        with pytest.raises(Invalid) as refused:
+            make_order(**{field: (robot.uid,)})
+        assert refused.value.field == f"{field}[0]"
+    page = client_of(alice).get(reverse("schedules:new"))
+    assert robot.username not in page.content.decode()
 
 
 def test_an_owner_who_left_gets_nothing_and_nothing_is_stored(
