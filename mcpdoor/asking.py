@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from accounts.models import TokenScope
+from accounts.models import TokenScope, User
+from agents.models import Agent
 from approvals.actions.calls import decide_call
 from approvals.deciders import may_not_decide
 from approvals.models import Approval
@@ -80,7 +81,7 @@ def questions(who: Principal, conversation: Conversation) -> list[Asked]:
             if not may_not_decide(who.user, row) and (asked := _decision(row)) is not None
         ]
     if who.may(TokenScope.CONVERSATIONS_WRITE):
-        found += [_form(row) for row in _open_questions(conversation)]
+        found += [_form(row) for row in _open_questions(who.user, conversation)]
     return found[:MOST_ASKED]
 
 
@@ -174,10 +175,20 @@ def _decide(who: Principal, conversation: Conversation, key: str, said: Said) ->
     )
 
 
-def _open_questions(conversation: Conversation) -> Sequence[Event]:
-    """The agent's questions (`ask_user`) that have no answer."""
+def _answerable(user: User, conversation: Conversation) -> list[int]:
+    """Those of the family in which `writable_conversation` lets her: what others own, with an agent that is
+    hers to use."""
+    usable = Agent.objects.visible_to(user).values("pk")
+    found = Conversation.objects.writable_by(user).filter(
+        Q(owner=user) | Q(agent_version__agent__in=usable), pk__in=_family(conversation)
+    )
+    return sorted(set(found.values_list("pk", flat=True)))
+
+
+def _open_questions(user: User, conversation: Conversation) -> Sequence[Event]:
+    """The agent's questions (`ask_user`) that have no answer, where this person may give one."""
     rows: list[Event] = []
-    for pk in _family(conversation):
+    for pk in _answerable(user, conversation):
         uses = Event.objects.filter(conversation=pk, type="agent.custom_tool_use").order_by("-seq")
         latest = {
             row.uid: row
@@ -213,7 +224,7 @@ def _form(row: Event) -> Asked:
 
 
 def _reply(who: Principal, conversation: Conversation, uid: str, said: Said) -> None:
-    row = next((each for each in _open_questions(conversation) if each.uid == uid), None)
+    row = next((each for each in _open_questions(who.user, conversation) if each.uid == uid), None)
     use = row.value if row is not None else None
     if row is None or not isinstance(use, AgentCustomToolUse):
         return

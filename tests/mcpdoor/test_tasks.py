@@ -13,11 +13,14 @@ from mcp import Client
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
-from conversations.models import Conversation
+from agents.models import Agent
+from conversations.actions.messages import post_message
+from conversations.models import Conversation, Share
 from harness.agentconfig import ToolRule
 from harness.content import text_of
 from harness.events import UserCustomToolResult
 from harness.providers.scripted import call, reply
+from mcpdoor.asking import questions
 from mcpdoor.serving import server_for
 from mcpdoor.tools import Principal
 from tests.conversations.conftest import Converse, rested
@@ -150,3 +153,23 @@ def test_a_client_without_tasks_is_asked_in_its_call_and_what_was_said_once_is_n
     value = conversation.events.get(type="user.custom_tool_result").value
     assert isinstance(value, UserCustomToolResult)
     assert "→ Blue" in text_of(value.content)
+
+
+def test_an_agents_question_is_put_to_whom_may_answer_it_alone(
+    bob: User, acme: Organisation, converse: Converse
+):
+    question = {"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}
+    conversation, _script = converse([reply(call("ask_user", questions=[question]))])
+    post_message(actor=conversation.owner, conversation=conversation, text="Go.")
+    rested(conversation)
+
+    def asked(who: User) -> int:
+        return len(questions(Principal(who, acme), conversation))
+
+    share = Share.objects.create(conversation=conversation, user=bob, role="viewer")
+    assert (asked(conversation.owner), asked(bob)) == (1, 0)
+    Share.objects.filter(pk=share.pk).update(role="writer")
+    assert asked(bob) == 1
+    agents = Agent.objects.filter(versions=conversation.agent_version_id)
+    agents.update(organisation=acme, owner=conversation.owner, private=True)
+    assert asked(bob) == 0, "she could not use the agent herself"
