@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import Membership, Organisation, User
@@ -81,7 +82,11 @@ class Draft:
 
 
 def draft_of(order: StandingOrder) -> Draft:
-    """What the order is now, for a change of some of it."""
+    """What the order is now, for a change of some of it: without people who have left, whom no change could
+    name again."""
+    people = _people(order.organisation)
+    approvers = order.approvers.filter(pk__in=people.values("user"))
+    readers = order.readers.filter(pk__in=people.values("user"))
     return Draft(
         name=order.name,
         agent=order.agent_version.agent,
@@ -92,7 +97,7 @@ def draft_of(order: StandingOrder) -> Draft:
         files=tuple((uid, path) for uid, path in order.files),
         vaults=tuple(order.vaults),
         budget=order.budget,
-        approvers=tuple(order.approvers.values_list("uid", flat=True)),
+        approvers=tuple(approvers.values_list("uid", flat=True)),
         cron=order.cron,
         timezone=order.timezone,
         dates=tuple(datetime.fromisoformat(at) for at in order.dates),
@@ -106,7 +111,7 @@ def draft_of(order: StandingOrder) -> Draft:
         idle_to_pause=order.idle_to_pause,
         works_queue=order.works_queue,
         mails_owner=order.mails_owner,
-        readers=tuple(order.readers.values_list("uid", flat=True)),
+        readers=tuple(readers.values_list("uid", flat=True)),
         result_files=order.result_files,
         mail_from=tuple(order.mail_from),
         metadata=order.metadata,
@@ -347,12 +352,7 @@ def _members(
             field=field,
             hint=_("Name fewer."),
         )
-    members = Membership.objects.filter(
-        organisation=organisation,
-        user__uid__in=uids,
-        user__is_active=True,
-        user__kind=User.Kind.PERSON,
-    ).select_related("user")
+    members = _people(organisation).filter(user__uid__in=uids).select_related("user")
     found = {member.user.uid: member.user for member in members}
     for number, uid in enumerate(uids):
         if uid not in found or uid == actor.uid:
@@ -361,6 +361,13 @@ def _members(
                 field=place(field, number),
             )
     return [found[uid] for uid in dict.fromkeys(uids)]
+
+
+def _people(organisation: Organisation) -> QuerySet[Membership]:
+    """Those with whom its conversations can be shared."""
+    return Membership.objects.filter(
+        organisation=organisation, user__is_active=True, user__kind=User.Kind.PERSON
+    )
 
 
 def _mail_from(draft: Draft, order: StandingOrder | None) -> list[str]:

@@ -3,6 +3,7 @@ not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,7 +25,9 @@ from harness.errors import Conflict, Invalid, NotFound
 from harness.events import AgentMessage, EndTurn, InputTaken, SessionStatusIdle
 from harness.history import Entry
 from schedules import ending, results, running
+from schedules.actions.orders import change_order
 from schedules.actions.results import send_again
+from schedules.drafts import draft_of
 from schedules.models import Delivery, OrderRun, StandingOrder
 from tests.cast import ClientOf, join, make_user
 
@@ -151,6 +154,11 @@ def test_readers_and_approvers_who_left_are_passed_over_and_the_run_begins(
     shares = Share.objects.filter(conversation=run.conversation)
     assert [share.user for share in shares] == [carol]
     assert told(run) == [("mail", "bob", "left_out", "rights"), ("mail", "carol", "sent", "")]
+
+    changed = change_order(
+        actor=order.owner, order=order, draft=replace(draft_of(order), name="Evening look")
+    )
+    assert (list(changed.readers.all()), list(changed.approvers.all())) == ([carol], [])
 
 
 def test_a_service_account_is_neither_reader_nor_approver(
