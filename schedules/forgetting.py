@@ -16,12 +16,13 @@ from .templates import strangers_of
 
 
 def forget(removed: Removed) -> None:
-    if removed.of(AgentMessage):
-        forget_files(removed.conversation)
     runs = OrderRun.objects.filter(conversation=removed.conversation)
     said = [event for event in removed.of(UserMessage).values() if isinstance(event, UserMessage)]
-    # Whoever settles a run's end copies its words, under this lock.
-    for run in runs.select_for_update(no_key=True).order_by("pk"):
+    # Whoever settles a run's end copies its words, and whoever stores its answer that, under this lock.
+    held = list(runs.select_for_update(no_key=True).order_by("pk"))
+    if removed.of(AgentMessage):
+        forget_files(removed.conversation)
+    for run in held:
         if words := _words_of(run, removed):
             QueueItem.objects.filter(run=run, words=words).update(words=REMOVED)
             OrderRun.objects.filter(pk=run.pk, words=words).update(words=REMOVED)

@@ -193,6 +193,9 @@ def answer_of(run: OrderRun) -> str:
 
 def _store(delivery_id: int) -> None:
     with transaction.atomic():
+        # Its answer is copied: whoever takes that out holds the run first as well (`forgetting`).
+        runs = OrderRun.objects.select_for_update(of=("self",), no_key=True)
+        runs.filter(deliveries=delivery_id).first()
         held = Delivery.objects.waiting().select_for_update(of=("self",), no_key=True)
         delivery = _with_all(held).filter(pk=delivery_id).first()
         if delivery is None:

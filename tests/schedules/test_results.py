@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import LazySettings
 from django.core import mail
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -284,6 +286,27 @@ def test_what_is_taken_out_of_an_answer_goes_with_its_file_and_is_in_no_mail_tha
     texts = [path_of(file.uid).read_text() for file in StoredFile.objects.all()]
     assert len(texts) == 1
     assert "swordfish" not in texts[0]
+
+
+def test_who_stores_an_answer_and_who_takes_it_out_hold_the_run_first(
+    make_order: MakeOrder, alice: User
+) -> None:
+    """SQLite knows no locks of rows; that each asks for the run first is what keeps them apart elsewhere."""
+    run = ran(make_order(result_files=1), "The word is swordfish.")
+    with CaptureQueriesContext(connection) as storing:
+        results.send_waiting()
+    assert run.conversation is not None
+    said = Event.objects.get(conversation=run.conversation, type="agent.message")
+    with CaptureQueriesContext(connection) as taking_out:
+        redact_content(actor=alice, conversation=run.conversation, event_uid=said.uid)
+    stored = [each["sql"] for each in storing.captured_queries]
+    first = next(n for n, sql in enumerate(stored) if 'FROM "schedules_orderrun"' in sql)
+    assert first < next(n for n, sql in enumerate(stored) if 'FROM "conversations_event"' in sql)
+    gone = [each["sql"] for each in taking_out.captured_queries]
+    first = next(
+        n for n, sql in enumerate(gone) if 'FROM "schedules_orderrun"' in sql and " ASC" in sql
+    )
+    assert first < next(n for n, sql in enumerate(gone) if 'FROM "schedules_delivery"' in sql)
 
 
 def test_nobody_outside_is_a_reader_and_no_number_of_files_is_too_large(
