@@ -9,11 +9,14 @@ from typing import Self
 
 
 class MailboxServer:
-    """Use as a context; `mails` are those in its folder, `read` the numbers of those marked as read."""
+    """Use as a context; `mails` are those in its folder, `read` the numbers of those marked as read.
+    What begins like one of `refused` is refused, once each; `aside` is said before what is asked for."""
 
     def __init__(self, *mails: bytes, password: str = "secret") -> None:
         self.mails = list(mails)
         self.read: set[int] = set()
+        self.refused: list[str] = []
+        self.aside = b""
         self._password = password
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -43,14 +46,19 @@ class MailboxServer:
                 stream.flush()
                 for said in stream:
                     tag, _space, command = said.strip().partition(b" ")
-                    stream.write(self._answer(command.decode()) + tag + b" ")
-                    refused = (
-                        command.startswith(b"LOGIN") and self._password.encode() not in command
-                    )
-                    stream.write(b"NO\r\n" if refused else b"OK done\r\n")
+                    refused = self._refuses(command.decode())
+                    stream.write((b"" if refused else self._answer(command.decode())) + tag + b" ")
+                    stream.write(b"NO refused\r\n" if refused else b"OK done\r\n")
                     stream.flush()
                     if command.startswith(b"LOGOUT"):
                         break
+
+    def _refuses(self, command: str) -> bool:
+        for beginning in self.refused:
+            if command.startswith(beginning):
+                self.refused.remove(beginning)
+                return True
+        return command.startswith("LOGIN") and self._password not in command
 
     def _answer(self, command: str) -> bytes:
         if command.startswith("CAPABILITY"):
@@ -69,6 +77,7 @@ class MailboxServer:
             return b""
         mail = self.mails[int(number[2]) - 1]
         if "RFC822.SIZE" in command:
-            return f"* 1 FETCH (UID {number[2]} RFC822.SIZE {len(mail)})\r\n".encode()
-        head = f"* 1 FETCH (UID {number[2]} BODY[] {{{len(mail)}}}\r\n".encode()
+            size = f"* 1 FETCH (UID {number[2]} RFC822.SIZE {len(mail)})\r\n".encode()
+            return self.aside + size
+        head = self.aside + f"* 1 FETCH (UID {number[2]} BODY[] {{{len(mail)}}}\r\n".encode()
         return head + mail + b")\r\n"

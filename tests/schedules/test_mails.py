@@ -7,6 +7,7 @@ import base64
 import json
 from datetime import timedelta
 from email.message import EmailMessage
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -339,6 +340,39 @@ def test_a_mailbox_is_read_once_and_what_is_too_long_does_not_stay_new(
         assert (mailbox.look(), mailbox.look()) == (3, 0)
         assert box.read == {1, 2, 3}
     assert order.runs.count() == 1
+
+
+def test_a_mail_that_cannot_be_read_for_now_stays_new_and_is_taken_in_later(
+    order: StandingOrder, settings: LazySettings
+) -> None:
+    mails = [written(order.mail_address, Message_ID=f"<{n}@example.org>") for n in range(4)]
+    with MailboxServer(*mails) as box:
+        settings.AGENTSITE_IMAP_URL = box.address
+        box.refused = ["UID FETCH 1 (RFC", "UID FETCH 2 (BODY", "UID STORE 3 "]
+        box.aside = b"* 9 FETCH (UID 9 FLAGS (work))\r\n"
+        assert mailbox.look() == 1
+        assert box.read == {4}
+        assert mailbox.look() == 3
+        assert box.read == {1, 2, 3, 4}
+    assert order.runs.count() == 4
+
+
+def test_a_mail_that_we_cannot_take_in_stays_new_and_keeps_no_other_waiting(
+    order: StandingOrder, settings: LazySettings, tmp_path: Path
+) -> None:
+    mails = [
+        written(order.mail_address, files={"a.pdf": b"x"}),
+        written(order.mail_address, Message_ID="<2@example.org>"),
+    ]
+    (tmp_path / "full").write_text("no folder can be made here")
+    folder, settings.AGENTSITE_FILES_DIR = settings.AGENTSITE_FILES_DIR, tmp_path / "full"
+    with MailboxServer(*mails) as box:
+        settings.AGENTSITE_IMAP_URL = box.address
+        assert mailbox.look() == 1
+        assert box.read == {2}
+        settings.AGENTSITE_FILES_DIR = folder
+        assert mailbox.look() == 1
+    assert order.runs.count() == 2
 
 
 def test_a_mailbox_that_is_away_or_lets_nobody_in_breaks_nothing(settings: LazySettings) -> None:
