@@ -13,6 +13,7 @@ import logging
 import smtplib
 from datetime import datetime, timedelta
 from email.utils import make_msgid
+from functools import partial
 
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -35,6 +36,7 @@ from notices.waiting import may_be_mailed
 
 from .access import may_go_on
 from .models import Delivery, OrderRun, StandingOrder
+from .models.delivery import PAUSES
 from .projection import last_words
 
 logger = logging.getLogger(__name__)
@@ -44,7 +46,6 @@ SEND = "schedules.send"
 STOPS = "result"
 """The kind of mail that the link in one of these stops, for its schedule."""
 AT_A_TIME = 200
-MOST_TRIES = 5
 PATIENCE = timedelta(minutes=10)
 """A mail that is being sent for longer was left behind by a process that died."""
 MOST_MAILED = 20_000
@@ -73,22 +74,23 @@ def _readers(order: StandingOrder) -> list[User]:
 
 
 def send_waiting(now: datetime | None = None) -> int:
-    """Send what waits; how many rows were looked at. One query where none does."""
+    """Send what waits and is due; how many rows were looked at. One query where none does."""
     now = now or timezone.now()
     left = Delivery.objects.filter(state=State.SENDING, changed_at__lt=now - PATIENCE)
     left.update(state=State.FAILED, why=Why.UNKNOWN)
-    found = list(Delivery.objects.waiting().values_list("pk", flat=True)[:AT_A_TIME])
-    each_apart(_send_one, found, told="the result %s of a schedule could not go out")
+    found = list(Delivery.objects.due(now).values_list("pk", flat=True)[:AT_A_TIME])
+    told = "the result %s of a schedule could not go out"
+    each_apart(partial(_send_one, now), found, told=told)
     return len(found)
 
 
-def _send_one(delivery_id: int) -> None:
-    """Nothing, if somebody else has it."""
-    way = Delivery.objects.waiting().filter(pk=delivery_id).values_list("way", flat=True).first()
+def _send_one(now: datetime, delivery_id: int) -> None:
+    """Nothing, if somebody else has it or has just tried."""
+    way = Delivery.objects.due(now).filter(pk=delivery_id).values_list("way", flat=True).first()
     if way == Way.FILE:
         _store(delivery_id)
     elif way == Way.MAIL:
-        claimed = Delivery.objects.waiting().filter(pk=delivery_id)
+        claimed = Delivery.objects.due(now).filter(pk=delivery_id)
         if claimed.update(state=State.SENDING, tries=F("tries") + 1, changed_at=timezone.now()):
             _mail(_with_all(Delivery.objects.filter(pk=delivery_id)).get())
 
@@ -120,7 +122,7 @@ def _mail(delivery: Delivery) -> None:
             "the result %s could not be mailed: %s", delivery.uid, type(refusal).__name__
         )
         MAILS.labels("result", "failed").inc()
-        given_up = delivery.tries >= MOST_TRIES
+        given_up = delivery.tries > len(PAUSES)
         _settle(
             delivery,
             State.FAILED if given_up else State.WAITING,

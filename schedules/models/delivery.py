@@ -7,10 +7,12 @@ What a mail or file says is put together when it goes out (`results`): no text s
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Self
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
@@ -18,6 +20,9 @@ from conversations.models import StoredFile
 from harness.ids import new_id
 
 from .run import OrderRun
+
+PAUSES = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=20), timedelta(hours=1))
+"""After each try but the last, before the next one."""
 
 
 def new_delivery_id() -> str:
@@ -31,6 +36,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
     def waiting(self) -> Self:
         return self.filter(state=Delivery.State.WAITING).order_by("pk")
+
+    def due(self, now: datetime) -> Self:
+        """Those that wait and were not tried just now."""
+        rested = Q(tries=0)
+        for tries, pause in enumerate(PAUSES, 1):
+            rested |= Q(tries=tries, changed_at__lte=now - pause)
+        return self.waiting().filter(rested)
 
 
 class Delivery(models.Model):
