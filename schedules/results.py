@@ -209,15 +209,17 @@ def _store(delivery_id: int) -> None:
         elif not answer.strip():
             _settle(delivery, State.LEFT_OUT, Why.NOTHING)
         else:
-            _make_room(order, delivery)
             try:
-                delivery.file = store_file(
-                    actor=order.owner,
-                    organisation=order.organisation,
-                    filename=name_of(run),
-                    mime_type=TEXT_TYPE,
-                    chunks=[answer.encode("utf-8", "replace")],
-                )
+                # Together: what is older stays where the new one has no room.
+                with transaction.atomic():
+                    _make_room(order, delivery)
+                    delivery.file = store_file(
+                        actor=order.owner,
+                        organisation=order.organisation,
+                        filename=name_of(run),
+                        mime_type=TEXT_TYPE,
+                        chunks=[answer.encode("utf-8", "replace")],
+                    )
             except (Invalid, LimitReached, NotFound, TooLarge):
                 _settle(delivery, State.FAILED, Why.ROOM)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -257,6 +258,20 @@ def test_a_file_for_which_there_is_no_room_is_told_of_and_stored_when_there_is(
     assert told(run) == [("file", "alice", "sent", "")]
     with pytest.raises(Conflict):
         send_again(actor=alice, delivery=delivery)
+
+
+def test_an_older_file_stays_where_the_new_one_has_no_room(
+    make_order: MakeOrder, settings: LazySettings, django_capture_on_commit_callbacks: Any
+) -> None:
+    order = make_order(result_files=1)
+    ran(order, "Short.")
+    results.send_waiting()
+    settings.AGENTSITE_FILES_BYTES = 10
+    later = ran(order, "A longer answer.", NINE + timedelta(days=1))
+    with django_capture_on_commit_callbacks(execute=True):
+        results.send_waiting()
+    assert told(later) == [("file", "alice", "failed", "room")]
+    assert path_of(StoredFile.objects.get().uid).read_text() == "Short."
 
 
 def test_a_run_that_could_not_begin_is_mailed_to_its_owner_with_the_reason(
