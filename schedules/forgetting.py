@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from conversations.actions.stored_files import remove_files
 from conversations.forgetting import Removed
-from conversations.models import Event
+from conversations.models import Event, StoredFile
 from harness.content import Text, text_of
 from harness.events import AgentMessage, SessionStatusIdle, UserMessage
 from harness.redacted import REMOVED
@@ -27,12 +28,19 @@ def forget(removed: Removed) -> None:
             QueueItem.objects.filter(run=run, words=words).update(words=REMOVED)
             OrderRun.objects.filter(pk=run.pk, words=words).update(words=REMOVED)
         if run.payload is not None and any(strangers_of(run) in each.untrusted_by for each in said):
-            OrderRun.objects.filter(pk=run.pk).update(payload=None)
+            _forget_attachments(run)
+            OrderRun.objects.filter(pk=run.pk).update(payload=None, attachments=[])
             Arrival.objects.filter(run=run).update(sender=REMOVED, subject="")
         for item in QueueItem.objects.filter(run=run):
             asked = Text(text=item_text(item))
             if any(asked in each.content for each in said):
                 QueueItem.objects.filter(pk=item.pk).update(text=REMOVED)
+
+
+def _forget_attachments(run: OrderRun) -> None:
+    """What came with a mail was stored for this run alone."""
+    uids = [uid for uid, _path in run.attachments]
+    remove_files(StoredFile.objects.filter(uid__in=uids, owner=run.order.owner_id))
 
 
 def words_told(removed: Removed) -> set[str]:

@@ -27,7 +27,7 @@ from reading.mails import Unreadable, read_mail
 from schedules import mailbox, running
 from schedules.actions.orders import pause_order, renew_address
 from schedules.mailintake import take_in
-from schedules.models import Arrival, OrderRun, StandingOrder
+from schedules.models import Arrival, StandingOrder
 from tests.cast import ClientOf
 from tools_app.workspace import workspace_for
 
@@ -417,7 +417,7 @@ def test_the_page_tells_the_address_and_what_came(
 def test_what_is_taken_out_of_the_conversation_goes_from_what_came(
     order: StandingOrder, alice: User
 ) -> None:
-    take_in(written(order.mail_address))
+    take_in(written(order.mail_address, files={"of-anna.pdf": b"x"}))
     message = begun(order)
     run = order.runs.get()
     end(run)
@@ -425,4 +425,6 @@ def test_what_is_taken_out_of_the_conversation_goes_from_what_came(
     redact_content(actor=alice, conversation=run.conversation, event_uid=message.uid)
     arrival = order.arrivals.get()
     assert (arrival.sender, arrival.subject) == (REMOVED, "")
-    assert OrderRun.objects.get().payload is None
+    run.refresh_from_db()
+    assert (run.payload, run.attachments) == (None, [])
+    assert not StoredFile.objects.exists()
