@@ -230,7 +230,8 @@ class _Seen(HTMLParser):
             and "application/json" not in given.get("type", "")
         ):
             self.found.append(f"a script {given}")
-        if tag in {"iframe", "object", "embed", "base", "frame", "applet"}:
+        confined = tag == "iframe" and given.get("sandbox") == ""
+        if tag in {"iframe", "object", "embed", "base", "frame", "applet"} and not confined:
             self.found.append(f"<{tag}>")
         if tag == "meta" and "refresh" in given.get("http-equiv", "").lower():
             self.found.append("a refresh")
