@@ -31,6 +31,7 @@ AT_ONE_PLACE = {
     "rendering/math.py:_WORDS_AFTER_AN_AMOUNT": "in a formula of 2,000 characters",
     "harness/patterns.py:_SCHEME": "at the beginning of an address",
     "net/hostlists.py:_without_port": "on the whole of one entry of an operator's list",
+    "mcpservers/packages.py:_SCRIPT": "on the whole of one line of a package that an operator installs",
     "sandbox/egress.py:_HEADER": "on the whole of one header",
     "schedules/mailaddresses.py:_SENDER": "on the whole of an address of 254 characters",
 }
@@ -89,7 +90,10 @@ DEAR_CALLS = {
         "conversations/search.py": "200 characters",
         "wire/spreadsheets.py": "one character",
     },
-    "idna": {"reading/hostnames.py": "past 253 characters it is refused"},
+    "idna": {
+        "reading/hostnames.py": "past 253 characters it is refused",
+        "reading/mails.py": "named among those that no mail is read by",
+    },
     "urlsplit": {
         "reading/hostnames.py": "its host is bounded before",
         "agentsite/settings.py": "the operator's",

@@ -14,10 +14,10 @@ LEAST_POINTS = 4
 @pytest.mark.parametrize(
     "form",
     [
-        ["--every", "22", "--branches", "--mcp"],
-        ["--every", "20", "--compaction", "--database", "postgresql", "--process", "worker"],
-        ["--every", "20", "--composed"],
-        ["--every", "90", "--tree"],
+        ["--every", "30", "--branches", "--mcp"],
+        ["--every", "32", "--compaction", "--database", "postgresql", "--process", "worker"],
+        ["--every", "30", "--composed"],
+        ["--every", "120", "--tree"],
     ],
     ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents"],
 )

@@ -143,7 +143,7 @@ def test_a_text_that_it_refuses_keeps_no_other_waiting(alice, shared, service):
     service.never = "POISON"
     assert not make_vectors(MEMORIES)
     assert MemoryVector.objects.count() == 5
-    assert look_up(Payer(1, None), alice.pk, "text 3")
+    assert look_up(Payer(shared.organisation_id, None), alice.pk, "text 3")
     assert "POISON" not in found(alice, "text 3").hits[0].memory.content
     service.asked.clear()
     assert not make_vectors(MEMORIES)

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "5"))
 """Generated requests for each operation and person."""
 CHECKS = [
     schemathesis.checks.not_a_server_error,
