@@ -66,7 +66,8 @@ fuzz: $(DEV_STAMP) ## Send 5,000 malformed frames to a live socket: make fuzz [A
 	$(BIN)/python -m tests.seed_protocol.fuzz $(ARGS)
 
 contract-api: $(DEV_STAMP) ## Hold every door to the OpenAPI document, as alice and as mallory.
-	CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-150} $(BIN)/python -m pytest tests/seed_protocol/test_schema.py tests/contract/test_schema.py
+	MISTAKES=all CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-150} $(BIN)/python -m pytest \
+		tests/seed_protocol/test_schema.py tests/contract/test_schema.py tests/architecture/test_refusals.py
 
 test: $(DEV_STAMP) ## Run every test, in three processes: make test [ARGS="tests/accounts -k keys"] [PROCESSES=0]
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
