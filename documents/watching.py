@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def _take(collection: Collection, root: int, file: File) -> bool:
     return bool(data)
 
 
-def _files(directory: Path, unread: list[str]) -> Iterator[File]:
+def _files(directory: Path, unread: list[str]) -> Generator[File]:
     """Raises OSError where the directory cannot be read; the path of one below it that cannot is put into
     `unread`."""
     looked = 0

@@ -175,7 +175,7 @@ def test_a_folder_below_that_cannot_be_read_forgets_nothing(handbooks, directory
     unread: list[str] = []
     with pytest.MonkeyPatch.context() as few:
         # As where a process has no descriptors left: root may read everything.
-        few.setattr(watching.os, "open", refusing("travel", os.open))
+        few.setattr(os, "open", refusing("travel", os.open))
         assert {file.path for file in watching._files(directory, unread)} == {"meals.txt"}
         assert look(handbooks, directory) == 0
     assert unread == ["travel/"]
