@@ -126,10 +126,9 @@ def test_one_budget_caps_all_of_it_and_with_more_it_goes_on(alice, bob, worker, 
     million = dict.fromkeys(("input", "output", "cache_write", "cache_read"), 1_000)
     ModelPrice.objects.create(provider="demo", model="", **million)
     comparison = compare(line("A"), agents=[worker], limit=0, scripted=False)
-    until(lambda: show(comparison, alice).may_go_on)
+    until(lambda: show(comparison, alice).entries[1].state == "waits")
     shown = show(Comparison.objects.get(), alice)
-    assert shown.state == "waits"
-    assert shown.entries[1].state == "waits"
+    assert (shown.state, shown.may_go_on) == ("waits", True)
 
     share_conversation(actor=alice, conversation=comparison.root, user_uid="", role="decider")
     with pytest.raises(Forbidden):

@@ -111,13 +111,19 @@ def set_up(person: Person) -> None:
 
 
 @pytest.fixture
-def visit(chromium: Browser, site: Site, signed_in: Path) -> Iterator[Visit]:
-    """Opens windows in which alice is signed in. After the test none may have complained."""
+def visit(
+    chromium: Browser, site: Site, signed_in: Path, request: pytest.FixtureRequest
+) -> Iterator[Visit]:
+    """Opens windows in which alice is signed in. After the test none may have complained. `whole`: in the
+    browser that shows documents as well."""
     people: list[Person] = []
 
-    def open_window(*, at: Site | None = None, anonymous: bool = False, **kind: bool) -> Person:
+    def open_window(
+        *, at: Site | None = None, anonymous: bool = False, whole: bool = False, **kind: bool
+    ) -> Person:
         state = None if anonymous or at is not None else signed_in
-        people.append(Person(chromium, at or site, state=state, **kind))
+        browser = request.getfixturevalue("whole_chromium") if whole else chromium
+        people.append(Person(browser, at or site, state=state, **kind))
         return people[-1]
 
     yield open_window

@@ -55,7 +55,7 @@ def test_cards_changed_files_and_previews(visit: Visit, service, kind, request):
         reply(call("edit_file", path="app.py", old_text="return 1", new_text="return 2")),
         reply(f"Done[^n].\n\n```mermaid\ngraph TD; A-->{'B' * 200}\n```\n\n[^n]: As you see."),
     )
-    alice = visit(**kind)
+    alice = visit(whole=True, **kind)
     page = alice.page
     alice.begin(opening, switches=("approval",))
     cards = page.locator("#log .unit.tool")
