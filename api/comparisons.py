@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -22,13 +21,12 @@ from comparisons.models import Comparison
 from comparisons.showing import as_json
 from conversations.actions.conversations import find_agent, find_environment
 from pipelines.access import find_pipeline
-from spending.amounts import LARGEST_DOLLARS, units_of
 
 from .base import ApiView
 from .bodies import read_body
 from .pipelines import ContinuedPipelineRun, PipelineRunFigures
 from .schema import answers, errors, listed
-from .serializers import Deleted, StrictNumber, StrictText
+from .serializers import Deleted, Dollars, StrictNumber, StrictText
 
 TAG = "Pipelines"
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE
@@ -44,10 +42,8 @@ class NewComparison(serializers.Serializer[Any]):
         child=StrictText(max_length=100), required=False, max_length=MOST, help_text="Ids or names."
     )
     environment = StrictText(required=False, max_length=100, help_text="Id or name.")
-    limit = StrictNumber(
+    limit = Dollars(
         required=False,
-        min_value=0,
-        max_value=float(LARGEST_DOLLARS),
         help_text="US dollars that all of it may cost.",
     )
     scripted = serializers.BooleanField(required=False, help_text="Pipelines play their scripts.")
@@ -95,10 +91,6 @@ class ComparisonContent(serializers.Serializer[Any]):
     figures = PipelineRunFigures(help_text="Of all, the judges' as well.")
     started_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
-
-
-def _units(limit: float | None) -> int | None:
-    return None if limit is None else units_of(Decimal(str(limit)))
 
 
 class ComparisonView(ApiView):
@@ -160,7 +152,7 @@ class ComparisonsView(ComparisonView):
             pipelines=pipelines,
             agents=agents,
             environment=environment,
-            limit=_units(given.get("limit")),
+            limit=given.get("limit"),
             scripted=given.get("scripted", False),
             judged=given.get("judged", True),
             judge_provider=given.get("judge_provider", ""),
@@ -221,5 +213,5 @@ class ContinueComparisonView(ComparisonView):
     def post(self, request: Any, uid: str) -> Response:
         comparison = self.found(uid)
         limit = read_body(ContinuedPipelineRun, request.data).get("limit")
-        found = continue_comparison(actor=self.actor, comparison=comparison, limit=_units(limit))
+        found = continue_comparison(actor=self.actor, comparison=comparison, limit=limit)
         return Response(as_json(found, self.actor))

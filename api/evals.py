@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -21,12 +20,11 @@ from evals.files import read_suite, written_suite
 from evals.models import Evaluation, Suite
 from evals.reports import compare
 from harness.errors import NotFound
-from spending.amounts import LARGEST_DOLLARS, units_of
 
 from .base import ApiView
 from .bodies import read_body
 from .schema import answers, errors, listed
-from .serializers import Deleted, StrictNumber, StrictText
+from .serializers import Deleted, Dollars, StrictText
 
 TAG = "Evals"
 READ, MANAGE = TokenScope.CONVERSATIONS_READ, TokenScope.AGENTS_MANAGE
@@ -62,10 +60,8 @@ class NewEvaluation(serializers.Serializer[Any]):
     scripted = serializers.BooleanField(required=False, help_text="Play the cases' scripts.")
     repetitions = serializers.IntegerField(required=False, min_value=1, max_value=100)
     parallel = serializers.IntegerField(required=False, min_value=1, max_value=1_000)
-    limit = StrictNumber(
+    limit = Dollars(
         required=False,
-        min_value=0,
-        max_value=float(LARGEST_DOLLARS),
         help_text="US dollars that all of it may cost.",
     )
     uses_cache = serializers.BooleanField(required=False)
@@ -233,13 +229,11 @@ class EvaluationsView(EvalView):
             if wanted
             else default_environment(person, organisation)
         )
-        limit = given.pop("limit", None)
         started = start_evaluation(
             actor=self.actor,
             suite=suite,
             version=version,
             environment=environment,
-            limit=None if limit is None else units_of(Decimal(str(limit))),
             **given,
         )
         return Response(_run_row(started), status=201)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -17,12 +16,11 @@ from pipelines.actions.runs import continue_run, decide_step, delete_run, start_
 from pipelines.files import read_pipeline, written_pipeline
 from pipelines.models import Pipeline, PipelineRun
 from pipelines.showing import as_json
-from spending.amounts import LARGEST_DOLLARS, units_of
 
 from .base import ApiView
 from .bodies import read_body
 from .schema import answers, errors, listed
-from .serializers import Deleted, StrictNumber, StrictText
+from .serializers import Deleted, Dollars, StrictNumber, StrictText
 
 TAG = "Pipelines"
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE
@@ -61,10 +59,8 @@ class NewPipelineRun(serializers.Serializer[Any]):
     question = StrictText(max_length=20_000)
     version = serializers.IntegerField(required=False, min_value=1, help_text="Else the newest.")
     environment = StrictText(required=False, max_length=100, help_text="Id or name.")
-    limit = StrictNumber(
+    limit = Dollars(
         required=False,
-        min_value=0,
-        max_value=float(LARGEST_DOLLARS),
         help_text="US dollars that all of it may cost.",
     )
     scripted = serializers.BooleanField(required=False, help_text="Play the steps' scripts.")
@@ -119,10 +115,8 @@ class PipelineRunContent(serializers.Serializer[Any]):
 
 
 class ContinuedPipelineRun(serializers.Serializer[Any]):
-    limit = StrictNumber(
+    limit = Dollars(
         required=False,
-        min_value=0,
-        max_value=float(LARGEST_DOLLARS),
         help_text="US dollars that all of it may cost from now on.",
     )
 
@@ -162,10 +156,6 @@ def _content(pipeline: Pipeline) -> dict[str, Any]:
             }
         )
     return {**_row(pipeline), "file": written_pipeline(version.spec), "steps": steps}
-
-
-def _units(limit: float | None) -> int | None:
-    return None if limit is None else units_of(Decimal(str(limit)))
 
 
 class PipelineView(ApiView):
@@ -281,7 +271,7 @@ class PipelineRunsView(PipelineView):
             question=given["question"],
             number=given.get("version"),
             environment=environment,
-            limit=_units(given.get("limit")),
+            limit=given.get("limit"),
             scripted=given.get("scripted", False),
             caller=getattr(request, "caller", None),
         )
@@ -339,7 +329,7 @@ class ContinuePipelineRunView(PipelineView):
     def post(self, request: Any, uid: str) -> Response:
         run = self.run(uid)
         limit = read_body(ContinuedPipelineRun, request.data).get("limit")
-        run = continue_run(actor=self.actor, run=run, limit=_units(limit))
+        run = continue_run(actor=self.actor, run=run, limit=limit)
         return Response(as_json(run, self.actor))
 
 

@@ -5,6 +5,7 @@ Rules that are not about form (which presets there are, whose conversation it is
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from rest_framework import serializers
@@ -13,6 +14,7 @@ from conversations.actions.branching import ACTS
 from conversations.actions.compacting import FOCUS_LENGTH
 from conversations.models import ShareRole
 from reading.digits import amount_of
+from spending.amounts import LARGEST_DOLLARS, units_of
 
 EFFORTS = ("high", "max")
 
@@ -57,6 +59,17 @@ class StrictNumber(serializers.FloatField):
         if amount is None:
             self.fail("invalid")
         return amount
+
+
+class Dollars(StrictNumber):
+    """An amount of US dollars, which comes out in hundred-millionths of one."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(min_value=0, max_value=float(LARGEST_DOLLARS), **given)
+
+    def run_validation(self, data: Any = serializers.empty) -> int | None:
+        amount = super().run_validation(data)
+        return None if amount is None else units_of(Decimal(str(amount)))
 
 
 class StrictSwitch(serializers.BooleanField):

@@ -87,6 +87,7 @@ def look_again(conversation: Conversation) -> None:
             if not had:
                 _tell(conversation, recall)
     older = Recall.objects.filter(pk__in=[pk for pk, _uid in found[AGAIN:]])
+    older.filter(hits=[], passages=[]).delete()
     older.update(waits=False, by_words_alone=True)
 
 

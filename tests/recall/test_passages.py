@@ -21,7 +21,7 @@ from memory.embedding.indexing import make_vectors
 from memory.vectors import MEMORIES
 from recall.models import Recall
 from recall.passages import HEADING
-from tests.conversations.conftest import rested, still
+from tests.conversations.conftest import rested
 from tests.memory.embedding_service import embedding_service
 from tests.recall.test_recall import result, say, told
 from tests.tools_app.web_world import pdf
@@ -249,8 +249,7 @@ def test_where_a_service_makes_vectors_the_run_looks_again_and_the_message_waits
     recall = Recall.objects.get()
     assert (recall.waits, recall.by_words_alone, len(recall.hits)) == (False, False, 1)
     assert [each["input"] for each in service.asked] == [["warehuose Petronela"]]
-    still()  # or the run that ends takes the next message, too, and looks for it no more
-    say(conversation, "Quite another thing: xylophones.")
+    say(conversation, "Quite another thing: xylophones.", 2)
     assert Recall.objects.count() == 1
 
 
