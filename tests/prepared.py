@@ -1,6 +1,6 @@
 """A migrated, empty database for all processes and sites of a test run: made once, copied after that.
 
-Migrating takes half a minute of a processor and is the same each time; what a first start does is tested in
+Making all tables takes seconds of a processor and is the same each time; what a first start does is tested in
 `tests/agentsite/test_up.py`, which copies nothing.
 """
 

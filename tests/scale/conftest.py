@@ -31,16 +31,19 @@ def postgresql() -> Iterator[LocalPostgreSQL]:
 def migrated(postgresql: LocalPostgreSQL) -> str:
     """The name of a migrated, empty database for others to begin as; nobody works on it."""
     name = "migrated"
-    environment = {**os.environ, "TEST_DATABASE_URL": postgresql.make(name)}
-    environment["DJANGO_SETTINGS_MODULE"] = "agentsite.settings_test"
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
-        env=environment,
-        cwd=BASE_DIR,
-        check=True,
-        timeout=300,
-    )
+    run_python(postgresql.make(name), "manage.py", "migrate", "--verbosity", "0")
     return name
+
+
+def run_python(database_url: str, *arguments: str) -> None:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "agentsite.settings_test",
+        "TEST_DATABASE_URL": database_url,
+    }
+    subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=BASE_DIR, check=True, timeout=300
+    )
 
 
 @pytest.fixture(scope="session")
