@@ -508,6 +508,9 @@ def _steps() -> list[list[Logged]]:
         ],
         # What is behind is named by its id here, and by its number in what `steps` makes of it.
         [("sevt_back", {"type": "x.rewound", "behind": "sevt_sleep", "why": "rewind"})],
-        [("sevt_m6", {"type": "user.message", "content": text("Still waiting")})],
-        [("sevt_over", {"type": "session.status_terminated"})],
+        # At once: of a conversation that is not over, a message that waits begins a run.
+        [
+            ("sevt_m6", {"type": "user.message", "content": text("Still waiting")}),
+            ("sevt_over", {"type": "session.status_terminated"}),
+        ],
     ]
