@@ -30,10 +30,21 @@ class Command(flush.Command):
             return
         filled = [table for table in _filled(connection, name) if table not in _kept[name]]
         if filled:
-            # What refers to an emptied table is empty by now or among these. PostgreSQL wants it said.
-            cascade = connection.vendor == "postgresql"
-            statements = connection.ops.sql_flush(no_style(), filled, allow_cascade=cascade)
-            connection.ops.execute_sql_flush(statements)
+            connection.ops.execute_sql_flush(_statements(connection, filled))
+
+
+def _statements(connection: BaseDatabaseWrapper, filled: list[str]) -> list[str]:
+    """What refers to an emptied table is empty or among these.
+
+    PostgreSQL would truncate all others with them, and make the files of each index anew: half a second.
+    """
+    if connection.vendor != "postgresql":
+        return connection.ops.sql_flush(no_style(), filled)
+    quote = connection.ops.quote_name
+    return [
+        "SET LOCAL session_replication_role = replica",
+        *(f"DELETE FROM {quote(table)}" for table in filled),
+    ]
 
 
 def _keep(connection: BaseDatabaseWrapper, name: str) -> None:
