@@ -57,7 +57,7 @@ between: $(DEV_STAMP) ## Do everything outsiders may do between any two appends 
 	BETWEEN=$${BETWEEN:-all} $(BIN)/python -m pytest tests/conversations/test_between_appends.py $(ARGS)
 
 chaos: $(DEV_STAMP) ## Fifty conversations while processes are killed and Redis restarts.
-	CHAOS=1 $(BIN)/python -m pytest tests/scale/test_chaos.py -s
+	CHAOS=1 $(BIN)/python -m pytest tests/scale/test_chaos.py tests/scale/test_many_runs.py -s
 
 chaos-schedules: $(DEV_STAMP) ## 200 schedules over two workers and two beats that are killed: make chaos-schedules [ARGS="--orders 50"]
 	$(BIN)/python -m tests.schedules.chaos $(ARGS)

@@ -30,7 +30,7 @@ from wire.socketframes import Refused
 PATH_PARAMETER = re.compile(r"{(\w+)}")
 PARTS = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 ALL = os.environ.get("MISTAKES") == "all"
-OF_A_KIND = 2
+OF_A_KIND = 1
 """How many mistakes of one kind an operation is sent, unless it is all."""
 MUST = frozenset({"missing", "misspelled value", "unknown value", "too long", "unknown type"})
 """Mistakes that nobody may take for a good request."""

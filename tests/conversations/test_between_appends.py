@@ -34,7 +34,7 @@ from .between.trial import Point, play
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TRIALS = os.environ.get("BETWEEN", "3")
+TRIALS = os.environ.get("BETWEEN", "2")
 """Of each scenario: so many with one act and as many with two, or `all` with one."""
 SEED = os.environ.get("BETWEEN_SEED", "1")
 

@@ -73,7 +73,7 @@ def cookies(chromium: Browser, furnished: Site, tmp_path_factory: pytest.TempPat
     return state
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def operator(chromium: Browser, furnished: Site, cookies: Path) -> Iterator[Person]:
     person = Person(chromium, furnished, state=cookies)
     person.context.add_init_script("localStorage.setItem('adminTheme', '\"light\"')")

@@ -23,7 +23,7 @@ from harness.providers.scripted import call, reply, say
 from tests.scale.deployment import Deployment, Member, Page
 
 FULL = bool(os.environ.get("CHAOS"))
-CONVERSATIONS = 50 if FULL else 8
+CONVERSATIONS = 50 if FULL else 6
 MESSAGES = 12 if FULL else 2
 SECONDS_BETWEEN_KILLS = 4.0 if FULL else 6.0
 PATIENCE = 900 if FULL else 300
