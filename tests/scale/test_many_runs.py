@@ -1,4 +1,5 @@
-"""One worker process that carries a hundred runs at once (two hundred with `make chaos`), each of them waiting for its model service."""
+"""One worker process that carries many runs at once, each of them waiting for its model service: a hundred,
+and with `make chaos` two hundred."""
 
 from __future__ import annotations
 
