@@ -13,6 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.core.cache import cache
 from django.db.models import Count, Q, QuerySet, Sum
 from django.http import HttpRequest
@@ -32,6 +33,7 @@ from audit.models import AuditEntry
 from conversations.claims import owing
 from conversations.models import Conversation, Run
 from deadletters.models import DeadLetter
+from memory.models import EmbeddingClaim
 from spending.amounts import money, number
 from spending.models import Budget, Usage
 from spending.reports import Span
@@ -228,6 +230,8 @@ def fails(user: User) -> Panel | None:
         lost = _latest(WorkItem.objects.all()).filter(ending__in=ended)
         address = _list_of("workers.workitem", ending__exact="lost")
         lines.append(_line(_("Work lost with its worker"), lost, address, is_bad=True))
+    if may_see(user, "memory.memorystore"):
+        lines += _embeddings_lines()
     if not lines:
         return None
     return Panel(
@@ -238,6 +242,14 @@ def fails(user: User) -> Panel | None:
         entries_title=_("Failed last"),
         empty=_("Nothing failed."),
     )
+
+
+def _embeddings_lines() -> Iterator[Line]:
+    """Why there are no new vectors, where a service was asked for some and gave none."""
+    failing = EmbeddingClaim.objects.exclude(problem="").order_by("name").first()
+    if settings.AGENTSITE_EMBEDDINGS and failing is not None:
+        address = _list_of("memory.memorystore")
+        yield Line(_("Service of embeddings"), failing.problem, address, is_bad=True)
 
 
 # --- what it costs --------------------------------------------------------------------------------

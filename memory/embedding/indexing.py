@@ -21,13 +21,14 @@ from django.utils import timezone
 
 from jobs.leases import lapsed, lease_end
 from memory.models import EmbeddingClaim
+from memory.models.vector import PROBLEM_LIMIT
 
 from . import paying
 from .chosen import chosen
 from .contract import Embedder, Vectors
 from .nearest import as_blob
 from .paying import Payer
-from .scales import measure
+from .scales import APART, measure
 from .service import SHORTEST, Service, Unanswered
 
 BATCHES = 50
@@ -78,12 +79,13 @@ def make_vectors(table: Table) -> bool:
     if claim is None:
         return False
     if claim.model != embedder.name:
-        claim.model, claim.top, claim.below, claim.fruitful = embedder.name, None, None, False
+        claim.model, claim.problem = embedder.name, ""
+        claim.top, claim.below, claim.fruitful = None, None, False
     try:
         if isinstance(embedder, Service):
             measure(embedder)
         more = _pass(table, embedder, claim)
-        claim.failures = 0
+        claim.failures, claim.problem = 0, ""
     except _Overtaken:
         return False
     except Unanswered as problem:
@@ -154,8 +156,17 @@ def _whose(due: Due) -> tuple[int, int]:
 
 def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[Vectors]:
     """Where the service refuses what it is given, half of it at a time, then half of a text: what it can make
-    nothing of keeps nobody else waiting."""
+    nothing of keeps nobody else waiting. Raises Unanswered where it takes no other text either, so that its
+    fault is not taken for that of all that is remembered."""
     used = 0
+
+    def takes_others() -> None:
+        nonlocal used
+        try:
+            made = service.ask(APART[:1])
+        except Unanswered as problem:
+            raise Unanswered(f"it takes no text: {problem}", wait=problem.wait) from problem
+        used += paying.tokens_at_most(APART[0]) // 2 if made.tokens is None else made.tokens
 
     def ask(some: list[str]) -> list[Vectors]:
         nonlocal used
@@ -168,6 +179,7 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
                 half = len(some) // 2
                 return [*ask(some[:half]), *ask(some[half:])]
             if len(some[0]) < 2 * SHORTEST:
+                takes_others()
                 return [service.nothing()]
             return ask([some[0][: min(len(some[0]), service.reads) // 2]])
         likely = sum(paying.tokens_at_most(text) for text in some) // 2
@@ -197,7 +209,11 @@ def _hold(claim: EmbeddingClaim) -> bool:
 
 def _let_go(claim: EmbeddingClaim) -> None:
     EmbeddingClaim.objects.filter(pk=claim.pk, holder=claim.holder).update(
-        holder="", failures=claim.failures, rests_until=claim.rests_until, **_place(claim)
+        holder="",
+        failures=claim.failures,
+        problem=claim.problem,
+        rests_until=claim.rests_until,
+        **_place(claim),
     )
 
 
@@ -209,5 +225,6 @@ def _put_off(claim: EmbeddingClaim, problem: Unanswered) -> None:
     rest = min(LONGEST_REST, FIRST_REST * 2 ** min(claim.failures, 10))
     seconds = max(rest, problem.wait)
     claim.failures += 1
+    claim.problem = str(problem)[:PROBLEM_LIMIT]
     claim.rests_until = timezone.now() + timedelta(seconds=seconds)
     logger.warning("the service of embeddings: %s; asked again in %d seconds", problem, seconds)

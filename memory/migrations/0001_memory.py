@@ -143,6 +143,7 @@ class Migration(migrations.Migration):
                 ('below', models.BigIntegerField(null=True)),
                 ('fruitful', models.BooleanField(default=False)),
                 ('failures', models.PositiveSmallIntegerField(default=0)),
+                ('problem', models.CharField(blank=True, max_length=200)),
                 ('rests_until', models.DateTimeField(null=True)),
             ],
             options={

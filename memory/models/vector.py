@@ -12,6 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from .memory import Memory
 
+PROBLEM_LIMIT = 200
+
 
 class Vector(models.Model):
     model = models.CharField(max_length=80)
@@ -57,6 +59,8 @@ class EmbeddingClaim(models.Model):
     """That pass made some, so that another one looks for what came behind it."""
     failures = models.PositiveSmallIntegerField(default=0)
     """How often in a row the service did not answer."""
+    problem = models.CharField(max_length=PROBLEM_LIMIT, blank=True)
+    """Why it gave none when it was last asked. Empty: it did."""
     rests_until = models.DateTimeField(null=True)
     """Before that it is not asked again."""
 

@@ -20,6 +20,7 @@ from memory.embedding.service import Service, Unanswered
 from memory.models import EmbeddingClaim, EmbeddingScale, Memory, MemoryStore, MemoryVector
 from memory.searching import search_memories
 from memory.vectors import MEMORIES
+from operations.home import panels
 from spending.models import Budget, BudgetPeriod, ModelPrice, Usage
 
 from .embedding_service import embedding_service
@@ -57,6 +58,11 @@ def rests() -> float:
     """Seconds in which the service is asked nothing in the background."""
     until = EmbeddingClaim.objects.get().rests_until
     return (until - timezone.now()).total_seconds() if until is not None else 0.0
+
+
+def told_to(user) -> list[str]:
+    """The figures of the admin's first page."""
+    return [line.figure for panel in panels(user) for line in panel.lines]
 
 
 def awake() -> None:
@@ -148,6 +154,21 @@ def test_a_text_that_it_refuses_keeps_no_other_waiting(alice, shared, service):
     service.asked.clear()
     assert not make_vectors(MEMORIES)
     assert service.asked == []
+
+
+def test_one_that_refuses_every_text_is_at_fault_itself(alice, staff, shared, service):
+    remember(actor=alice, store=shared, text=WAREHOUSE)
+    make_vectors(MEMORIES)
+    remember(actor=alice, store=shared, text="Tea is green.")
+    service.nothing = True
+    assert not make_vectors(MEMORIES)
+    assert (MemoryVector.objects.count(), rests() > 0) == (1, True)
+    assert "it takes no text: it answered 400" in told_to(staff)
+    service.nothing = False
+    awake()
+    assert not make_vectors(MEMORIES)
+    assert MemoryVector.objects.count() == 2
+    assert "it takes no text" not in told_to(staff)
 
 
 def test_another_model_or_size_makes_all_anew(alice, shared, service, settings):
