@@ -18,7 +18,15 @@ from .models import Collection, Document
 
 
 class CollectionAdmin(ReadOnlyAdmin):
-    list_display = ["uid", "organisation", "owner", "held", "unread", "created_at"]
+    list_display = [
+        "uid",
+        "organisation",
+        "owner",
+        "held",
+        "unread",
+        "held_back",
+        "created_at",
+    ]
     list_filter = [("organisation", AutocompleteSelectFilter)]
     list_filter_submit = True
     list_select_related = ["owner", "organisation"]
@@ -32,6 +40,7 @@ class CollectionAdmin(ReadOnlyAdmin):
         "owner",
         "held",
         "unread",
+        "held_back",
         "created_at",
     ]
 

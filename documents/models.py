@@ -46,6 +46,12 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
 
 
 class Collection(models.Model):
+    class Held(models.TextChoices):
+        """Why what came from the directory that is watched for it is kept as it was."""
+
+        MISSING = "missing", _("the directory cannot be read")
+        EMPTIED = "emptied", _("no file is left in the directory")
+
     uid = models.CharField(max_length=40, unique=True, default=new_collection_id, editable=False)
     organisation = models.ForeignKey(
         Organisation, on_delete=models.CASCADE, related_name="collections"
@@ -60,6 +66,8 @@ class Collection(models.Model):
     """Whose alone it is. Empty: all members read it."""
     name = models.CharField(_("name"), max_length=NAME_LIMIT)
     description = models.CharField(_("description"), max_length=DESCRIPTION_LIMIT, blank=True)
+    held_back = models.CharField(max_length=10, choices=Held, blank=True, editable=False)
+    """Of a watched directory: what is not there is kept until it is, or somebody says that it is gone."""
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
 
     objects = CollectionQuerySet.as_manager()

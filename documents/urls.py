@@ -15,6 +15,7 @@ urlpatterns = [
     path("settings/documents/<id:uid>/", views.show_collection, name="collection"),
     path("settings/documents/<id:uid>/address/", views.add_address, name="add-address"),
     path("settings/documents/<id:uid>/delete/", views.delete_collection, name="delete"),
+    path("settings/documents/<id:uid>/forget/", views.forget_held, name="forget"),
     path("documents/<id:uid>/again/", views.read_again, name="again"),
     path("documents/<id:uid>/delete/", views.delete_document, name="delete-document"),
     path("passages/<id:uid>/", views.show_passage, name="passage"),

@@ -117,6 +117,15 @@ def delete_collection(request: SignedInRequest, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
+def forget_held(request: SignedInRequest, uid: str) -> HttpResponse:
+    count = collections.forget_held(actor=request.user, collection=_find(request, uid))
+    told = ngettext("%(count)d document is deleted.", "%(count)d documents are deleted.", count)
+    messages.success(request, told % {"count": count})
+    return redirect("documents:collection", uid=uid)
+
+
+@login_required
+@require_POST
 def read_again(request: SignedInRequest, uid: str) -> HttpResponse:
     document = documents.read_again(actor=request.user, document=_document(request, uid))
     fetched = bool(document.address)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from harness.errors import Invalid
@@ -59,6 +60,8 @@ def watch_all() -> None:
         try:
             watch(collection, Path(directory))
         except (OSError, TooMany) as problem:
+            if isinstance(problem, OSError) and _watched(collection).exists():
+                _hold(collection, Collection.Held.MISSING)
             logger.warning("the documents of %s were not looked at: %s", uid, problem)
 
 
@@ -66,9 +69,14 @@ def watch(collection: Collection, directory: Path) -> int:
     """How many documents are read anew or forgotten. Raises OSError, TooMany."""
     unread: list[str] = []
     there = {file.path: file for file in _files(directory, unread)}
-    rows = Document.objects.filter(collection=collection, watched=True)
+    rows = _watched(collection)
     known = dict(rows.values_list("name", "stamp"))
     away = tuple(unread)
+    if known and not there and not away:
+        _hold(collection, Collection.Held.EMPTIED)
+        logger.warning("of %s, nothing is left in its directory; it is kept", collection.uid)
+        return 0
+    _hold(collection, "")
     gone = [name for name in known if name not in there and not name.startswith(away)]
     for name in gone:
         rows.filter(name=name).delete()
@@ -88,6 +96,14 @@ def watch(collection: Collection, directory: Path) -> int:
     finally:
         os.close(root)
     return len(gone) + taken
+
+
+def _watched(collection: Collection) -> QuerySet[Document]:
+    return Document.objects.filter(collection=collection, watched=True)
+
+
+def _hold(collection: Collection, why: str) -> None:
+    Collection.objects.filter(pk=collection.pk).exclude(held_back=why).update(held_back=why)
 
 
 def _take(collection: Collection, root: int, file: File) -> bool:

@@ -1,6 +1,9 @@
-"""A person makes a collection of documents, her own or her organisation's, and deletes one."""
+"""A person makes a collection of documents, her own or her organisation's, deletes one, and says that what
+was in its watched directory is gone."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -12,7 +15,7 @@ from audit.models import AuditEntry
 from audit.record import about_setting
 from documents.access import held_collection
 from documents.models import DESCRIPTION_LIMIT, NAME_LIMIT, Collection
-from harness.errors import Forbidden, Invalid, LimitReached
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached
 
 
 def create_collection(
@@ -62,6 +65,24 @@ def delete_collection(*, actor: User, collection: Collection) -> None:
         held.delete()
 
 
+def forget_held(*, actor: User, collection: Collection) -> int:
+    """That what is missing of a watched directory is gone for good; how many documents. Files that come back
+    are read anew. Raises NotFound, Forbidden, Conflict where nothing is held back."""
+    with transaction.atomic():
+        held = held_collection(actor, collection)
+        if not held.held_back:
+            raise Conflict(
+                _("The directory of this collection is there."),
+                hint=_("What is deleted in it is forgotten by itself."),
+            )
+        gone = held.documents.filter(watched=True)
+        count = gone.count()
+        gone.delete()
+        Collection.objects.filter(pk=held.pk).update(held_back="")
+        _tell(AuditEntry.Action.DOCUMENT_DELETED, actor, held, documents=count)
+    return count
+
+
 def check_name(name: str, *, field: str = "name") -> str:
     """Without what is around it. Raises Invalid."""
     name = " ".join(name.split())
@@ -74,10 +95,11 @@ def check_name(name: str, *, field: str = "name") -> str:
     return name
 
 
-def _tell(action: AuditEntry.Action, actor: User, collection: Collection) -> None:
+def _tell(action: AuditEntry.Action, actor: User, collection: Collection, **details: Any) -> None:
     about_setting(
         action,
         actor=actor,
         organisation_id=collection.organisation_id if collection.owner_id is None else None,
         collection=collection.uid,
+        **details,
     )

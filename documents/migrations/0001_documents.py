@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
                 ('uid', models.CharField(default=documents.models.new_collection_id, editable=False, max_length=40, unique=True)),
                 ('name', models.CharField(max_length=200, verbose_name='name')),
                 ('description', models.CharField(blank=True, max_length=1000, verbose_name='description')),
+                ('held_back', models.CharField(blank=True, choices=[('missing', 'the directory cannot be read'), ('emptied', 'no file is left in the directory')], editable=False, max_length=10)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created at')),
                 ('organisation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='collections', to='accounts.organisation')),
                 ('owner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='collections', to=settings.AUTH_USER_MODEL)),

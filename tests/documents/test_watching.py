@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from documents import indexing, watching
-from documents.actions.collections import create_collection
+from documents.actions.collections import create_collection, forget_held
 from documents.actions.documents import add_document
 from documents.models import Collection, Document, Passage
 from documents.searching import search_passages
 from documents.watching import watch
+from harness.errors import Conflict, Forbidden, NotFound
 
 pytestmark = pytest.mark.django_db
 
@@ -108,6 +109,38 @@ def test_a_directory_that_cannot_be_read_forgets_nothing(handbooks, directory, s
     }
     watching.watch_all()
     assert len(names()) == 2
+    handbooks.refresh_from_db()
+    assert handbooks.held_back == "missing"
+
+
+def test_what_is_gone_all_at_once_is_kept_until_it_is_back_or_somebody_says_so(
+    alice, bob, mallory, handbooks, directory, client_of
+):
+    look(handbooks, directory)
+    away, page = directory.with_name("away"), f"/settings/documents/{handbooks.uid}/"
+    directory.rename(away)
+    directory.mkdir()
+    assert look(handbooks, directory) == 0
+    assert found(bob, "trains")
+    assert "no file is left" in client_of(alice).get(page).content.decode()
+    assert "forget them" not in client_of(bob).get(page).content.decode()
+    directory.rmdir()
+    away.rename(directory)
+    assert look(handbooks, directory) == 0
+    assert "no file is left" not in client_of(alice).get(page).content.decode()
+    with pytest.raises(Conflict):
+        forget_held(actor=alice, collection=handbooks)
+    directory.rename(away)
+    directory.mkdir()
+    look(handbooks, directory)
+    for nobody, error in ((bob, Forbidden), (mallory, NotFound)):
+        with pytest.raises(error):
+            forget_held(actor=nobody, collection=handbooks)
+    assert client_of(alice).post(f"{page}forget/").status_code == 302
+    assert (names(), found(alice, "trains")) == (set(), [])
+    assert look(handbooks, directory) == 0
+    handbooks.refresh_from_db()
+    assert handbooks.held_back == ""
 
 
 def test_what_somebody_uploaded_is_hers(alice, handbooks, directory):
