@@ -46,9 +46,11 @@ _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(slots=True)
 class FilesSeen:
-    read: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
-    removed: set[str] = field(default_factory=set)
+    """Names in the order in which they were first seen."""
+
+    read: dict[str, None] = field(default_factory=dict)
+    written: dict[str, None] = field(default_factory=dict)
+    removed: dict[str, None] = field(default_factory=dict)
     whole: bool = True
     """False: more happened than could be noted, or nothing could be watched."""
 
@@ -172,9 +174,11 @@ def _entered(root: Path, folder: Path) -> int | None:
     return place
 
 
-def _add(seen: FilesSeen, names: set[str], name: str) -> None:
+def _add(seen: FilesSeen, names: dict[str, None], name: str) -> None:
+    if name in names:
+        return
     if len(names) < MOST_FILES:
-        names.add(name)
+        names[name] = None
     else:
         seen.whole = False
 

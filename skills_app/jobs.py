@@ -10,7 +10,7 @@ from jobs.registry import job
 
 from . import watching
 from .actions.trialruns import JOB, end_trial_run, fail_trial_run, plan_of
-from .trialrun.carrying import carry_out
+from .trialrun.carrying import carry_out, clear_away
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +18,11 @@ logger = logging.getLogger(__name__)
 @job("skills_app.watch", every="AGENTSITE_SKILLS_DIR_SECONDS")
 async def watch() -> None:
     await engine.in_database(watching.look_for_edits)
+
+
+@job("skills_app.sweep", every="AGENTSITE_SWEEP_SECONDS")
+async def sweep() -> None:
+    await engine.in_tool_thread(clear_away)
 
 
 @job(JOB)

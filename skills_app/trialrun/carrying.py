@@ -10,13 +10,15 @@ import asyncio
 import os
 import shlex
 import shutil
+import stat
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -25,7 +27,7 @@ from harness.errors import AgentError, Declined
 from sandbox.bubblewrap import HOME, NAME, TMP, BubblewrapBackend
 from sandbox.contract import Mount, Mounts, Result, Shell
 from sandbox.environment import PATH
-from sandbox.observing import FilesSeen, FileWatch, ProcessWatch
+from sandbox.observing import FilesSeen, FileWatch, ProcessWatch, ProgramsSeen
 from sandbox.policy import Endpoint, NetworkPolicy, Policy, ProcessPolicy, Resources
 from skills_app.contracts import Course, Step
 from tools_app import sandboxes
@@ -42,6 +44,7 @@ from .report import (
     StepSeen,
     calls_seen,
     file_seen,
+    first_of,
     hosts_seen,
     programs_seen,
     told,
@@ -50,6 +53,11 @@ from .report import (
 
 STEP_SECONDS = 15.0
 ALL_SECONDS = 120.0
+GRACE_SECONDS = 10.0
+"""In which a shell ends a step whose time is over."""
+PREFIX = "agentsite-trial-"
+LEFT_SECONDS = 3_600.0
+"""After so long nobody is at work in a folder any more: its process was killed."""
 LOG_BYTES = 1_000_000
 WORKSPACE, TOOLS, LOG = "/workspace", "/trial", "/trial-log"
 NOWHERE = "trial.invalid"
@@ -126,6 +134,29 @@ class _Seen:
     out_of_time: bool = False
 
 
+S = TypeVar("S")
+_Facts = tuple[int, int, int]
+_Contents = dict[tuple[Area, str], _Facts]
+_Laid = dict[str, _Facts | None]
+"""Files of the workspace that steps of the case wrote, as they left them."""
+WRITTEN_BY_IT = (-1, -1, -1)
+"""In the place of that: the skill wrote there too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the steps of a case are carried out with."""
+
+    plan: Plan
+    course: Course
+    ground: _Ground
+    before: _Contents
+    shell: Shell
+    late: float
+    """By the loop's clock: no step goes on after it."""
+    step_seconds: float
+
+
 async def carry_out(
     plan: Plan, *, seconds: float = ALL_SECONDS, step_seconds: float = STEP_SECONDS
 ) -> Report:
@@ -135,6 +166,7 @@ async def carry_out(
             _("A trial run needs bubblewrap, which this server does not use."),
             hint=_("Whoever runs it can add bubblewrap to AGENTSITE_SANDBOXES."),
         )
+    await asyncio.to_thread(clear_away)
     seen = _Seen()
     loop = asyncio.get_running_loop()
     late = loop.time() + seconds
@@ -144,15 +176,23 @@ async def carry_out(
             seen.out_of_time = True
             break
         await _carry_course(plan, course, seen, left, step_seconds)
-    hosts = hosts_seen(seen.hosts, plan.declared)
-    programs = programs_seen(seen.programs, plan.declared)
+    all_hosts = hosts_seen(seen.hosts, plan.declared)
+    all_programs = programs_seen(seen.programs, plan.declared)
+    hosts, more_hosts = first_of(all_hosts)
+    programs, more_programs = first_of(all_programs)
+    files, more_files = first_of(seen.files.values())
+    calls, more_calls = first_of(calls_seen(seen.calls, plan.declared))
     return Report(
         steps=tuple(seen.steps),
         hosts=hosts,
         programs=programs,
-        files=tuple(sorted(seen.files.values(), key=lambda each: (each.declared, each.path)))[:200],
-        calls=calls_seen(seen.calls, plan.declared),
-        unused=unused_of(plan.declared, hosts, programs),
+        files=files,
+        calls=calls,
+        more_hosts=more_hosts,
+        more_programs=more_programs,
+        more_files=more_files,
+        more_calls=more_calls,
+        unused=unused_of(plan.declared, all_hosts, all_programs),
         left_out=tuple(told(each) for each in plan.left_out)[:50],
         files_whole=seen.files_whole,
         programs_whole=seen.programs_whole,
@@ -168,44 +208,88 @@ async def _carry_course(
     backend = BubblewrapBackend(
         found=sandboxes.found().get(NAME), resolve=_resolve, on_start=started.append
     )
-    folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="agentsite-trial-")
+    folder = await asyncio.to_thread(tempfile.mkdtemp, prefix=PREFIX)
     ground = _ground_in(Path(folder), plan.name)
     try:
         await asyncio.to_thread(_lay, plan, course, ground)
         # What lies there before is no news.
         before = await asyncio.to_thread(_contents, ground)
-        with FileWatch({str(area): place for area, place in ground.areas.items()}) as files:
+        laid: _Laid = {}
+        watch = FileWatch({str(area): place for area, place in ground.areas.items()})
+        async with _beside(watch) as files:
             shell = await backend.open_shell(POLICY, _mounts(plan, ground))
             try:
-                async with asyncio.timeout(seconds):
-                    await _carry_steps(plan, course, seen, shell, started, step_seconds)
+                # A step that is cut is told of by its shell; what cuts the rest is for a shell that hangs.
+                async with asyncio.timeout(seconds + GRACE_SECONDS):
+                    late = asyncio.get_running_loop().time() + seconds
+                    given = _Given(plan, course, ground, before, shell, late, step_seconds)
+                    await _carry_steps(given, seen, laid, started)
             except TimeoutError:
                 seen.out_of_time = True
             finally:
                 await shell.close()
-        await asyncio.to_thread(_look_after, plan, ground, before, files, seen)
+        await asyncio.to_thread(_look_after, plan, ground, before, laid, files, seen)
     finally:
         await backend.close()
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
-async def _carry_steps(
-    plan: Plan, course: Course, seen: _Seen, shell: Shell, started: list[int], step_seconds: float
-) -> None:
+@asynccontextmanager
+async def _beside(watch: AbstractContextManager[S]) -> AsyncIterator[S]:
+    """Begun and ended in a thread: it walks folders, and waits for a thread of its own."""
+    seen = await asyncio.to_thread(watch.__enter__)
+    try:
+        yield seen
+    finally:
+        await asyncio.to_thread(watch.__exit__, None, None, None)
+
+
+async def _carry_steps(given: _Given, seen: _Seen, laid: _Laid, started: list[int]) -> None:
+    shell, step_seconds = given.shell, given.step_seconds
     await shell.run(f"export PATH={TOOLS}/bin:{PATH} PYTHONDONTWRITEBYTECODE=1")
-    with ExitStack() as watching:
-        programs = [watching.enter_context(ProcessWatch(pid, below=2)) for pid in started]
-        for number, step in enumerate(course.steps):
+    async with AsyncExitStack() as watching:
+        for pid in started:
+            await watching.enter_async_context(_programs_of(pid, seen))
+        for number, step in enumerate(given.course.steps):
+            left = given.late - asyncio.get_running_loop().time()
+            if left <= 0:
+                seen.out_of_time = True
+                return
             if step.kind == "write":
-                await shell.run(_write_command(step, number), timeout=step_seconds)
+                await _carry_write(given, step, number, laid)
                 continue
-            command = step.text if step.kind == "command" else _tool_command(plan, step, number)
-            result = await shell.run(command, timeout=step_seconds)
-            seen.steps.append(_step_seen(course, step, result))
+            command = (
+                step.text if step.kind == "command" else _tool_command(given.plan, step, number)
+            )
+            result = await shell.run(command, timeout=min(step_seconds, left))
+            seen.steps.append(_step_seen(given.course, step, result))
             for each in result.network.decisions if result.network else ():
                 if each.host != NOWHERE:
                     seen.hosts[each.host, each.port] += each.times
-    for found in programs:
+            if asyncio.get_running_loop().time() >= given.late:
+                seen.out_of_time = True
+                return
+
+
+async def _carry_write(given: _Given, step: Step, number: int, laid: _Laid) -> None:
+    """What lies there before and after is noted, so that what the skill writes there itself is seen."""
+    place = given.ground.workspace / step.text
+    there = await asyncio.to_thread(_facts_of, place)
+    if there != laid.get(step.text, given.before.get(("workspace", step.text))):
+        laid[step.text] = WRITTEN_BY_IT
+    await given.shell.run(_write_command(step, number), timeout=given.step_seconds)
+    if laid.get(step.text) != WRITTEN_BY_IT:
+        laid[step.text] = await asyncio.to_thread(_facts_of, place)
+
+
+@asynccontextmanager
+async def _programs_of(pid: int, seen: _Seen) -> AsyncIterator[None]:
+    """Told of also where the time ends in the midst of a step."""
+    found = ProgramsSeen()
+    try:
+        async with _beside(ProcessWatch(pid, below=2)) as found:
+            yield
+    finally:
         seen.programs_whole = seen.programs_whole and found.whole
         seen.programs += [
             (each.name, each.arguments)
@@ -244,6 +328,19 @@ def _write_command(step: Step, number: int) -> str:
 
 async def _resolve(host: str, _port: int) -> list[str]:
     raise OSError(f"no name leads anywhere here, nor does {host}")
+
+
+def clear_away() -> int:
+    """How many folders were removed that trial runs of killed processes left on this machine."""
+    removed = 0
+    for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            facts = place.lstat()
+            ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+            if ours and time.time() - facts.st_mtime > LEFT_SECONDS:
+                shutil.rmtree(place, ignore_errors=True)
+                removed += 1
+    return removed
 
 
 # --- the folders -------------------------------------------------------------------------------------
@@ -317,42 +414,52 @@ def _write(root: Path, path: str, data: bytes, *, runs: bool = False) -> None:
         target.chmod(0o755)
 
 
-def _contents(ground: _Ground) -> dict[tuple[Area, str], tuple[int, int, int]]:
+def _contents(ground: _Ground) -> _Contents:
     """Every file with what changes when somebody writes it."""
-    found: dict[tuple[Area, str], tuple[int, int, int]] = {}
+    found: _Contents = {}
     for area, root in ground.areas.items():
         for folder, _folders, names in os.walk(root):
             for name in names:
                 place = Path(folder) / name
-                try:
-                    facts = place.lstat()
-                except OSError:
+                facts = _facts_of(place)
+                if facts is None:
                     continue
                 path = str(place.relative_to(root)).encode(errors="surrogateescape")
                 key = area, path.decode(errors="replace")
-                found[key] = facts.st_ino, facts.st_size, facts.st_mtime_ns
+                found[key] = facts
                 if len(found) > 5_000:
                     return found
     return found
 
 
+def _facts_of(place: Path) -> _Facts | None:
+    """Of the times the one that no program sets."""
+    try:
+        facts = place.lstat()
+    except (OSError, ValueError):
+        return None
+    return facts.st_ino, facts.st_size, facts.st_ctime_ns
+
+
 def _look_after(
     plan: Plan,
     ground: _Ground,
-    before: Mapping[tuple[Area, str], tuple[int, int, int]],
+    before: _Contents,
+    laid: _Laid,
     files: FilesSeen,
     seen: _Seen,
 ) -> None:
     after = _contents(ground)
-    ours = {each.text for course in plan.courses for each in course.steps if each.kind == "write"}
-    how: dict[tuple[Area, str], str] = {}
-    for key in sorted(map(_parted, files.read)):
-        how[key] = "read"
-    for key in {*map(_parted, files.written), *(k for k, v in after.items() if before.get(k) != v)}:
-        # A file that a step of the case lays there is none of the skill's.
-        if not (key[0] == "workspace" and key[1] in ours):
+    removed = dict.fromkeys(map(_parted, files.removed))
+    how: dict[tuple[Area, str], str] = dict.fromkeys(map(_parted, files.read), "read")
+    changed = [key for key, facts in after.items() if before.get(key) != facts]
+    for key in dict.fromkeys([*map(_parted, files.written), *changed]):
+        # A file as a step of the case laid it there is none of the skill's.
+        area, path = key
+        ours = area == "workspace" and path in laid and key not in removed
+        if not (ours and laid[path] == after.get(key)):
             how[key] = "written"
-    for key in {*map(_parted, files.removed), *(before.keys() - after.keys())}:
+    for key in dict.fromkeys([*removed, *(each for each in before if each not in after)]):
         if key not in after and (key in before or key[0] != "tmp"):
             how[key] = "removed"
     for (area, path), what in how.items():

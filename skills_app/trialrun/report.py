@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -42,6 +42,9 @@ class _Seen(_Part):
     declared: bool
 
 
+S = TypeVar("S", bound=_Seen)
+
+
 class HostSeen(_Seen):
     host: str
     port: int
@@ -70,6 +73,11 @@ class Report(_Part):
     programs: tuple[ProgramSeen, ...] = ()
     files: tuple[FileSeen, ...] = ()
     calls: tuple[CallSeen, ...] = ()
+    more_hosts: int = 0
+    """That were seen too, and are not told."""
+    more_programs: int = 0
+    more_files: int = 0
+    more_calls: int = 0
     unused: tuple[str, ...] = ()
     """Hosts and programs that it declares, and that were not seen."""
     left_out: tuple[str, ...] = ()
@@ -92,35 +100,49 @@ def told(text: str, most: int = LONGEST) -> str:
     return visible(text[:most].encode(errors="replace").decode())
 
 
-def hosts_seen(counts: Mapping[tuple[str, int], int], declared: Declared) -> tuple[HostSeen, ...]:
-    return tuple(
+def first_of(seen: Iterable[S]) -> tuple[tuple[S, ...], int]:
+    """As many as are kept, in the order in which they appeared, and how many are left out: what is declared
+    before what is not."""
+    rows = list(seen)
+    undeclared = sum(not each.declared for each in rows)
+    room = max(0, MOST - undeclared)
+    kept: list[S] = []
+    for each in rows:
+        if each.declared:
+            if not room:
+                continue
+            room -= 1
+        kept.append(each)
+    kept = kept[:MOST]
+    return tuple(kept), len(rows) - len(kept)
+
+
+def hosts_seen(counts: Mapping[tuple[str, int], int], declared: Declared) -> list[HostSeen]:
+    return [
         HostSeen(host=told(host), port=port, times=times, declared=host in declared.hosts)
-        for (host, port), times in sorted(counts.items())[:MOST]
-    )
+        for (host, port), times in counts.items()
+    ]
 
 
-def programs_seen(
-    started: Iterable[tuple[str, str]], declared: Declared
-) -> tuple[ProgramSeen, ...]:
+def programs_seen(started: Iterable[tuple[str, str]], declared: Declared) -> list[ProgramSeen]:
     """Each name once, with the first of its command lines."""
     first: dict[str, str] = {}
     for name, arguments in started:
         first.setdefault(name, arguments)
-    return tuple(
+    return [
         ProgramSeen(
             name=told(name),
             arguments=told(arguments),
             declared=is_everyday(name) or name in declared.binaries,
         )
-        for name, arguments in sorted(first.items())[:MOST]
-    )
+        for name, arguments in first.items()
+    ]
 
 
-def calls_seen(names: Iterable[str], declared: Declared) -> tuple[CallSeen, ...]:
-    return tuple(
-        CallSeen(tool=told(name), declared=name in declared.calls)
-        for name in sorted(set(names))[:MOST]
-    )
+def calls_seen(names: Iterable[str], declared: Declared) -> list[CallSeen]:
+    return [
+        CallSeen(tool=told(name), declared=name in declared.calls) for name in dict.fromkeys(names)
+    ]
 
 
 def file_seen(

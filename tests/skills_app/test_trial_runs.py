@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,9 @@ from skills_app.actions.trialruns import (
 )
 from skills_app.folder import read_folder
 from skills_app.models import SkillTrialRun
-from skills_app.trialrun.carrying import carry_out
-from skills_app.trialrun.planning import MOST_SCRIPTS, plan_trial_run
-from skills_app.trialrun.report import Report, told
+from skills_app.trialrun.carrying import carry_out, clear_away
+from skills_app.trialrun.planning import MOST_SCRIPTS, Declared, plan_trial_run
+from skills_app.trialrun.report import MOST, Report, first_of, programs_seen, told
 
 from .conftest import files_of, text_of
 
@@ -155,6 +157,68 @@ def test_a_skill_that_does_not_end_or_takes_the_record_away_is_ended_and_told_of
     assert (waited.ended_by, waited.exit_code) == ("timeout", None)
     assert not report.out_of_time
     assert asyncio.run(carry_out(plan, seconds=0.0)) == Report(out_of_time=True)
+
+
+@pytest.mark.usefixtures("needs_bubblewrap")
+def test_what_ran_when_the_time_was_over_is_told():
+    waits = b"#!/bin/sh\n/usr/bin/perl -e 'sleep 30'\n"
+    plan = plan_trial_run(read_folder({"SKILL.md": text_of(), "scripts/a.sh": waits}))
+    report = asyncio.run(carry_out(plan, seconds=1.0))
+    assert report.out_of_time
+    assert "perl" in [each.name for each in report.programs]
+    assert [each.ended_by for each in report.steps] == ["timeout"]
+
+
+@pytest.mark.usefixtures("needs_bubblewrap")
+def test_what_it_writes_where_a_case_lays_a_file_is_seen():
+    calls = [
+        {"tool": "write_file", "input": {"path": "own.md", "content": "Four."}},
+        {"tool": "write_file", "input": {"path": "hers.md", "content": "Four."}},
+        {"tool": "bash", "input": {"command": "echo Five. > own.md"}},
+    ]
+    other = [{"tool": "bash", "input": {"command": "echo Five. > hers.md; echo x > later.md"}}]
+    other.append({"tool": "write_file", "input": {"path": "later.md", "content": "Four."}})
+    cases = [
+        {
+            "name": name,
+            "input": "Count.",
+            "script": {"replies": [{"calls": each}]},
+            "checks": [{"type": "text", "all": ["4"]}],
+        }
+        for name, each in (("first", calls), ("second", other))
+    ]
+    told_by = json.dumps({"version": 1, "name": "x", "cases": cases}).encode()
+    plan = plan_trial_run(read_folder({"SKILL.md": text_of(), "cases.yaml": told_by}))
+    report = asyncio.run(carry_out(plan))
+    files = {each.path: each.how for each in report.files if each.area == "workspace"}
+    assert files == dict.fromkeys(["own.md", "hers.md", "later.md"], "written")
+    alone = plan_trial_run(read_folder(skill()))
+    assert "notes/a.md" not in [
+        each.path for each in asyncio.run(carry_out(alone)).files if each.how == "written"
+    ]
+
+
+def test_what_is_not_declared_is_told_first_seen_first_and_the_rest_is_counted():
+    started = [(name, name) for name in ("zap", "ls", "able", *(f"x{n}" for n in range(MOST)))]
+    declared = Declared(frozenset(), frozenset(), (), frozenset())
+    kept, more = first_of(programs_seen(started, declared))
+    assert [each.name for each in kept[:3]] == ["zap", "able", "x0"]
+    assert (len(kept), more) == (MOST, 3)
+    kept, more = first_of(programs_seen([("ls", "ls -l"), ("zap", "zap")], declared))
+    assert ([each.name for each in kept], more) == (["ls", "zap"], 0)
+
+
+def test_folders_that_killed_runs_left_are_removed_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name, seconds in (("agentsite-trial-old", 7_200), ("agentsite-trial-new", 5), ("x", 7_200)):
+        (tmp_path / name / "home").mkdir(parents=True)
+        os.utime(tmp_path / name, (time.time() - seconds, time.time() - seconds))
+    (tmp_path / "agentsite-trial-link").symlink_to(tmp_path / "x")
+    assert clear_away() == 1
+    assert {each.name for each in tmp_path.iterdir()} == {
+        *("agentsite-trial-new", "agentsite-trial-link", "x")
+    }
+    assert (tmp_path / "x" / "home").is_dir()
 
 
 def test_words_of_a_skill_are_bounded_and_can_be_stored():
