@@ -73,6 +73,8 @@ class Installed(BaseModel):
     command: str
     arguments: tuple[str, ...]
     parts: tuple[Part, ...]
+    program: str = ""
+    """Which of its commands that starts."""
     tree: str
     """The digest of all files as they were put there."""
 
@@ -115,19 +117,14 @@ def install(wanted: Wanted, root: Path, *, program: str = "", interpreter: str =
     """The folder in `root` in which it lies; one that lies there already is not fetched again. `program`:
     which of the commands of the package, where it has several; `interpreter`: what runs it in sandboxes.
 
-    Raises NotConfigured where the installer is missing, Conflict for a folder that is none of ours, and
-    ToolError with what the installer said.
+    Raises NotConfigured where the installer is missing, Conflict for a folder that is none of ours or is
+    started by something else than is asked for, and ToolError with what the installer said.
     """
     if (
         wanted.version
         and (there := _place(root, wanted.kind, wanted.name, wanted.version)).exists()
     ):
-        if installed_in(there) is None:
-            raise Conflict(
-                f"{there} is there, and no package that was installed by this.",
-                hint="Take it away, or choose another folder.",
-            )
-        return there
+        return _require_same(there, program, interpreter)
     root.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
     try:
@@ -135,12 +132,7 @@ def install(wanted: Wanted, root: Path, *, program: str = "", interpreter: str =
         found = take(wanted, fresh, interpreter, program)
         place = _place(root, found.kind, found.name, found.version)
         if place.exists():
-            if installed_in(place) is None:
-                raise Conflict(
-                    f"{place} is there, and no package that was installed by this.",
-                    hint="Take it away, or choose another folder.",
-                )
-            return place
+            return _require_same(place, program, interpreter)
         # What it is started with names where it is going to lie.
         arguments = tuple(each.replace(str(fresh), str(place)) for each in found.arguments)
         found = found.model_copy(update={"arguments": arguments, "tree": tree_of(fresh)})
@@ -150,6 +142,22 @@ def install(wanted: Wanted, root: Path, *, program: str = "", interpreter: str =
         return place
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _require_same(place: Path, program: str, interpreter: str) -> Path:
+    """What lies there, if it is started as is asked for. Raises Conflict."""
+    found = installed_in(place)
+    if found is None:
+        raise Conflict(
+            f"{place} is there, and no package that was installed by this.",
+            hint="Take it away, or choose another folder.",
+        )
+    if program not in {"", found.program} or interpreter not in {"", found.command}:
+        raise Conflict(
+            f"{place} is there already, and starts {found.program or 'its command'} by {found.command}.",
+            hint="Take it away, or choose another folder by --into.",
+        )
+    return place
 
 
 def installed_in(folder: Path) -> Installed | None:
@@ -192,7 +200,8 @@ def tree_of(folder: Path) -> str:
 
 
 def _place(root: Path, kind: Kind, name: str, version: str) -> Path:
-    return root / f"{kind}-{name.replace('/', '+')}-{version}"
+    """No name has a further @, so no two of them share one."""
+    return root / f"{kind}-{name.replace('/', '+')}@{version}"
 
 
 # --- npm ------------------------------------------------------------------------------------------
@@ -224,7 +233,8 @@ def _take_npm(wanted: Wanted, folder: Path, interpreter: str, program: str) -> I
     bins = about.get("bin") or {}
     if isinstance(bins, str):
         bins = {wanted.name.rpartition("/")[2]: bins}
-    script = (own / _chosen(bins, wanted.name.rpartition("/")[2], program)).resolve()
+    chosen = _chosen(bins, wanted.name.rpartition("/")[2], program)
+    script = (own / bins[chosen]).resolve()
     if not script.is_relative_to(folder.resolve()) or not script.is_file():
         raise ToolError("What the package would have run lies outside of it.")
     return Installed(
@@ -234,6 +244,7 @@ def _take_npm(wanted: Wanted, folder: Path, interpreter: str, program: str) -> I
         command=interpreter or "node",
         arguments=(str(folder / script.relative_to(folder.resolve())),),
         parts=tuple(parts),
+        program=chosen,
         tree="",
     )
 
@@ -261,8 +272,9 @@ def _take_pypi(wanted: Wanted, folder: Path, interpreter: str, program: str) -> 
         parts.append(Part(name=plain, version=version, digest=f"sha256:{digest}"))
     report.unlink()
     version = next((each.version for each in parts if each.name == wanted.name), None)
-    chosen = _chosen(_scripts(folder / "site", wanted.name), wanted.name, program)
-    found = _SCRIPT.fullmatch(chosen)
+    scripts = _scripts(folder / "site", wanted.name)
+    chosen = _chosen(scripts, wanted.name, program)
+    found = _SCRIPT.fullmatch(scripts[chosen])
     if found is None:
         raise ToolError("What the package would have run is no function.")
     first = found[2].partition(".")[0]
@@ -275,6 +287,7 @@ def _take_pypi(wanted: Wanted, folder: Path, interpreter: str, program: str) -> 
         command=python,
         arguments=("-I", str(folder / "run.py")),
         parts=tuple(parts),
+        program=chosen,
         tree="",
     )
 
@@ -312,6 +325,7 @@ def _version_of(python: str) -> str:
 
 
 def _chosen(commands: Mapping[str, str], usual: str, program: str) -> str:
+    """The name of one. Raises Invalid."""
     name = program or (usual if usual in commands else "")
     if not name and len(commands) == 1:
         (name,) = commands
@@ -323,7 +337,7 @@ def _chosen(commands: Mapping[str, str], usual: str, program: str) -> str:
             field="program",
             hint=f"It has: {', '.join(sorted(commands)[:20]) or 'none'}.",
         )
-    return commands[name]
+    return name
 
 
 def _require_version(wanted: Wanted, version: object) -> str:

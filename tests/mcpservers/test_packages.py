@@ -22,9 +22,19 @@ from django.urls import reverse
 
 from accounts.models import Organisation, User
 from harness.errors import AgentError, Conflict, Invalid
+from mcpservers import packages
 from mcpservers.actions.servers import add_from_json, change_server
 from mcpservers.models import McpServer, McpTool
-from mcpservers.packages import Wanted, install, installed_in, package_of, read_wanted, tree_of
+from mcpservers.packages import (
+    RECORD,
+    Installed,
+    Wanted,
+    install,
+    installed_in,
+    package_of,
+    read_wanted,
+    tree_of,
+)
 from tests.cast import ClientOf
 
 from .test_programs import INSIDE, policy_for
@@ -167,7 +177,7 @@ def test_a_wheel_is_fetched_once_runs_in_a_sandbox_and_another_version_is_held(
     registry.wheel("1.0.0", served_as_package())
     call_command("mcp_package", "install", "pypi:noted==1.0.0")
     text = capsys.readouterr().out
-    folder = root / "pypi-noted-1.0.0"
+    folder = root / "pypi-noted@1.0.0"
     found = installed_in(folder)
     assert found is not None
     assert [(part.name, part.version) for part in found.parts] == [("noted", "1.0.0")]
@@ -196,9 +206,35 @@ def test_a_wheel_is_fetched_once_runs_in_a_sandbox_and_another_version_is_held(
 
 
 def test_a_folder_that_is_no_package_of_ours_is_left_alone(tmp_path: Path):
-    (tmp_path / "pypi-noted-2.0").mkdir()
+    (tmp_path / "pypi-noted@2.0").mkdir()
     with pytest.raises(Conflict):
         install(read_wanted("pypi:noted==2.0"), tmp_path)
+
+
+def lying(root: Path, name: str, version: str) -> Path:
+    """A package of npm as if it had been installed."""
+    place = packages._place(root, "npm", name, version)
+    place.mkdir()
+    record = Installed(
+        kind="npm", name=name, version=version, command="node", program="serve",
+        arguments=(), parts=(), tree="",
+    )  # fmt: skip
+    (place / RECORD).write_text(record.model_dump_json())
+    return place
+
+
+def test_another_command_or_interpreter_than_that_of_what_lies_there_is_refused(tmp_path: Path):
+    place, wanted = lying(tmp_path, "noted", "1.0.0"), read_wanted("npm:noted@1.0.0")
+    assert install(wanted, tmp_path) == place
+    assert install(wanted, tmp_path, program="serve", interpreter="node") == place
+    for other in ({"program": "tell"}, {"interpreter": "/usr/bin/node22"}):
+        with pytest.raises(Conflict, match="starts serve by node"):
+            install(wanted, tmp_path, **other)
+
+
+def test_packages_whose_names_and_versions_run_together_lie_apart(tmp_path: Path):
+    place = lying(tmp_path, "noted-1.0.0", "2.0.0")
+    assert lying(tmp_path, "noted", "1.0.0-2.0.0") != place
 
 
 if shutil.which("npm") is not None:  # no test of ours brings it
