@@ -103,7 +103,15 @@ def address_of_page(address: str) -> str:
 def newest_version(address: str) -> str:
     """Of the skill whose page this is. Raises Declined where it cannot be had or is blocked there, Invalid
     for what does not answer as a registry does, Conflict where the name is another publisher's."""
-    place = place_in(address)
+    return _on_offer(place_in(address)).version
+
+
+def require_offered(address: str) -> None:
+    """That it is not blocked there meanwhile. Raises as `newest_version`."""
+    _on_offer(place_in(address))
+
+
+def _on_offer(place: Place) -> _Version:
     found = _asked(place, f"skills/{place.slug}", _Skill)
     handle = found.owner.handle if found.owner else None
     if handle is None or handle.lower() != place.owner.lower():
@@ -115,7 +123,7 @@ def newest_version(address: str) -> str:
         raise Declined(_("The registry has blocked this skill."), hint=_("Do not use it."))
     if found.latest is None:
         raise Declined(_("No version of it is offered."))
-    return found.latest.version
+    return found.latest
 
 
 def fetch_version(address: str, version: str) -> SkillFolder:

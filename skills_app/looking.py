@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from harness.errors import AgentError, Conflict, Forbidden, Invalid
 
 from . import bundles
-from .clawhub import fetch_version, newest_version
+from .clawhub import fetch_version, newest_version, require_offered
 from .fetching import (
     differs,
     fetch_index,
@@ -147,6 +147,8 @@ def _look_at_clawhub(source: SkillSource) -> Look:
 
 
 def _fetch_from_clawhub(source: SkillSource, offer: SourceOffer) -> SkillFolder:
+    """What was blocked there since somebody looked is not had."""
+    require_offered(source.address)
     return fetch_version(source.address, offer.place)
 
 

@@ -116,6 +116,16 @@ def test_a_version_that_says_something_else_than_before_is_refused(site, alice, 
     assert not Skill.objects.filter(organisation=acme).exists()
 
 
+def test_what_was_blocked_there_after_it_was_looked_at_is_not_taken(site, alice, acme):
+    publish(site, files_of())
+    source = look_at_source(actor=alice, source=registry(alice, acme, site))
+    offer = source.offers.get()
+    assert fetch_offer(source, offer).digest == offer.content
+    publish(site, files_of(), moderation={"isMalwareBlocked": True})
+    with pytest.raises(Declined, match="blocked"):
+        fetch_offer(source, offer)
+
+
 @pytest.mark.parametrize(
     "spoiled",
     [
