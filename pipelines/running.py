@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import checked_text, stop
+from conversations.ancestry import ancestors
 from conversations.log import append
 from conversations.models import Conversation
 from conversations.wakes import wake
@@ -83,11 +84,17 @@ def give_up(run_id: int) -> None:
 
 
 def _held(run_id: int) -> PipelineRun | None:
-    """Its conversation is locked first, as whoever deletes it or takes words out below it does: a step
-    begins with the words that are there then."""
+    """Its conversation is locked first, and before that those above: so does whoever deletes one of them or
+    takes words out below. A step begins with the words that are there then, which another run of the same
+    comparison may say as well."""
     roots = PipelineRun.objects.filter(pk=run_id).values("root")
+    root = Conversation.objects.filter(pk__in=roots).first()
+    if root is None:
+        return None
     locked = Conversation.objects.select_for_update(of=("self",), no_key=True)
-    if locked.filter(pk__in=roots).first() is None:
+    for pk in reversed(ancestors(root)):
+        locked.filter(pk=pk).first()
+    if locked.filter(pk=root.pk).first() is None:
         return None
     held = PipelineRun.objects.select_for_update(of=("self",)).going_on().filter(pk=run_id)
     return held.select_related(

@@ -14,8 +14,10 @@ from accounts.models import User
 from conversations import backgroundrows
 from conversations.actions.redacting import redact_content
 from conversations.models import BackgroundCommand, Conversation
+from harness.errors import Conflict
 from pipelines import running as running_pipelines
 from pipelines.models import PipelineRun
+from tests.comparisons.conftest import Compare, Line, compare, line  # noqa: F401 - fixtures
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     Converse,
     converse,
@@ -26,7 +28,14 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     until,
 )
 from tests.patience import PATIENCE
-from tests.pipelines.conftest import Start, asked, start, step, worker  # noqa: F401 - fixtures
+from tests.pipelines.conftest import (  # noqa: F401 - fixtures
+    QUESTION,
+    Start,
+    asked,
+    start,
+    step,
+    worker,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -173,3 +182,47 @@ def test_a_step_of_a_pipeline_that_begins_while_words_are_taken_out_is_asked_wit
         taking.result(PATIENCE)
         beginning.result(PATIENCE)
     assert "swordfish" not in asked(run, 3)
+
+
+def test_a_question_that_a_pipeline_is_being_asked_is_taken_out_with_that_of_another(
+    alice: User,
+    line: Line,  # noqa: F811
+    compare: Compare,  # noqa: F811
+):
+    asks = {"name": "release", "approval": "May it?"}
+    held = line("Held", asks, step("send", prompt="Answer {{question}}"))
+    comparison = compare(line("Plain"), held)
+    plain, waits = (each.run for each in comparison.entries.order_by("place"))
+    assert plain is not None
+    assert waits is not None
+    until(lambda: waits.steps.filter(state="asking").exists())
+    until(lambda: plain.steps.filter(state="done").exists())
+    still()
+    waits.steps.update(state="done", outcome={"word": "approved"})
+    answered = plain.steps.get()
+    told = answered.conversation
+    assert told is not None
+    begun = threading.Event()
+
+    def begin() -> None:
+        with transaction.atomic():
+            running_pipelines.go_on(waits.pk)
+            begun.set()
+            until(somebody_waits_for_a_lock)
+
+    def take_out() -> None:
+        assert begun.wait(PATIENCE)
+        until(taken_out)
+
+    def taken_out() -> bool:
+        try:
+            redact_content(actor=alice, conversation=told, event_uid=answered.asked_event)
+        except Conflict:  # the step that was asked is at work
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        beginning, taking = (threads.submit(in_a_thread(work)) for work in (begin, take_out))
+        beginning.result(PATIENCE)
+        taking.result(PATIENCE)
+    assert QUESTION not in asked(waits, 2)
