@@ -16,13 +16,13 @@ from conversations.models import Conversation
 from harness.events import WAITS_FOR_WORKER
 from keeping.unread import is_unread, with_unread
 from notices.models import Device, Kind, NoticeWish, When
-from notices.waiting import AT_A_TIME, NEWS, Item
+from notices.waiting import NEWS, Item, in_turn
 
 _UNFINISHED = ("requires_action", WAITS_FOR_WORKER)
 
 
 def ended(now: datetime) -> Iterator[tuple[Item, User]]:
-    """The newest first: whoever waits longest has had most chances to be told."""
+    """Each person's newest first: what waits longest has had most chances to be told."""
     status = Conversation.Status
     rows = (
         Conversation.objects.listed()
@@ -38,9 +38,9 @@ def ended(now: datetime) -> Iterator[tuple[Item, User]]:
         )
         .exclude(stop_reason__in=_UNFINISHED)
         .select_related("owner")
-        .order_by("-active_at", "-pk")
     )
-    for conversation in with_unread(rows, OuterRef("owner"))[:AT_A_TIME]:
+    unread = with_unread(rows, OuterRef("owner"))
+    for conversation in in_turn(unread, whose="owner", since="active_at", newest=True):
         item = Item(
             f"{conversation.uid}:{conversation.news_seq}",
             conversation,

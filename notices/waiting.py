@@ -74,11 +74,14 @@ def notify_of(waiting: Waiting) -> None:
         _waiting.append(waiting)
 
 
-def in_turn(rows: QuerySet[Row], *, whose: str, since: str, most: int = AT_A_TIME) -> Iterable[Row]:
-    """The first of what waits: each person's oldest, then each one's next. However much there is of one,
-    everybody else's is among them. `whose` and `since` name columns."""
-    turn = Window(RowNumber(), partition_by=F(whose), order_by=[F(since).asc(), F("pk").asc()])
-    return rows.annotate(turn=turn).order_by("turn", since, "pk")[:most]
+def in_turn(
+    rows: QuerySet[Row], *, whose: str, since: str, most: int = AT_A_TIME, newest: bool = False
+) -> Iterable[Row]:
+    """The first of what waits: each person's oldest, then each one's next; `newest`: the other way round.
+    However much there is of one, everybody else's is among them. `whose` and `since` name columns."""
+    by = [F(since).desc(), F("pk").desc()] if newest else [F(since).asc(), F("pk").asc()]
+    turn = Window(RowNumber(), partition_by=F(whose), order_by=by)
+    return rows.annotate(turn=turn).order_by("turn", *by)[:most]
 
 
 def mark_seen(user: User, conversation: Conversation) -> None:

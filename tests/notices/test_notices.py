@@ -219,12 +219,13 @@ def test_however_much_waits_for_one_person_others_are_told_of_theirs(conversatio
     rows = Conversation.objects.filter(pk__in=mine)
     first = list(in_turn(rows, whose="owner", since="active_at", most=2))
     assert [each.pk for each in first] == [mine[0], mine[-1]]
+    last = list(in_turn(rows, whose="owner", since="active_at", most=2, newest=True))
+    assert [each.pk for each in last] == [mine[-1], mine[-2]]
 
 
 def test_whoever_offers_what_waits_takes_it_in_turn():
-    newest_first = {"chat.ended"}  # of which the next look sees others
-    modules = {offers.__module__ for offers in waiting._waiting} - newest_first
-    assert modules >= {"notices.questions", "approvals.notices", "pipelines.waiting"}
+    modules = {offers.__module__ for offers in waiting._waiting}
+    assert modules >= {"notices.questions", "approvals.notices", "pipelines.waiting", "chat.ended"}
     assert not [name for name in modules if "AT_A_TIME]" in source_of(name)]
     assert not [name for name in modules if "in_turn(" not in source_of(name)]
 
