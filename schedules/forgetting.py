@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversations.actions.stored_files import remove_files
+from conversations.actions.stored_files import forget_copies, remove_files
 from conversations.forgetting import Removed
 from conversations.models import Event, StoredFile
 from harness.content import Text, text_of
@@ -38,8 +38,11 @@ def forget(removed: Removed) -> None:
 
 
 def _forget_attachments(run: OrderRun) -> None:
-    """What came with a mail was stored for this run alone."""
+    """What came with a mail was stored for this run alone, and so were its copies in the workspace: what they
+    are called are a stranger's words as well."""
     uids = [uid for uid, _path in run.attachments]
+    if run.conversation is not None:
+        forget_copies(run.conversation, uids)
     remove_files(StoredFile.objects.filter(uid__in=uids, owner=run.order.owner_id))
 
 

@@ -6,9 +6,10 @@ The bytes lie where `storedbytes` says. Those whose row goes, or never came, are
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import BinaryIO
@@ -24,10 +25,10 @@ from accounts.persons import sharing_place, whose_place
 from conversations import removals
 from conversations.actions.files import Upload, add_files, require_files_here
 from conversations.actions.own import require_own
-from conversations.models import Conversation, FileResource, Removal, StoredFile
+from conversations.models import Conversation, FileResource, ForeignMark, Removal, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
-from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
+from harness.errors import AgentError, Conflict, Invalid, LimitReached, NotFound, TooLarge
 from tools_app.workspace import Workspace, workspace_for
 
 CHUNK = 1024 * 1024
@@ -37,6 +38,7 @@ NAME_LIMIT = 255
 RESOURCES = 500
 AT_A_TIME = 200
 """Expired files that one sweep removes; the next one goes on."""
+logger = logging.getLogger(__name__)
 _TYPE = re.compile(r"[\w.+-]{1,63}/[\w.+-]{1,63}", re.ASCII)
 
 
@@ -195,6 +197,30 @@ def remove_resource(*, actor: User, conversation: Conversation, resource: FileRe
     with transaction.atomic():
         FileResource.objects.filter(pk=resource.pk).delete()
         Workspace(workspace_for(conversation.uid)).remove(resource.path)
+
+
+def forget_copies(conversation: Conversation, file_uids: Sequence[str]) -> None:
+    """Take the copies of these uploads out of the workspace, whose names nobody may know any more. What was
+    made of them stays, and counts as foreign. Needs the transaction that takes out the words."""
+    rows = FileResource.objects.filter(conversation=conversation, file_uid__in=file_uids)
+    paths = list(rows.values_list("path", flat=True))
+    rows.delete()
+    for mark in ForeignMark.objects.filter(conversation=conversation, path__in=paths):
+        mark.path = f"removed/{mark.pk}"
+        mark.save(update_fields=["path"])
+    if paths:
+        transaction.on_commit(partial(_remove_copies, conversation.uid, paths))
+
+
+def _remove_copies(conversation_uid: str, paths: Sequence[str]) -> None:
+    workspace = Workspace(workspace_for(conversation_uid))
+    for path in paths:
+        try:
+            workspace.remove(path)
+        except NotFound:
+            continue
+        except (AgentError, OSError) as problem:
+            logger.warning("a copy in the workspace of %s remains: %s", conversation_uid, problem)
 
 
 def _require_still_there(actor: User, organisation: Organisation) -> None:

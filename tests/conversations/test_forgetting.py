@@ -165,6 +165,7 @@ def world(alice: User, acme: Organisation, converse: Converse) -> World:
         conversation=conversation,
         session_uid=conversation.uid,
         payload={"word": SECRET},
+        attachments=[["file_of_mail", f"mail/{SECRET}.pdf"]],
         started_at=timezone.now(),
     )
     item = QueueItem.objects.create(
@@ -569,6 +570,7 @@ COPIES = {
     },
     "recall": {"recall_recall.hits", "recall_recall.passages"},
     "schedules": {
+        "schedules_orderrun.attachments",
         "schedules_orderrun.payload",
         "schedules_orderrun.words",
         "schedules_queueitem.text",

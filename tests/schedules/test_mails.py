@@ -415,14 +415,21 @@ def test_the_page_tells_the_address_and_what_came(
 
 
 def test_what_is_taken_out_of_the_conversation_goes_from_what_came(
-    order: StandingOrder, alice: User
+    order: StandingOrder, alice: User, django_capture_on_commit_callbacks: Any
 ) -> None:
     take_in(written(order.mail_address, files={"of-anna.pdf": b"x"}))
     message = begun(order)
     run = order.runs.get()
     end(run)
     assert run.conversation is not None
-    redact_content(actor=alice, conversation=run.conversation, event_uid=message.uid)
+    folder = workspace_for(run.conversation.uid) / "mail"
+    assert [each.name for each in folder.iterdir()] == ["1-of-anna.pdf"]
+    with django_capture_on_commit_callbacks(execute=True):
+        redact_content(actor=alice, conversation=run.conversation, event_uid=message.uid)
+    assert list(folder.iterdir()) == []
+    assert not run.conversation.file_resources.exists()
+    assert not run.conversation.foreign_marks.filter(path__contains="anna").exists()
+    assert run.conversation.foreign_marks.exists(), "what was made of it is still a stranger's"
     arrival = order.arrivals.get()
     assert (arrival.sender, arrival.subject) == (REMOVED, "")
     run.refresh_from_db()
