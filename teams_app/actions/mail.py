@@ -49,15 +49,14 @@ def send_mail(
     text = checked(text)
     with transaction.atomic():
         team = held_team(actor, sender.team)
-        known = list(team.mails.filter(key=key))
-        if known:
-            return known
-        _require_moderation(team)
+        others = [each for each in receivers if each.conversation.pk != sender.conversation.pk]
+        boxes = {each.conversation.pk for each in others}
+        if team.mails.filter(key=key, receiver__in=boxes).count() < len(boxes):
+            _require_moderation(team)
         source = brought_by(sender)
         return [
             put_into_box(team, kind, sender.conversation, receiver, text, key, source)
-            for receiver in receivers
-            if receiver.conversation.pk != sender.conversation.pk
+            for receiver in others
         ]
 
 

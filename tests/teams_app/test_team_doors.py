@@ -329,3 +329,19 @@ def test_the_same_key_of_a_person_writes_once_to_each_mailbox(
     assert written(first, mine) == [first.conversation.pk, mine.conversation.pk]
     assert Mail.objects.filter(kind=Mail.Kind.PERSON).count() == 2
     quiet(anna)
+
+
+def test_the_same_key_of_an_agent_writes_once_to_each_mailbox(
+    alice: User, lead: Conversation, anna: Teammate
+) -> None:
+    first, mine = members_of(anna.team)
+
+    def written(sender: Member, *receivers: Member) -> list[int]:
+        sent = send_mail(actor=alice, sender=sender, receivers=receivers, text="Go on", key="k")
+        return [mail.receiver_id for mail in sent]
+
+    for _again in range(2):
+        assert written(first, mine) == [mine.conversation.pk]
+    assert written(mine, first, mine) == [first.conversation.pk]
+    assert Mail.objects.filter(key="k").count() == 2
+    quiet(anna)
