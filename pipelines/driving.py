@@ -38,6 +38,11 @@ def missing(spec: PipelineSpec, *, find: Find = find_spec) -> str:
     return _("%(name)s is not installed on this server.") % {"name": name_of(spec.engine)}
 
 
+def lacking(*, find: Find = find_spec) -> list[str]:
+    """Engines that this server has no package for: what runs by them waits."""
+    return [engine for engine in _MODULES if find(engine) is None]
+
+
 def driver_of(spec: PipelineSpec, *, find: Find = find_spec) -> Driver | None:
     """None: it is not installed, and the run waits for it. Loaded when it is first needed."""
     if not spec.engine:

@@ -6,6 +6,7 @@ what a run's steps came to is read from their conversations, whose logs hold eve
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self
 
 from django.conf import settings
@@ -170,11 +171,16 @@ class PipelineRunQuerySet(models.QuerySet["PipelineRun"]):
             beginning=Left("question", BEGINNING)
         )
 
-    def due(self) -> Self:
+    def due(self, *, lacking: Collection[str] = ()) -> Self:
         """Those of which something may be done now: all that go on, but for those whose open step works or
-        waits."""
-        holding = StepRun.objects.filter(run=OuterRef("pk")).holding()
-        return self.going_on().exclude(Exists(holding))
+        waits, and those between steps whose engine is one of these, which this server lacks."""
+        steps = StepRun.objects.filter(run=OuterRef("pk"))
+        found = self.going_on().exclude(Exists(steps.holding()))
+        if not lacking:
+            return found
+        stuck = PipelineVersion.objects.filter(stored_spec__engine__in=list(lacking)).values("pk")
+        is_open = Exists(steps.filter(state__in=StepRun.OPEN))
+        return found.exclude(~is_open, version__in=stuck)
 
 
 class PipelineRun(models.Model):

@@ -28,7 +28,7 @@ from harness.ids import new_conversation_id
 from jobs.dispatch import dispatch
 from tools_app.workspace import remove_workspace
 
-from .driving import driver_of
+from .driving import driver_of, lacking
 from .ending import tell
 from .graph.answers import NotUsable, outcome_of
 from .graph.following import Ends, Go
@@ -232,7 +232,7 @@ def _last_seq(conversation: Conversation | None) -> int:
 
 def look_again() -> None:
     """Go on with every run whose hints or processes were lost."""
-    due = PipelineRun.objects.due().order_by("pk")
+    due = PipelineRun.objects.due(lacking=lacking()).order_by("pk")
     for pk in due.values_list("pk", flat=True)[:AT_A_TIME]:
         dispatch(LOOK, run_id=pk)
     stopped = StepRun.objects.filter(

@@ -9,7 +9,7 @@ from pipelines.actions.definitions import save_pipeline
 from pipelines.actions.runs import decide_step, start_run
 from pipelines.files import read_pipeline
 from pipelines.graph.following import Done, Go, Outcome, following, rules_that_hold
-from pipelines.models import GraphCheckpoint, GraphWrite
+from pipelines.models import GraphCheckpoint, GraphWrite, PipelineRun
 from pipelines.running import go_on
 from pipelines.shipped import example_pipelines
 from pipelines.withlanggraph.building import build
@@ -83,6 +83,21 @@ def test_without_the_package_it_is_said_and_what_runs_waits_for_it():
         "LangGraph is not installed on this server."
     )
     assert driving.driver_of(spec, find=lambda _name: None) is None
+
+
+def test_what_waits_for_the_package_is_not_due_and_keeps_no_other_waiting(start):
+    mine, other = start(step("a"), engine="langgraph"), start(step("b"), name="Other")
+    for run in (mine, other):
+        ended(run)
+    PipelineRun.objects.update(state="running", ended_at=None)
+    lacks = driving.lacking(find=lambda _name: None)
+    assert (lacks, driving.lacking()) == (["langgraph"], [])
+    assert set(PipelineRun.objects.due()) == {mine, other}
+    assert set(PipelineRun.objects.due(lacking=lacks)) == {other}
+    # That its step has ended is written down all the same.
+    mine.steps.update(state="running")
+    assert set(PipelineRun.objects.due(lacking=lacks)) == {mine, other}
+    PipelineRun.objects.update(state="done")
 
 
 def test_the_drawn_graph_is_langgraphs_own():
