@@ -16,6 +16,7 @@ from django.utils import timezone
 from .models import McpTool, McpToolDay
 
 DAYS = 30
+AT_A_TIME = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,20 @@ def count_call(tool_id: int, seconds: float, failure: McpTool.Failure | None = N
             with transaction.atomic():
                 if not McpTool.objects.select_for_update().filter(pk=tool_id).exists():
                     return
-                over = now.date() - timedelta(days=DAYS)
-                McpToolDay.objects.filter(tool=tool_id, day__lt=over).delete()
                 McpToolDay.objects.get_or_create(tool_id=tool_id, day=now.date())
         except IntegrityError:  # it went away meanwhile
             return
         rows.update(**more)
     if failure is not None:
         McpTool.objects.filter(pk=tool_id).update(failed_at=now, failure=failure)
+
+
+def prune() -> int:
+    """Forget days that are over, also of tools that nobody calls any more, some at a time; how many."""
+    over = timezone.now().date() - timedelta(days=DAYS)
+    old = McpToolDay.objects.filter(day__lt=over).order_by("day")
+    keys = list(old.values_list("pk", flat=True)[:AT_A_TIME])
+    return McpToolDay.objects.filter(pk__in=keys).delete()[0] if keys else 0
 
 
 def counted(tools: Iterable[McpTool]) -> dict[int, Counted]:

@@ -205,6 +205,7 @@ class McpToolDay(models.Model):
     class Meta:
         ordering = ["day"]
         constraints = [models.UniqueConstraint(fields=["tool", "day"], name="mcp_tool_day_once")]
+        indexes = [models.Index(fields=["day"], name="mcp_tool_day_over")]
 
     def __str__(self) -> str:
         return f"{self.tool}, {self.day}"

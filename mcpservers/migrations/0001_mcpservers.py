@@ -174,6 +174,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['day'],
+                'indexes': [models.Index(fields=['day'], name='mcp_tool_day_over')],
                 'constraints': [
                     models.UniqueConstraint(fields=('tool', 'day'), name='mcp_tool_day_once'),
                 ],

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import Organisation, User
 from mcpservers.actions.servers import add_server
-from mcpservers.counting import Counted, count_call, counted
+from mcpservers.counting import Counted, count_call, counted, prune
 from mcpservers.models import McpServer, McpTool, McpToolDay
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +48,9 @@ def test_what_is_older_than_a_month_is_neither_told_nor_kept(tool: McpTool):
     assert counted([tool]) == {}
     count_call(tool.pk, 1)
     assert counted([tool])[tool.pk].calls == 1
+    tool.state = McpTool.State.GONE
+    tool.save()
+    assert (prune(), prune()) == (1, 0)
     assert not McpToolDay.objects.filter(day=before).exists()
 
 
