@@ -30,6 +30,7 @@ class Analysis(CallBeside):
         FAILED = "failed", _("failed")
         NO_ROOM = "no_room", _("no budget left")
         LOST = "lost", _("lost with its process")
+        SHORT = "short", _("too little yet")
 
     conversation = models.OneToOneField(
         Conversation, on_delete=models.CASCADE, related_name="analysis"
@@ -40,6 +41,12 @@ class Analysis(CallBeside):
     """Up to this event it was read. Set when it is asked: a call that is lost is not made again."""
     claimed_seq = models.PositiveBigIntegerField(default=0)
     """The log's last event when that was asked."""
+    looked_seq = models.PositiveBigIntegerField(default=0)
+    """Up to this event it was looked whether there is enough that is new; not before `read_seq` counts."""
+    looked_size = models.PositiveIntegerField(default=0)
+    """Characters from `read_seq` up to there."""
+    looked_person = models.BooleanField(default=False)
+    """Some of them are a person's."""
     outcome = models.CharField(max_length=20, choices=Outcome, default=Outcome.ASKED)
     """Of what was asked last."""
     at = models.DateTimeField(default=timezone.now)

@@ -6,6 +6,7 @@ began with was read where it was said.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conversations.branches import counting
@@ -57,14 +58,30 @@ class Stretch:
         return any(each.by_person for each in self.said)
 
 
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much was said, without what."""
+
+    size: int
+    has_person: bool
+    through: int
+
+
+def amount_after(conversation: Conversation, seq: int) -> Amount:
+    size, has_person, through = 0, False, seq
+    for row in _rows(conversation, seq):
+        found = _said_at(conversation, row)
+        size += sum(len(each.text) for each in found)
+        has_person = has_person or any(each.by_person for each in found)
+        through = row.seq
+    return Amount(size, has_person, through)
+
+
 def stretch_after(conversation: Conversation, seq: int) -> Stretch:
     """Where as much as one holds has no word of a person, it begins behind that: nothing is learned of it."""
-    rows = counting(conversation).filter(
-        type__in=TYPES, seq__gt=seq, created_at__gte=conversation.created_at
-    )
     said: list[Said] = []
     size, since, through = 0, seq, seq
-    for row in rows.order_by("seq").iterator(chunk_size=100):
+    for row in _rows(conversation, seq):
         found = _said_at(conversation, row)
         if said and found and size + sum(len(each.text) for each in found) > READ:
             if any(each.by_person for each in said):
@@ -76,6 +93,13 @@ def stretch_after(conversation: Conversation, seq: int) -> Stretch:
         through = row.seq
     before, uid = _before(conversation, since) if said else ("", "")
     return Stretch(tuple(said), through, before, uid)
+
+
+def _rows(conversation: Conversation, seq: int) -> Iterator[Event]:
+    rows = counting(conversation).filter(
+        type__in=TYPES, seq__gt=seq, created_at__gte=conversation.created_at
+    )
+    yield from rows.order_by("seq").iterator(chunk_size=100)
 
 
 def _said_at(conversation: Conversation, row: Event) -> list[Said]:

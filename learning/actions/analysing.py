@@ -27,7 +27,7 @@ from jobs.dispatch import dispatch
 from learning.events import MemoryLearned
 from learning.models import Analysis, Learned
 from learning.projection import READ
-from learning.stretches import Said, stretch_after
+from learning.stretches import Said, amount_after, stretch_after
 from learning.wanted import is_wanted
 from learning.wording import Learning, learning_request, learnings_in
 from memory.access import Author
@@ -90,12 +90,14 @@ def begin(conversation_id: int) -> Claim | None:
         if held is None or held.status != Conversation.Status.IDLE:
             return None
         row = rows.filter(conversation=held).first() or Analysis(
-            conversation=held, outcome=Outcome.NOTHING
+            conversation=held, outcome=Outcome.SHORT
         )
         if row.outcome == Outcome.ASKED:
             return None
+        if not _may_be_enough(held, row):
+            return None
         stretch = stretch_after(held, row.read_seq)
-        if not stretch.has_person or stretch.size < settings.AGENTSITE_LEARNING_CHARACTERS:
+        if not _noted(row, stretch.through, stretch.size, has_person=stretch.has_person):
             return None
         request = learning_request(stretch, _known(held), texts=current_texts(), model=model)
         plan_call(row, request, choice.provider, server_keys=choice.server_keys)
@@ -121,6 +123,26 @@ def begin(conversation_id: int) -> Claim | None:
             stretch.uids,
             stretch.more,
         )
+
+
+def _may_be_enough(conversation: Conversation, row: Analysis) -> bool:
+    """By what came since somebody last looked: what has stayed too short is not read anew at each rest. Too
+    much at most, since of what was counted before something may have been taken out."""
+    rewound = Event.objects.filter(conversation=conversation, type="x.rewound")
+    if row.looked_seq <= row.read_seq or rewound.filter(seq__gt=row.looked_seq).exists():
+        row.looked_seq, row.looked_size, row.looked_person = row.read_seq, 0, False
+    new = amount_after(conversation, row.looked_seq)
+    has_person = row.looked_person or new.has_person
+    return _noted(row, new.through, row.looked_size + new.size, has_person=has_person)
+
+
+def _noted(row: Analysis, seq: int, size: int, *, has_person: bool) -> bool:
+    """Whether that is enough; kept where it is not."""
+    row.looked_seq, row.looked_size, row.looked_person = seq, size, has_person
+    enough = has_person and size >= settings.AGENTSITE_LEARNING_CHARACTERS
+    if not enough:
+        row.save()
+    return enough
 
 
 def end(claim: Claim, ended: SpanModelRequestEnd, answer: str) -> None:

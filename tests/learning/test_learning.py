@@ -13,11 +13,13 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.actions.service_accounts import create_service_account
 from accounts.current_organisation import SHOWN
 from accounts.models import Organisation, User
+from conversations.actions.branching import rewind
 from conversations.actions.conversations import create_conversation, delete_conversation
 from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message, set_feature
@@ -142,8 +144,29 @@ def test_too_little_waits_until_there_is_more(
     conversation, _script = converse([reply(say("Hm.")), reply(say("Aha."))])
     said(conversation, "Short.")
     assert not model.requests
+    looked = Analysis.objects.get()
+    assert (looked.outcome, looked.looked_size, looked.looked_person) == ("short", 9, True)
+    with CaptureQueriesContext(connection) as asked:
+        assert analysing.begin(conversation.pk) is None
+    assert f'"seq" > {looked.looked_seq}' in str(asked.captured_queries)
+    assert '"seq" > 0' not in str(asked.captured_queries), "it is not read anew"
     said(conversation, "And now somewhat more of the same.", times=2)
     assert "Short." in prompt(model)
+
+
+def test_what_counts_again_after_one_went_back_is_looked_at_anew(
+    alice: User, converse: Converse, reading: Reading, settings: LazySettings
+):
+    reading()
+    settings.AGENTSITE_LEARNING_CHARACTERS = 40
+    conversation, _script = converse([reply(say("Hm.")), reply(say("Aha."))])
+    said(conversation, "Short.")
+    said(conversation, "Other.", times=2)
+    assert Analysis.objects.get().looked_size == 19
+    second = conversation.events.filter(type="user.message").order_by("-seq")[0]
+    rewind(actor=alice, conversation=conversation, event_uid=second.uid)
+    assert analysing.begin(conversation.pk) is None
+    assert Analysis.objects.get().looked_size == 9
 
 
 def test_the_late_parts_of_a_long_talk_are_read_as_well(
