@@ -77,6 +77,8 @@ class Overloaded(ProviderError):
 class ProviderTimedOut(ProviderError):
     code = "provider_timed_out"
     retryable = True
+    was_sent = False
+    """The service had the whole request, and charges for it though nobody hears the answer."""
 
 
 class ProviderUnreachable(ProviderError):

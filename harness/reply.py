@@ -306,7 +306,12 @@ class Reply:
 
     async def _cut_short(self, end: str, error: AgentError | None = None) -> Replied:
         await self._close_open()
-        charged = error is None or self._first_delta is not None or isinstance(error, BadReply)
+        charged = (
+            error is None
+            or self._first_delta is not None
+            or isinstance(error, BadReply)
+            or (isinstance(error, ProviderTimedOut) and error.was_sent)
+        )
         usage, estimated = self._usage_of_cut_reply(charged)
         ending = self._end_event(end, usage, is_error=error is not None)
         await self._trace_response(end if error is None else f"error: {error}")
@@ -329,8 +334,8 @@ class Reply:
     def _usage_of_cut_reply(self, charged: bool) -> tuple[Usage, bool]:
         """What the service reported so far, and whether part of it is our estimate.
 
-        A service charges for the prompt of a reply that had begun, or that a person stopped, whether
-        or not it still said so; a request it refused costs nothing.
+        A service charges for the prompt of a reply that had begun, that a person stopped, or that did not
+        come in time, whether or not it still said so; a request it refused, or never had, costs nothing.
         """
         output = max(self._seen.output_tokens, self._output_characters // CHARACTERS_PER_TOKEN)
         seen = replace(self._seen, output_tokens=output)
@@ -360,7 +365,9 @@ class Reply:
 
 
 def _endless(seconds: float) -> ProviderTimedOut:
-    return ProviderTimedOut(
+    failure = ProviderTimedOut(
         f"The reply had not ended after {seconds:g} seconds, and was cut.",
         hint="What had arrived is kept. Ask for less at once, or raise AGENTSITE_PROVIDER_REPLY_SECONDS.",
     )
+    failure.was_sent = True
+    return failure

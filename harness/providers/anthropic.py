@@ -174,7 +174,7 @@ class Anthropic:
             return error.__cause__  # from the connection, where it was refused
         match error:
             case anthropic.APITimeoutError() | httpx2.TimeoutException():
-                return failures.timed_out(self._config.timeout)
+                return failures.timed_out(self._config.timeout, error)
             case anthropic.APIStatusError():
                 return failures.failure_of(self._report(error), model=model)
             case anthropic.AnthropicError() | httpx2.HTTPError() | httpx2.StreamError():

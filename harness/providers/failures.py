@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.errors import (
@@ -61,6 +61,8 @@ _STATUS_OF_TYPE = {
 """Error types of both public APIs with the status they stand for: a stream names only the type."""
 
 
+_UNSENT = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout", "ConnectionTimeoutError"})
+"""How transports, which are imported on first use, call a timeout before the whole request had left."""
 _IN_OUR_WORDS: Mapping[type[ProviderError], str] = {
     BadCredentials: "The model service refused the key",
     BillingRefused: "The model service refused for want of credit",
@@ -174,11 +176,20 @@ def _class_for(status: int, report: Report, model: str) -> tuple[type[ProviderEr
             return BadRequest, ""
 
 
-def timed_out(seconds: float) -> ProviderTimedOut:
-    return ProviderTimedOut(
+def timed_out(seconds: float, error: BaseException) -> ProviderTimedOut:
+    """`error` as the transport raised it."""
+    failure = ProviderTimedOut(
         f"The model service sent nothing for {seconds:g} seconds.",
         hint="Try again, or raise the provider's timeout.",
     )
+    failure.was_sent = not any(type(each).__name__ in _UNSENT for each in _causes(error))
+    return failure
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def disconnected(error: BaseException, *, opened: bool) -> ProviderError:
@@ -197,12 +208,15 @@ def without_words(failure: ProviderError) -> ProviderError:
         return failure
     what = _IN_OUR_WORDS.get(type(failure), "The model service refused the request")
     status = f" (HTTP {failure.status})" if failure.status is not None else ""
-    return type(failure)(
+    same = type(failure)(
         f"{what}{status}.",
         hint=failure.hint,
         status=failure.status,
         retry_after=failure.retry_after,
     )
+    if isinstance(same, ProviderTimedOut) and isinstance(failure, ProviderTimedOut):
+        same.was_sent = failure.was_sent
+    return same
 
 
 def broken_by(cause: ProviderError) -> ProviderError:

@@ -147,7 +147,7 @@ class OpenAICompatible:
             case ProviderError():
                 return error
             case openai.APITimeoutError() | httpx2.TimeoutException():
-                return failures.timed_out(self._config.timeout)
+                return failures.timed_out(self._config.timeout, error)
             case openai.APIStatusError():
                 return failures.failure_of(self._status_report(error), model=model)
             case openai.OpenAIError() | httpx2.HTTPError() | httpx2.StreamError():

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
 
-from harness.errors import BadReply, ProviderError
+from harness.errors import BadReply, ProviderError, ProviderTimedOut
 from harness.events import SessionError, SpanModelRequestEnd
 from harness.messages import ModelRequest, Piece, TextDelta, ThinkingDone, ToolCallDone
 from harness.providers import failures, held, sse
@@ -260,6 +261,39 @@ async def test_the_time_of_a_reply_runs_also_while_nothing_comes():
     bench = Bench(scripted(reply(say("Half", Hold(), "rest"))), reply_seconds=0.05)
     await bench.run(said("Go."))
     assert bench.events(SessionError)[0].error.code == "provider_timed_out"
+
+
+@pytest.mark.parametrize("was_sent", [True, False])
+async def test_a_service_that_is_silent_is_counted_with_what_it_was_sent(was_sent: bool):
+    unsent = httpx2.ConnectTimeout("no way there")
+    silent = failures.timed_out(1, TimeoutError() if was_sent else unsent)
+
+    class Silent:
+        name = "scripted"
+        requests: tuple[ModelRequest, ...] = ()
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+            yield TextDelta(0, "")
+            raise failures.without_words(silent)
+
+    bench = Bench(Silent())
+    await bench.run(said("Go."))
+    end = bench.events(SpanModelRequestEnd)[0]
+    assert (end.is_error, end.estimated) == (True, was_sent)
+    assert (end.model_usage.input_tokens > 0, end.model_usage.output_tokens) == (was_sent, 0)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_whether_a_request_had_left_is_known_when_nothing_comes(dialect: str):
+    async with MessagesApi([ProviderTimedOut("Silence.")]) as api:
+        url = api.base_url + ("/v1" if dialect == "openai_compatible" else "")
+        provider = build(ProviderConfig(dialect, KEY, url, timeout=0.3))
+        try:
+            _pieces, error = await pieces_until_error(provider, ask("Hello"))
+        finally:
+            await provider.aclose()
+    assert isinstance(error, ProviderTimedOut)
+    assert error.was_sent
 
 
 async def test_a_bad_reply_ends_the_run_is_not_asked_for_again_and_is_charged():
