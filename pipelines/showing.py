@@ -25,6 +25,8 @@ from .standing import answer_of, final_answer, rest_of, text_for
 
 ARRIVING = 4_000
 """Characters of an answer under way that are shown, the last ones."""
+SHOWN = 4_000
+"""Characters of an answer that a page draws unless somebody asks for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,10 @@ class ShownStep:
     """Whoever asks has what it said."""
     answer: str
     html: SafeString | str
+    is_cut: bool
+    """Of its answer the beginning is drawn."""
+    is_whole: bool
+    """All of it was asked for."""
     arriving: str
     conversation: str
     """Its id, for whom it belongs to."""
@@ -64,6 +70,7 @@ class Shown:
     """The place of the step whose answer is the run's; 0: none has come to it."""
     answer: str
     html: SafeString | str
+    is_cut: bool
     asks: int
     """The place at which a person is asked; 0: none is."""
     question_to_person: str
@@ -94,14 +101,17 @@ class Shown:
         return f"{self.state}:{self.asks}"
 
 
-def show(run: PipelineRun, user: User, *, known: int | None = None) -> Shown:
+def show(run: PipelineRun, user: User, *, known: int | None = None, whole: int = 0) -> Shown:
     """`known`: so many of its first steps whoever asks has seen ended, with what they said. That is not read
-    again then, and neither is what a person is asked."""
+    again then, and neither is what a person is asked. `whole`: the place of a step whose answer is drawn
+    whole, however long."""
     rows = list(run.steps.select_related("conversation", "decided_by").order_by("place"))
     for row in rows:
         row.run = run
     is_own = run.root.owner_id == user.pk
-    steps = tuple(_step(row, is_own=is_own, known=known or 0) for row in rows)
+    steps = tuple(
+        _step(row, is_own=is_own, known=known or 0, is_whole=row.place == whole) for row in rows
+    )
     last = steps[-1] if steps else None
     state, words = run.state, str(run.get_state_display())
     if last is not None and run.state == PipelineRun.State.RUNNING and last.state in _WAITING:
@@ -109,6 +119,7 @@ def show(run: PipelineRun, user: User, *, known: int | None = None) -> Shown:
     asking = rows[-1] if rows and rows[-1].state == StepRun.State.ASKING else None
     final = final_answer(run, rows)
     answer = answer_of(final) if final is not None and final.place > (known or 0) else ""
+    html, is_cut = _drawn(answer, is_whole=final is not None and final.place == whole)
     conversation = last.row.conversation if last is not None else None
     return Shown(
         run=run,
@@ -129,7 +140,8 @@ def show(run: PipelineRun, user: User, *, known: int | None = None) -> Shown:
         ),
         answered=final.place if final is not None else 0,
         answer=answer,
-        html=to_html(answer) if answer else "",
+        html=html,
+        is_cut=is_cut,
         asks=asking.place if asking is not None else 0,
         question_to_person=(
             text_for(run, rows[:-1], asking.name, asking.times)
@@ -155,7 +167,17 @@ def _ended_by(run: PipelineRun, rows: Sequence[StepRun]) -> frozenset[str]:
     )
 
 
-def _step(row: StepRun, *, is_own: bool, known: int) -> ShownStep:
+def _drawn(answer: str, *, is_whole: bool) -> tuple[SafeString | str, bool]:
+    """And whether only its beginning is."""
+    if not answer:
+        return "", False
+    if is_whole or len(answer) <= SHOWN:
+        return to_html(answer), False
+    beginning = answer[:SHOWN]
+    return to_html(beginning[: beginning.rfind("\n") + 1] or beginning), True
+
+
+def _step(row: StepRun, *, is_own: bool, known: int, is_whole: bool) -> ShownStep:
     state, words, waits_for = str(row.state), str(row.get_state_display()), ""
     arriving = ""
     if row.state == StepRun.State.RUNNING and row.conversation is not None:
@@ -166,6 +188,7 @@ def _step(row: StepRun, *, is_own: bool, known: int) -> ShownStep:
             arriving = _arriving(row)
     is_known = not row.is_open and row.place <= known
     answer = "" if row.is_open or is_known else answer_of(row)
+    html, is_cut = _drawn(answer, is_whole=is_whole)
     until = row.ended_at or timezone.now()
     return ShownStep(
         row=row,
@@ -174,7 +197,9 @@ def _step(row: StepRun, *, is_own: bool, known: int) -> ShownStep:
         waits_for=waits_for,
         is_known=is_known,
         answer=answer,
-        html=to_html(answer) if answer else "",
+        html=html,
+        is_cut=is_cut,
+        is_whole=is_whole,
         arriving=arriving,
         conversation=row.conversation.uid if is_own and row.conversation is not None else "",
         seconds=round((until - row.started_at).total_seconds(), 1),

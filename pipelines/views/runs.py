@@ -27,8 +27,9 @@ MOST_SHOWN = 100
 @login_required
 @require_safe
 def show_run(request: SignedInRequest, uid: str) -> HttpResponse:
+    """With `whole`, the answer of the step at that place is drawn whole."""
     run = find_run(request.user, uid)
-    shown = show(run, request.user)
+    shown = show(run, request.user, whole=number_of(request.GET.get("whole")) or 0)
     here = Conversation.objects.filter(pk=run.root_id)
     context = {
         "run": run,

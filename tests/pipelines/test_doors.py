@@ -16,6 +16,7 @@ from harness.agentconfig import ToolRule
 from pipelines.actions.definitions import save_pipeline
 from pipelines.models import Pipeline, PipelineRun
 from pipelines.shipped import example_pipelines
+from pipelines.showing import as_json
 from tests.cast import shown
 from tests.conversations.conftest import until
 
@@ -149,6 +150,21 @@ def test_a_page_that_has_what_ended_steps_said_does_not_read_and_send_it_again(
         for odd in ("", "?known=-1", "?known=x"):
             assert "s0 is done." in client.get(f"{place}{odd}").content.decode()
     assert counts[0] == counts[1]
+
+
+def test_a_long_answer_is_cut_on_the_page_and_whole_for_whoever_asks(alice, client_of, start):
+    long = "".join(f"Line {number} of many.\n\n" for number in range(400))
+    run = ended(start(step("a", long), step("b")))
+    client, place = client_of(alice), f"/pipelines/runs/{run.uid}/"
+    page = client.get(place).content.decode()
+    assert "Line 10 of many." in page
+    assert "Line 399 of many." not in page
+    assert f"{place}?whole=1#said-1" in page
+    page = client.get(f"{place}?whole=1").content.decode()
+    assert "Line 399 of many." in page
+    assert "<details open>" in page
+    assert "Show all" not in page, "the other one is short"
+    assert as_json(run, alice)["steps"][0]["answer"].rstrip().endswith("Line 399 of many.")
 
 
 def test_lists_of_runs_load_neither_their_pipelines_nor_all_that_was_asked(alice, client_of, start):
