@@ -23,8 +23,9 @@ from mcpservers.offers import OfferedPrompt, offers_of
 
 LONGEST = 4_000
 """Characters of an argument."""
-_asking = Turnstile(4)
-"""Who waits in a request for a server, in this process; each person once."""
+_asking = Turnstile(4, slow=8)
+"""Who waits in a request for a server, in this process; each person once, those of an organisation in half
+of all places."""
 
 
 def attach_resource(
@@ -106,7 +107,7 @@ def _kept(
     name: str,
     ask: Callable[[], tuple[Block, ...]],
 ) -> list[StoredFile]:
-    with _asking.place(actor.pk):
+    with _asking.place(actor.pk, among=conversation.organisation_id):
         blocks = ask()
     return keep_foreign(
         actor=actor,

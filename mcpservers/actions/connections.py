@@ -53,7 +53,7 @@ GIVEN_SECONDS = 600
 KEPT_IN = {"agentsite": "mcp connections"}
 """The metadata of the vaults in which tokens are kept."""
 MOST_IN_ONE = 20
-_asking = Turnstile(4)
+_asking = Turnstile(4, slow=8)
 T = TypeVar("T")
 
 

@@ -37,7 +37,7 @@ from mcpservers.secrets import checked_headers, sealed_headers
 LOOK = "mcpservers.look"
 Scope = McpServer.Scope
 LEAST_SECONDS, MOST_SECONDS = 1, 600
-_looking = Turnstile(4)
+_looking = Turnstile(4, slow=8)
 """Who waits in a request for a server, in this process; each person once."""
 
 
