@@ -14,6 +14,7 @@ from approvals.decisions import require_decider, switches_off
 from conversations.actions.conversations import create_conversation, find_agent
 from conversations.actions.tickets import issue_ticket
 from conversations.defaults import default_agent, default_environment
+from harness.ids import new_conversation_id
 from jobs.prepared import Prepared
 from wire.fieldnames import written
 
@@ -66,8 +67,11 @@ class ChatView(ApiView):
         features = {feature: values[name] for name, feature in FEATURES.items() if name in values}
         with written({"agent": "preset", "instructions": "system_prompt"}):
             agent = self._agent(values.get("preset") or "")
-            assert agent.current is not None, "on_offer() promises it"  # noqa: S101
-            if switches_off(agent.current.config.features, features):
+            uid, overrides = new_conversation_id(), _overrides(values)
+            # One that is told otherwise keeps to the version in use, as it is created below.
+            begun_with = agent.current if overrides else agent.drawn_for(uid)
+            assert begun_with is not None, "on_offer() promises it"  # noqa: S101
+            if switches_off(begun_with.config.features, features):
                 require_decider(getattr(request, "caller", None))
             conversation = create_conversation(
                 actor=self.actor,
@@ -75,7 +79,8 @@ class ChatView(ApiView):
                 agent=agent,
                 environment=default_environment(self.actor, self.organisation),
                 features=features,
-                overrides=_overrides(values),
+                overrides=overrides,
+                uid=uid,
                 preset=(values.get("preset") or "").replace("\0", ""),
             )
         ignored = sorted(set(request.data) - set(BeginChat().fields))

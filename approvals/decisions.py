@@ -26,9 +26,11 @@ def switches_off(stands: Features, changes: Mapping[str, bool]) -> bool:
 
 def holds_back_less(conversation: Conversation) -> bool:
     """Whether a conversation that begins holds its agent back less than the agent's current version would:
-    by a switch, or by an older version that was chosen for it."""
+    by a switch, or by an older version that was chosen for it. A canary is measured by itself: those who
+    manage the agent let it pass."""
     chosen = conversation.agent_version
-    current = chosen.agent.current or chosen
+    is_canary = chosen.agent.canary_id == chosen.pk
+    current = chosen if is_canary else chosen.agent.current or chosen
     return switches_off(current.config.features, conversation.features.model_dump()) or asks_less(
         current.config.tools, chosen.config.tools
     )

@@ -148,6 +148,8 @@ class AuditEntry(models.Model):
         RELEASE_RULED = "release_ruled", _("what releases of an agent need changed")
         VERSION_RELEASED = "version_released", _("version of an agent released")
         VERSION_ROLLED_BACK = "version_rolled_back", _("agent rolled back to a version")
+        CANARY_SET = "canary_set", _("version of an agent given to a share of conversations")
+        CANARY_ROLLED_BACK = "canary_rolled_back", _("canary of an agent rolled back")
         MCP_SERVER_ADDED = "mcp_server_added", _("MCP server added")
         MCP_SERVER_CHANGED = "mcp_server_changed", _("MCP server changed")
         MCP_SERVER_REMOVED = "mcp_server_removed", _("MCP server taken away")

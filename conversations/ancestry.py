@@ -68,3 +68,14 @@ def lock_tree(key: int) -> Conversation | None:
     transaction."""
     tree = Conversation.objects.filter(pk__in=TreeOf(key)).order_by("pk")
     return next((each for each in tree.select_for_update() if each.pk == key), None)
+
+
+class WithDescendants(Subquery):
+    """For `pk__in=` in a query: these conversations and all that descend from them, to any depth."""
+
+    template = (
+        "(WITH RECURSIVE downwards(id) AS (%(subquery)s"
+        " UNION SELECT below.id FROM conversations_conversation below"
+        " JOIN downwards ON below.parent_id = downwards.id)"
+        " SELECT downwards.id FROM downwards)"
+    )

@@ -152,6 +152,16 @@ class RequirementForm(OurForm):
     )
 
 
+class CanaryForm(OurForm):
+    version = forms.IntegerField(label=_("Version"))
+    share = forms.IntegerField(label=_("Percent of new conversations"), initial=10)
+    reason = forms.CharField(label=_("Reason"), required=False)
+
+
+class PromoteForm(OurForm):
+    reason = forms.CharField(label=_("Reason"), required=False)
+
+
 class ReleaseForm(OurForm):
     version = forms.IntegerField(label=_("Version"))
     reason = forms.CharField(

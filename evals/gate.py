@@ -46,7 +46,8 @@ def words_on(version: AgentVersion) -> list[Word]:
 
 
 def holds(agent: Agent) -> bool:
-    return Requirement.objects.filter(agent=agent).exists()
+    """While a canary goes on as well: a change that came into use would end it unseen."""
+    return agent.canary_id is not None or Requirement.objects.filter(agent=agent).exists()
 
 
 def objection(version: AgentVersion) -> str:

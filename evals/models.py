@@ -356,3 +356,50 @@ class Release(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id}: {self.version_id}"
+
+
+class Canary(models.Model):
+    """That a newer version was given to a share of new conversations, and what became of it. Which of them
+    begin with it says the agent (`Agent.drawn_for`)."""
+
+    class End(models.TextChoices):
+        PROMOTED = "promoted", _("promoted")
+        ROLLED_BACK = "rolled_back", _("rolled back")
+        REPLACED = "replaced", _("another version came into use")
+
+    agent = models.ForeignKey(
+        Agent, on_delete=models.CASCADE, related_name="canaries", db_index=False
+    )
+    version = models.ForeignKey(AgentVersion, on_delete=models.CASCADE, related_name="+")
+    against = models.ForeignKey(AgentVersion, on_delete=models.CASCADE, related_name="+")
+    """The version in use, which all others begin with."""
+    share = models.PositiveSmallIntegerField()
+    """Percent of new conversations, as was said last."""
+    reason = models.CharField(max_length=500, blank=True)
+    """Of who let it be one although a suite is not green; empty: all were."""
+    report = models.JSONField(default=list)
+    """What the gate said of each suite."""
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_as = models.CharField(max_length=20, choices=End, blank=True)
+    """Empty while it goes on."""
+    ended_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("canary")
+        verbose_name_plural = _("canaries")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent"], condition=Q(ended_as=""), name="one_canary_per_agent"
+            )
+        ]
+        indexes = [models.Index(fields=["agent", "-id"], name="canary_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}: {self.version_id}"

@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from .views import cases, evaluations, releases, skills, suites
+from .views import canaries, cases, evaluations, releases, skills, suites
 
 app_name = "evals"
 
@@ -33,6 +33,9 @@ of_agent = [
     path("need-less/", releases.need_less, name="release-need-less"),
     path("release/", releases.release, name="release"),
     path("roll-back/", releases.go_back, name="roll-back"),
+    path("canary/", canaries.share, name="canary"),
+    path("canary/promote/", canaries.promote, name="canary-promote"),
+    path("canary/roll-back/", canaries.go_back, name="canary-roll-back"),
 ]
 
 urlpatterns = [

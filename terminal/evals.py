@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from accounts.models import Organisation, User
+from agents.actions.agents import CHANGE, require_editor
 from agents.models import Agent, AgentVersion
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.defaults import default_environment
+from evals.actions.canaries import MOST_SHARE, promote_canary, roll_back_canary, set_canary
 from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.actions.releases import release_version, roll_back
 from evals.actions.suites import import_suite, spec_of
+from evals.canaries import as_json as canary_as_json
+from evals.canaries import canary_of, figures
 from evals.exporting import as_json, as_junit
 from evals.files import read_suite, written_suite
 from evals.gate import words_on
@@ -30,7 +34,7 @@ from evals.reports import compare, summary
 from evals.shipped import example_suites
 from harness.arguments import amount, whole_number
 from harness.errors import Invalid, NotFound
-from spending.amounts import LARGEST_DOLLARS, units_of
+from spending.amounts import LARGEST_DOLLARS, money, units_of
 from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
@@ -78,6 +82,13 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--release", action="store_true", help="have it come into use")
     made.add_argument("--reason", default="", help="why it is let pass although it is not green")
     made.add_argument("--roll-back", action="store_true", help="bring back the one before")
+    made = command("canary", "what came of the version that a share of conversations begins with")
+    made.add_argument("agent", help="name or id")
+    made.add_argument("--share", type=whole_number(1, MOST_SHARE), help="percent, to begin one")
+    made.add_argument("--version", type=whole_number(1, 2**31 - 1), help="else the newest")
+    made.add_argument("--reason", default="", help="why it is let pass although it is not green")
+    made.add_argument("--promote", action="store_true", help="have all begin with it")
+    made.add_argument("--roll-back", action="store_true", help="have none begin with it any more")
 
 
 def carry_out(options: Options) -> Ending:
@@ -95,6 +106,7 @@ def carry_out(options: Options) -> Ending:
         "run": _run,
         "compare": _compare,
         "gate": _gate,
+        "canary": _canary,
     }[options["eval"]]
     return act(person, find_organisation(person, options["organisation"]), options)
 
@@ -205,6 +217,40 @@ def _gate(person: User, organisation: Organisation, options: Options) -> Ending:
             _print(f"version {version.number} of {agent.name} is in use")
     green = options["release"] or all(word.green for word in words)
     return Ending.DONE if green else Ending.REFUSED
+
+
+def _canary(person: User, organisation: Organisation, options: Options) -> Ending:
+    agent = _agent(person, organisation, options["agent"])
+    require_editor(person, agent, CHANGE)
+    if options["roll_back"]:
+        roll_back_canary(actor=person, agent=agent)
+        _print(f"no new conversation of {agent.name} begins with a canary")
+        return Ending.DONE
+    if options["promote"]:
+        release = promote_canary(actor=person, agent=agent, reason=options["reason"])
+        _print(f"version {release.version.number} of {agent.name} is in use")
+        return Ending.DONE
+    if options["share"] is not None:
+        set_canary(
+            actor=person,
+            agent=agent,
+            version=_version(person, organisation, options),
+            share=options["share"],
+            reason=options["reason"],
+        )
+    canary = canary_of(agent.pk)
+    if canary is None:
+        raise NotFound(f"{agent.name} has no canary.", hint="Begin one with --share.")
+    if options["json"]:
+        _print(json.dumps(canary_as_json(canary), ensure_ascii=False))
+        return Ending.DONE
+    _print(f"version {canary.version.number}: {canary.share}% of new conversations")
+    for each in figures(canary):
+        _print(
+            f"version {each.version}: {each.conversations} conversations, {each.failed} failed, "
+            f"{money(each.cost)}, {each.good} good and {each.bad} bad answers"
+        )
+    return Ending.DONE
 
 
 def _suite(person: User, organisation: Organisation, wanted: str) -> Suite:

@@ -135,9 +135,9 @@ def delete_agent(*, actor: User, agent: Agent) -> None:
                 _("%(agent)s is in use, or comes with this software.") % {"agent": current.name},
                 hint=_("Archive it: it is no longer offered, and its conversations go on."),
             )
-        # A version that is current protects itself from deletion.
-        current.current = None
-        current.save(update_fields=["current"])
+        # Versions that are in use protect themselves from deletion.
+        current.current = current.canary = None
+        current.save(update_fields=["current", "canary"])
         record_agent(audit.Action.AGENT_DELETED, current, actor)
         announce_agent(current, "agent.deleted")
         current.delete()
@@ -270,14 +270,25 @@ def _add_version(agent: Agent, config: AgentConfig, actor: User) -> None:
 
 
 def bring_into_use(agent: Agent, version: AgentVersion) -> None:
-    """Have new conversations begin with this version. Whether it may is the caller's question; the row of
-    `agent` is locked."""
+    """Have all new conversations begin with this version, whatever share another one had. Whether it may is
+    the caller's question; the row of `agent` is locked."""
     if version.draft:
         version.draft = False
         version.save(update_fields=["draft"])
     agent.current = version
-    agent.save(update_fields=["current", "updated_at"])
+    agent.canary, agent.canary_share = None, 0
+    agent.save(update_fields=["current", "canary", "canary_share", "updated_at"])
     announce_agent(agent, "agent.updated")
+
+
+def give_share(agent: Agent, version: AgentVersion | None, share: int) -> None:
+    """Have so many percent of new conversations begin with this version; None: all with the one in use. The
+    row of `agent` is locked."""
+    if version is not None and version.draft:
+        version.draft = False
+        version.save(update_fields=["draft"])
+    agent.canary, agent.canary_share = version, share
+    agent.save(update_fields=["canary", "canary_share", "updated_at"])
 
 
 def add_version(agent: Agent, config: AgentConfig, maker: User, **more: Any) -> AgentVersion:

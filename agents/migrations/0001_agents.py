@@ -44,6 +44,7 @@ class Migration(migrations.Migration):
                 ('description', models.CharField(blank=True, max_length=500, verbose_name='description')),
                 ('seed_name', models.CharField(editable=False, max_length=100, null=True, unique=True)),
                 ('seed_digest', models.CharField(blank=True, editable=False, max_length=64)),
+                ('canary_share', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('metadata', models.JSONField(default=dict, editable=False)),
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
@@ -80,6 +81,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='agent',
             name='current',
+            field=models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='agents.agentversion'),
+        ),
+        migrations.AddField(
+            model_name='agent',
+            name='canary',
             field=models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='agents.agentversion'),
         ),
         migrations.CreateModel(

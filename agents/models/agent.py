@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Self
 
 import orjson
@@ -98,6 +99,12 @@ class Agent(models.Model):
         "AgentVersion", on_delete=models.RESTRICT, null=True, related_name="+", editable=False
     )
     """What new conversations begin with. Of an agent that is shared it was reviewed."""
+    canary = models.ForeignKey(
+        "AgentVersion", on_delete=models.RESTRICT, null=True, related_name="+", editable=False
+    )
+    """A newer version that a share of them begins with, until it is promoted or rolled back."""
+    canary_share = models.PositiveSmallIntegerField(default=0, editable=False)
+    """Percent of new conversations."""
     metadata = models.JSONField(default=dict, editable=False)
     """What programs note on it: names and texts."""
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -124,6 +131,17 @@ class Agent(models.Model):
     def newest(self) -> AgentVersion | None:
         """The last version, also one that is offered to nobody yet."""
         return self.versions.select_related("base").order_by("-number").first()
+
+    def drawn_for(self, conversation_uid: str) -> AgentVersion:
+        """What the new conversation of this id begins with: the same answer whenever it is asked, so that
+        whoever has to know beforehand may ask as well."""
+        assert self.current is not None, "on_offer() promises it"  # noqa: S101
+        if self.canary is None or self.canary.number < self.current.number:
+            return self.current
+        # The canary is part of the draw, or the next one would go to the same conversations' ids.
+        drawn = sha256(f"{self.canary_id}:{conversation_uid}".encode()).digest()
+        chosen = int.from_bytes(drawn[:8]) % 100 < self.canary_share
+        return self.canary if chosen else self.current
 
 
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):

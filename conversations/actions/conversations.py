@@ -93,7 +93,8 @@ def create_conversation(
     unlisted: bool = False,
     told_date: date | None = None,
 ) -> Conversation:
-    """An empty conversation of `actor` with the agent's current version, or the one of that number.
+    """An empty conversation of `actor` with the agent's current version, or the one of that number. One that
+    people begin as the agent is may be given its canary (`Agent.drawn_for`); it keeps what it began with.
     `uid` is an id that its door derived from a name the client gave; a new one otherwise. `preset` is
     what its maker called the agent by, kept to be read back. One that is `unlisted` is in no list of
     conversations and announced to nobody; `told_date` is what its agent takes for its first day.
@@ -113,10 +114,14 @@ def create_conversation(
     environment = find_environment(
         actor=actor, organisation=organisation, wanted=environment.uid, name=environment.name
     )
-    chosen = _version(actor, agent, version)
+    uid = uid or new_conversation_id()
+    if version is None and parent is None and not unlisted and not overrides:
+        chosen = agent.drawn_for(uid)
+    else:
+        chosen = _version(actor, agent, version)
     with transaction.atomic():
         conversation = Conversation(
-            uid=uid or new_conversation_id(),
+            uid=uid,
             organisation=organisation,
             owner=actor,
             parent=parent,

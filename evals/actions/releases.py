@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
@@ -17,7 +18,7 @@ from audit.models import AuditEntry
 from evals.access import held_suite
 from evals.auditing import about_release
 from evals.gate import Word, told, words_on
-from evals.models import Release, Requirement, Suite
+from evals.models import Canary, Release, Requirement, Suite
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 
 REASON = 500
@@ -84,6 +85,34 @@ def release_version(
     Raises NotFound, Forbidden for a service account that would let one pass, Conflict, naming the suites
     and the cases that do worse, where there is no reason, and for what is in use already.
     """
+    with transaction.atomic():
+        held, found = held_version(actor, agent, version)
+        words, reason = passed(actor, found, reason)
+        return _release(actor, held, found, reason, words=words)
+
+
+def held_version(actor: User, agent: Agent, version: AgentVersion) -> tuple[Agent, AgentVersion]:
+    """The rows as they are now, the agent's locked, of a version that may come into use by a release. Needs a
+    transaction. NotFound, Forbidden, Conflict for one in use and for a member's own agent."""
+    held = lock_agent(actor, agent, CHANGE)
+    if is_somebodys_own(held):
+        raise Conflict(
+            _("%(agent)s is a member's own agent.") % {"agent": held.name},
+            hint=_("A review releases its versions."),
+        )
+    found = AgentVersion.objects.filter(agent=held, pk=version.pk).first()
+    if found is None:
+        raise NotFound(_("There is no such version."))
+    if held.current_id == found.pk:
+        raise Conflict(_("This version is in use."))
+    found.agent = held
+    return held, found
+
+
+def passed(actor: User, version: AgentVersion, reason: str) -> tuple[list[Word], str]:
+    """What the gate says of a version that it lets pass, and the reason, where that took one. Raises Conflict
+    naming what is not green where none is given, Forbidden for a service account that gives one, and Invalid
+    for too long a one."""
     reason = " ".join(reason.split())
     if len(reason) > REASON:
         raise Invalid(
@@ -91,31 +120,16 @@ def release_version(
             field="reason",
             hint=_("Shorten it."),
         )
-    with transaction.atomic():
-        held = lock_agent(actor, agent, CHANGE)
-        if is_somebodys_own(held):
-            raise Conflict(
-                _("%(agent)s is a member's own agent.") % {"agent": held.name},
-                hint=_("A review releases its versions."),
-            )
-        found = AgentVersion.objects.filter(agent=held, pk=version.pk).first()
-        if found is None:
-            raise NotFound(_("There is no such version."))
-        if held.current_id == found.pk:
-            raise Conflict(_("This version is in use."))
-        found.agent = held
-        words = words_on(found)
-        missing = [word for word in words if not word.green]
-        if missing and not reason:
-            raise Conflict(
-                told(missing), hint=_("Mend it and try again, or release it with a reason.")
-            )
-        if missing and actor.is_service:
-            raise Forbidden(
-                _("Only a person lets a version pass whose suites are not green."),
-                hint=_("Have one release it, with a reason."),
-            )
-        return _release(actor, held, found, reason if missing else "", words=words)
+    words = words_on(version)
+    missing = [word for word in words if not word.green]
+    if missing and not reason:
+        raise Conflict(told(missing), hint=_("Mend it and try again, or release it with a reason."))
+    if missing and actor.is_service:
+        raise Forbidden(
+            _("Only a person lets a version pass whose suites are not green."),
+            hint=_("Have one release it, with a reason."),
+        )
+    return words, reason if missing else ""
 
 
 def roll_back(*, actor: User, agent: Agent) -> Release:
@@ -156,6 +170,8 @@ def _release(
         released_by=actor,
     )
     before = agent.current.number if agent.current else 0
+    was_canary = agent.canary_id == version.pk
+    end_canary(actor, agent, Canary.End.PROMOTED if was_canary else Canary.End.REPLACED)
     bring_into_use(agent, version)
     action = AuditEntry.Action
     about_release(
@@ -166,5 +182,13 @@ def _release(
         replaced=before,
         reason=reason,
         not_green=[word["suite"] for word in said if not word["green"]],
+        was_canary=was_canary,
     )
     return release
+
+
+def end_canary(actor: User, agent: Agent, end: Canary.End) -> None:
+    """Note how the agent's canary ended, if it has one; what becomes of the agent is the caller's."""
+    Canary.objects.filter(agent=agent, ended_as="").update(
+        ended_as=end, ended_by=actor, ended_at=timezone.now()
+    )

@@ -36,6 +36,30 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Canary',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('share', models.PositiveSmallIntegerField()),
+                ('reason', models.CharField(blank=True, max_length=500)),
+                ('report', models.JSONField(default=list)),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('ended_as', models.CharField(blank=True, choices=[('promoted', 'promoted'), ('rolled_back', 'rolled back'), ('replaced', 'another version came into use')], max_length=20)),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('against', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='agents.agentversion')),
+                ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='canaries', to='agents.agent')),
+                ('ended_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('started_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='agents.agentversion')),
+            ],
+            options={
+                'verbose_name': 'canary',
+                'verbose_name_plural': 'canaries',
+                'ordering': ['-id'],
+                'indexes': [models.Index(fields=['agent', '-id'], name='canary_agent')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_as', '')), fields=('agent',), name='one_canary_per_agent')],
+            },
+        ),
+        migrations.CreateModel(
             name='Release',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

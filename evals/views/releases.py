@@ -14,7 +14,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.requests import SignedInRequest
 from agents.actions.agents import CHANGE, require_editor
 from agents.models import Agent, AgentVersion
+from evals.actions.canaries import MOST_SHARE
 from evals.actions.releases import need_no_more, release_version, require_suite, roll_back
+from evals.canaries import canary_of, figures
 from evals.forms import ReleaseForm, RequirementForm
 from evals.gate import words_on
 from evals.models import Release, Requirement, Suite
@@ -31,7 +33,7 @@ MOST_RELEASES = 20
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: SignedInRequest, uid: str) -> HttpResponse:
     """A POST says that releases need one more suite, or need it otherwise."""
-    agent = _agent(request, uid)
+    agent = find_agent(request, uid)
     form = _requirement_form(request, agent, bound=request.method == "POST")
     status = 200
     if request.method == "POST":
@@ -51,7 +53,7 @@ def show(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def need_less(request: SignedInRequest, uid: str) -> HttpResponse:
-    agent = _agent(request, uid)
+    agent = find_agent(request, uid)
     rows = Requirement.objects.filter(agent=agent).select_related("agent", "suite")
     found = rows.filter(suite__uid=request.POST.get("suite", "").replace("\0", "")).first()
     if found is None:
@@ -64,7 +66,7 @@ def need_less(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def release(request: SignedInRequest, uid: str) -> HttpResponse:
-    agent = _agent(request, uid)
+    agent = find_agent(request, uid)
     form = ReleaseForm(request.POST)
     try:
         if form.is_valid():
@@ -88,7 +90,7 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def go_back(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
-        roll_back(actor=request.user, agent=_agent(request, uid))
+        roll_back(actor=request.user, agent=find_agent(request, uid))
     except AgentError as problem:
         if problem.code != "conflict":
             raise
@@ -98,7 +100,7 @@ def go_back(request: SignedInRequest, uid: str) -> HttpResponse:
     return redirect("evals:releases", uid=uid)
 
 
-def _agent(request: SignedInRequest, uid: str) -> Agent:
+def find_agent(request: SignedInRequest, uid: str) -> Agent:
     """NotFound for one that the person does not see or may not change."""
     rows = Agent.objects.visible_to(request.user).select_related("organisation", "current")
     found = rows.filter(uid=uid).first()
@@ -130,6 +132,9 @@ def _page(
         version.agent = agent
         words = words_on(version)
         waiting.append((version, words, all(word.green for word in words)))
+    canary = canary_of(agent.pk)
+    if canary is not None:
+        canary.version.agent = agent
     releases = Release.objects.filter(agent=agent).select_related(
         "version", "replaced", "released_by"
     )
@@ -138,6 +143,10 @@ def _page(
         "form": form,
         "requirements": Requirement.objects.filter(agent=agent).select_related("suite"),
         "waiting": waiting,
+        "canary": canary,
+        "figures": figures(canary) if canary else (),
+        "canary_green": canary and all(word.green for word in words_on(canary.version)),
+        "most_share": MOST_SHARE,
         "releases": releases[:MOST_RELEASES],
         "release_form": ReleaseForm(),
     }

@@ -84,6 +84,16 @@ def test_a_suite_in_ci_catches_a_prompt_that_forgets_a_rule(evals, alice, acme, 
     assert evals("gate", "Clerk", "--roll-back")[0] == 0
     assert Agent.objects.get(pk=agent.pk).current_id == agent.versions.get(number=1).pk
 
+    assert evals("canary", "Clerk")[0] == 1
+    assert evals("canary", "Clerk", "--share", "10")[0] == 1
+    code, told = evals("canary", "Clerk", "--share", "10", "--reason", "A try.")
+    assert (code, told.splitlines()[0]) == (0, "version 2: 10% of new conversations")
+    assert evals("canary", "Clerk", "--roll-back")[0] == 0
+    assert evals("canary", "Clerk", "--share", "10", user="mallory")[0] == 1
+    assert evals("canary", "Clerk", "--share", "20", "--reason", "Again.")[0] == 0
+    assert evals("canary", "Clerk", "--promote", "--reason", "It does well.")[0] == 0
+    assert Agent.objects.get(pk=agent.pk).current_id == agent.versions.get(number=2).pk
+
     code, told = evals("run", "Manners", "--agent", "Clerk", user="mallory")
     assert (code, "no suite" in told) == (1, True)
     assert evals("compare", before, after, user="mallory")[0] == 1
