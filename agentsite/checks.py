@@ -216,6 +216,7 @@ def _private_hosts() -> Iterable[CheckMessage]:
         ("AGENTSITE_WEBHOOK_PRIVATE_HOSTS", "E026", "n8n.internal:5678", True),
         ("AGENTSITE_MCP_PRIVATE_HOSTS", "E027", "tools.internal:8080", True),
         ("AGENTSITE_SKILLS_PRIVATE_HOSTS", "E028", "skills.internal:8000", True),
+        ("AGENTSITE_PROMPTS_PRIVATE_HOSTS", "E056", "langfuse.internal:3000", True),
         ("AGENTSITE_PUSH_PRIVATE_HOSTS", "E032", "push.internal:8080", True),
     ):
         for problem in faults_of(getattr(settings, name), networks=networks):

@@ -601,6 +601,10 @@ AGENTSITE_SKILLS_PUBLIC = env.bool("AGENTSITE_SKILLS_PUBLIC", default=False)
 """Whether anybody may install the server's own skills from `/.well-known/agent-skills/`."""
 AGENTSITE_SKILLS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_PRIVATE_HOSTS", default=[])
 """Hosts and networks inside, with their ports, from which skills may be installed all the same."""
+AGENTSITE_PROMPT_SOURCE_SECONDS = env.int("AGENTSITE_PROMPT_SOURCE_SECONDS", default=300)
+"""How many seconds apart sources of prompts are asked what they have; 0: only when somebody says so."""
+AGENTSITE_PROMPTS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_PROMPTS_PRIVATE_HOSTS", default=[])
+"""Hosts and networks inside, with their ports, from which prompts may be fetched all the same."""
 AGENTSITE_SKILLS_DIR = env.str("AGENTSITE_SKILLS_DIR", default="")
 """A folder with skills, each in one of its own, whose edits become draft versions; empty: none is watched."""
 AGENTSITE_SKILLS_DIR_SECONDS = env.int(

@@ -128,6 +128,8 @@ class AuditEntry(models.Model):
         PROMPT_VERSION_ADDED = "prompt_version_added", _("version of a named prompt added")
         PROMPT_LABEL_MOVED = "prompt_label_moved", _("label of a named prompt moved")
         PROMPT_DELETED = "prompt_deleted", _("named prompt deleted")
+        PROMPT_SOURCE_SET = "prompt_source_set", _("source of prompts added or changed")
+        PROMPT_SOURCE_GONE = "prompt_source_gone", _("source of prompts taken away")
         HOOK_SAVED = "hook_saved", _("hook made or changed")
         HOOK_DELETED = "hook_deleted", _("hook deleted")
         FOLDER_CHANGED = "folder_changed", _("folder changed")

@@ -8,6 +8,7 @@ class PromptsConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
+        from accounts.sealed import holds_sealed  # noqa: PLC0415
         from chat.commands import offer  # noqa: PLC0415
         from conversations.kitparts import add_part  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
@@ -18,7 +19,9 @@ class PromptsConfig(AppConfig):
         )
 
         from . import fixing, kitpart, using  # noqa: PLC0415
+        from .actions.sources import reseal_secrets  # noqa: PLC0415
 
         follow(fixing.fix, UserMessage, UserDefineOutcome, SessionUpdated, turn=Turn.AFTER)
         add_part(kitpart.part)
         offer(using.commands)
+        holds_sealed(reseal_secrets)

@@ -72,7 +72,7 @@ def version_named(prompt: Prompt, wanted: str) -> PromptVersion:
     versions = prompt.versions.select_related("prompt")
     found: PromptVersion | None
     if wanted == LATEST:
-        found = versions.order_by("-number").first()
+        found = versions.filter(waits=False).order_by("-number").first()
     elif is_digits(wanted):
         found = versions.filter(number=number_of(wanted) or 0).first()
     else:
@@ -85,6 +85,12 @@ def version_named(prompt: Prompt, wanted: str) -> PromptVersion:
             % {"name": prompt.name, "wanted": wanted[:50]},
             hint=_("Its labels: %(labels)s. Its versions: 1 to %(newest)s.")
             % {"labels": labels, "newest": newest or 0},
+        )
+    if found.waits:
+        raise NotFound(
+            _("Version %(number)d of “%(name)s” was fetched and is not allowed yet.")
+            % {"number": found.number, "name": prompt.name},
+            hint=_("Allow it on the page of its source."),
         )
     return found
 

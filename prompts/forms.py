@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
+
+from .models import PromptSource
 
 _TEXT = {"rows": 14, "autocomplete": "off"}
 
@@ -63,3 +67,54 @@ class LabelForm(OurForm):
     version = forms.CharField(
         label=_("Version"), required=False, help_text=_("A number, a label, or latest.")
     )
+
+
+class SourceForm(OurForm):
+    kind = forms.ChoiceField(label=_("Kind"), choices=PromptSource.Kind.choices)
+    address = forms.CharField(label=_("Address"), required=False)
+    secret = forms.CharField(
+        label=_("Key"),
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_(
+            "Of Langfuse the public and the secret key with a colon between them, of another Agentsite a "
+            "token with the scope “conversations:read”. It is never shown again."
+        ),
+    )
+    folder = forms.CharField(
+        label=_("Folder"),
+        required=False,
+        help_text=_("Of a repository: each .md and .txt file in it is a prompt."),
+    )
+    commit = forms.CharField(
+        label=_("Commit"),
+        required=False,
+        help_text=_("Of a repository: all 40 digits of its hash."),
+    )
+    labels = forms.CharField(
+        label=_("Labels"),
+        required=False,
+        initial="production = production",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"}),
+        help_text=_("One a line: what it is called there, and here."),
+    )
+    moves_labels = forms.BooleanField(
+        label=_("Labels here follow without a person’s word"),
+        required=False,
+        help_text=_(
+            "Not those by which an agent names a prompt whose changes wait for a release: these wait too."
+        ),
+    )
+
+    def values(self) -> dict[str, Any]:
+        given = dict(self.cleaned_data)
+        lines = [line.partition("=") for line in given["labels"].splitlines() if line.strip()]
+        given["labels"] = {there.strip(): (here or there).strip() for there, _sign, here in lines}
+        return given
+
+
+class ChangeSourceForm(OurForm):
+    moves_labels = forms.BooleanField(
+        label=_("Labels here follow without a person’s word"), required=False
+    )
+    commit = forms.CharField(label=_("Commit"), required=False)

@@ -11,9 +11,10 @@ from typing import Any, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import Organisation, User
+from accounts.models import Organisation, Role, User
 from accounts.staff import has_staff_permission
 from agents.models import AgentVersion
 from conversations.models import Conversation
@@ -28,6 +29,10 @@ CHANGE_ANY = "prompts.change_prompt"
 
 def new_prompt_id() -> str:
     return new_id("prompt")
+
+
+def new_source_id() -> str:
+    return new_id("psrc")
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -79,6 +84,76 @@ class Prompt(models.Model):
         return self.name
 
 
+class PromptSourceQuerySet(models.QuerySet["PromptSource"]):
+    def visible_to(self, user: User) -> Self:
+        """Those of organisations that she manages; all for staff with the permission."""
+        if not user.is_active:
+            return self.none()
+        if has_staff_permission(user, VIEW_ANY):
+            return self
+        roles = [role for role in Role if role.manages]
+        managed = Organisation.objects.filter(
+            memberships__user=user, memberships__role__in=roles
+        ).values("pk")
+        return self.filter(organisation__in=managed)
+
+
+class PromptSource(models.Model):
+    """A place elsewhere whose prompts an organisation has copies of. Only the copies are ever read by a
+    conversation, so that nothing waits for it while it is away."""
+
+    class Kind(models.TextChoices):
+        LANGFUSE = "langfuse", _("Langfuse")
+        SITE = "site", _("another Agentsite")
+        GIT = "git", _("a folder of a Git repository at a commit")
+
+    uid = models.CharField(max_length=40, unique=True, default=new_source_id, editable=False)
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="prompt_sources"
+    )
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind)
+    address = models.CharField(_("address"), max_length=500)
+    folder = models.CharField(_("folder"), max_length=200, blank=True)
+    commit = models.CharField(_("commit"), max_length=40, blank=True)
+    """Both of a repository."""
+    labels = models.JSONField(default=dict)
+    """Labels there, and what each is called here."""
+    moves_labels = models.BooleanField(default=False)
+    """Labels here follow without a person's word, unless an agent whose releases are held names one."""
+    sealed = models.TextField(blank=True, editable=False)
+    """What it is asked with."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    """For whom it is asked: as long as she may change prompts here."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    reached_at = models.DateTimeField(null=True, editable=False)
+    """When it answered last."""
+    away_since = models.DateTimeField(null=True, editable=False)
+    """Null: it answered when it was asked last."""
+    failures = models.PositiveIntegerField(default=0, editable=False)
+    """In a row."""
+    problem = models.CharField(max_length=500, blank=True, editable=False)
+    remarks = models.JSONField(default=list, editable=False)
+    """What of it was not taken, in words."""
+    due_at = models.DateTimeField(default=timezone.now, editable=False, db_index=True)
+
+    objects = PromptSourceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["address", "id"]
+        verbose_name = _("source of prompts")
+        verbose_name_plural = _("sources of prompts")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organisation", "kind", "address", "folder"], name="prompt_source_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.address
+
+
 class PromptVersion(models.Model):
     prompt = models.ForeignKey(
         Prompt, on_delete=models.CASCADE, related_name="versions", db_index=False
@@ -89,6 +164,14 @@ class PromptVersion(models.Model):
     digest = models.CharField(max_length=64)
     """SHA-256 of text and variables (`filling.digest_of`)."""
     note = models.CharField(_("what changed"), max_length=500, blank=True)
+    source = models.ForeignKey(
+        PromptSource, on_delete=models.SET_NULL, null=True, related_name="versions"
+    )
+    """Where it was fetched; null also once that source is taken away."""
+    origin = models.CharField(max_length=600, blank=True)
+    """Where it was fetched, and its version there, in words; empty: it was written here."""
+    waits = models.BooleanField(default=False)
+    """It was fetched, and nobody has allowed it yet: no agent is given it, by whatever name."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
@@ -131,6 +214,35 @@ class PromptLabel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class PulledLabel(models.Model):
+    """What a label of a source pointed to when it was asked last. Where the label here points elsewhere, a
+    person may have it follow."""
+
+    source = models.ForeignKey(
+        PromptSource, on_delete=models.CASCADE, related_name="pulled", db_index=False
+    )
+    version = models.ForeignKey(PromptVersion, on_delete=models.CASCADE, related_name="+")
+    prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="pulled")
+    label = models.CharField(max_length=50)
+    """As it is called here."""
+    remote_name = models.CharField(max_length=200)
+    remote_version = models.CharField(max_length=64)
+    seen_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["prompt__name", "label"]
+        verbose_name = _("label of a source of prompts")
+        verbose_name_plural = _("labels of sources of prompts")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "prompt", "label"], name="pulled_label_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prompt_id}:{self.label}"
 
 
 class PromptSet(models.Model):

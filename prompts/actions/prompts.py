@@ -18,7 +18,13 @@ from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from prompts.access import held_prompt, require_prompts_of
 from prompts.choosing import LATEST, version_named
 from prompts.filling import FACTS, Variable, digest_of
-from prompts.models import Prompt, PromptLabel, PromptVersion, variables_as_stored
+from prompts.models import (
+    Prompt,
+    PromptLabel,
+    PromptSource,
+    PromptVersion,
+    variables_as_stored,
+)
 from prompts.spec import PromptSpec, VersionSpec
 from prompts.using import agents_with
 from wire.naming import one_line
@@ -30,7 +36,7 @@ MOST_LABELS = 50
 """Of one prompt."""
 TEXT_LIMIT = 50_000
 """Characters of one version: it stands in every request."""
-_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,49}", re.ASCII)
+LABEL = re.compile(r"[a-z][a-z0-9_-]{0,49}", re.ASCII)
 
 
 def create_prompt(
@@ -211,6 +217,50 @@ def spec_of(prompt: Prompt) -> PromptSpec:
     )
 
 
+def add_fetched(
+    *,
+    actor: User,
+    organisation: Organisation,
+    name: str,
+    text: str,
+    variables: tuple[Variable, ...],
+    source: PromptSource,
+    origin: str,
+) -> PromptVersion:
+    """The version of the prompt of that name that says just this; else a new one, which waits until somebody
+    allows it. Needs a transaction. Raises as `create_prompt`."""
+    prompt = Prompt.objects.filter(organisation=organisation, name=name).first()
+    fetched: dict[str, Any] = {"source": source, "origin": origin, "waits": True}
+    if prompt is None:
+        made = create_prompt(
+            actor=actor, organisation=organisation, name=name, text=text, variables=variables
+        )
+        version = made.versions.get()
+        for field, value in fetched.items():
+            setattr(version, field, value)
+        version.save(update_fields=list(fetched))
+        return version
+    held = held_prompt(actor, prompt)
+    digest = digest_of(_tidied(text), variables)
+    there = held.versions.filter(digest=digest).order_by("waits", "-number").first()
+    return there or _add(held, actor, text, variables, "", True, **fetched)
+
+
+def allow_fetched(
+    *, actor: User, prompt: Prompt, version: PromptVersion, label: str
+) -> PromptLabel:
+    """Agents may be given it from now on, and the label points to it. Raises NotFound, Forbidden, Invalid."""
+    with transaction.atomic():
+        held = held_prompt(actor, prompt)
+        found = held.versions.filter(pk=version.pk).first()
+        if found is None:
+            raise NotFound(_("There is no such version."))
+        if found.waits:
+            found.waits = False
+            found.save(update_fields=["waits"])
+        return _move(held, actor, label, found)
+
+
 def _add(
     prompt: Prompt,
     actor: User,
@@ -218,12 +268,16 @@ def _add(
     variables: tuple[Variable, ...],
     note: str,
     always: bool = False,
+    **fetched: Any,
 ) -> PromptVersion:
     text = _tidied(text)
     _check(text, variables)
     newest = prompt.versions.order_by("-number").first()
     digest = digest_of(text, variables)
     if newest is not None and newest.digest == digest and not always:
+        if newest.waits:  # she wrote just that herself
+            newest.waits = False
+            newest.save(update_fields=["waits"])
         return newest
     number = newest.number + 1 if newest else 1
     if number > MOST_VERSIONS:
@@ -239,6 +293,7 @@ def _add(
         digest=digest,
         note=one_line(note)[:500],
         created_by=actor,
+        **fetched,
     )
     if number > 1:
         _tell(AuditEntry.Action.PROMPT_VERSION_ADDED, actor, prompt, version=number, sha256=digest)
@@ -247,7 +302,7 @@ def _add(
 
 def _move(prompt: Prompt, actor: User, label: str, version: PromptVersion) -> PromptLabel:
     label = label.strip()
-    if label == LATEST or not _LABEL.fullmatch(label):
+    if label == LATEST or not LABEL.fullmatch(label):
         raise Invalid(
             _("A label begins with a small letter and has small letters, digits, “-” and “_”.")
             if label != LATEST

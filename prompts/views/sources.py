@@ -1,0 +1,147 @@
+"""The pages of sources of prompts: those there are, how each stands, and what waits to be allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.current_organisation import require_shown_organisation
+from accounts.requests import SignedInRequest
+from agents.versiondiff import lines_between
+from harness.errors import AgentError, Forbidden, NotFound
+from prompts.access import may_change
+from prompts.actions.sources import (
+    add_source,
+    allow_pulled,
+    ask_source,
+    change_source,
+    remove_source,
+)
+from prompts.forms import ChangeSourceForm, SourceForm
+from prompts.models import PromptSource, PulledLabel
+from prompts.pulling import holding_agents
+
+from .lookup import refused
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_sources(request: SignedInRequest) -> HttpResponse:
+    """Those of the organisation one works in, and a form for a new one."""
+    if not may_change(request.user, request.organisation):
+        raise Forbidden(_("Owners and administrators look after sources of prompts."))
+    form = SourceForm(request.POST if request.method == "POST" else None)
+    status = 200
+    if request.method == "POST":
+        status = 422
+        try:
+            require_shown_organisation(request)
+            if form.is_valid():
+                made = add_source(
+                    actor=request.user, organisation=request.organisation, **form.values()
+                )
+                messages.success(request, _("The source is added. Ask it what it has."))
+                return redirect("prompts:source", source_uid=made.uid)
+        except AgentError as problem:
+            status = refused(form, problem)
+    rows = PromptSource.objects.visible_to(request.user).filter(organisation=request.organisation)
+    context = {"sources": rows, "form": form}
+    return render(request, "prompts/sources.html", context, status=status)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_source(request: SignedInRequest, source_uid: str) -> HttpResponse:
+    """How it stands and what of it is not followed here; a POST changes its rule."""
+    source = _source(request, source_uid)
+    initial = {"moves_labels": source.moves_labels, "commit": source.commit}
+    form = ChangeSourceForm(request.POST if request.method == "POST" else None, initial=initial)
+    status = 200
+    if request.method == "POST":
+        status = 422
+        try:
+            if form.is_valid():
+                change_source(actor=request.user, source=source, **form.cleaned_data)
+                messages.success(request, _("Saved."))
+                return redirect("prompts:source", source_uid=source_uid)
+        except AgentError as problem:
+            status = refused(form, problem)
+    pulled = PulledLabel.objects.filter(source=source).select_related("prompt", "version")
+    context = {
+        "source": source,
+        "form": form,
+        "pulled": [_shown(each) for each in pulled],
+    }
+    return render(request, "prompts/source.html", context, status=status)
+
+
+@login_required
+@require_POST
+def ask(request: SignedInRequest, source_uid: str) -> HttpResponse:
+    source = ask_source(actor=request.user, source=_source(request, source_uid))
+    if source.problem:
+        messages.error(request, source.problem)
+    else:
+        messages.success(request, _("The source has answered."))
+    return redirect("prompts:source", source_uid=source_uid)
+
+
+@login_required
+@require_POST
+def allow(request: SignedInRequest, source_uid: str) -> HttpResponse:
+    """What the page showed: `pulled` by its number, at the version that was compared."""
+    source = _source(request, source_uid)
+    rows = PulledLabel.objects.filter(source=source).select_related("source", "prompt")
+    wanted = [request.POST.get(name, "") for name in ("pulled", "number")]
+    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in wanted):
+        raise NotFound(_("There is no such text."))
+    found = rows.filter(pk=int(wanted[0])).first()
+    if found is None:
+        raise NotFound(_("There is no such text."))
+    shown = found.prompt.versions.filter(number=int(wanted[1])).first()
+    found.version_id = shown.pk if shown else 0
+    try:
+        allow_pulled(actor=request.user, pulled=found)
+    except AgentError as problem:
+        if problem.code != "conflict":
+            raise
+        messages.error(request, f"{problem.message} {problem.hint}".strip())
+    else:
+        messages.success(request, _("New conversations follow the label from now on."))
+    return redirect("prompts:source", source_uid=source_uid)
+
+
+@login_required
+@require_POST
+def remove(request: SignedInRequest, source_uid: str) -> HttpResponse:
+    remove_source(actor=request.user, source=_source(request, source_uid))
+    messages.success(request, _("The source is taken away; what was fetched stays."))
+    return redirect("prompts:sources")
+
+
+def _source(request: SignedInRequest, uid: str) -> PromptSource:
+    rows = PromptSource.objects.visible_to(request.user)
+    found = rows.select_related("organisation", "created_by").filter(uid=uid).first()
+    if found is None:
+        raise NotFound(_("There is no such source."))
+    return found
+
+
+def _shown(pulled: PulledLabel) -> dict[str, Any]:
+    """With what differs from what the label points to here."""
+    here = pulled.prompt.labels.select_related("version").filter(name=pulled.label).first()
+    follows = here is not None and here.version_id == pulled.version_id
+    before = here.version.text if here else ""
+    return {
+        "row": pulled,
+        "here": here,
+        "follows": follows,
+        "changes": [] if follows else list(lines_between(before, pulled.version.text)),
+        "held_by": [] if follows else holding_agents(pulled.prompt, pulled.label),
+    }

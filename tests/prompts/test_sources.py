@@ -1,0 +1,415 @@
+"""Prompts are fetched from elsewhere as copies: they wait until they are allowed, and answer while their
+source is away."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.actions.tokens import create_token
+from accounts.models import Membership, Role, TokenScope
+from accounts.sealed import resealers
+from agents.actions.agents import create_agent
+from audit.models import AuditEntry
+from conversations.actions.messages import post_message
+from evals.actions.releases import require_suite
+from evals.actions.suites import create_suite
+from harness.agentconfig import AgentConfig, PromptUse
+from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
+from prompts.access import find_prompt
+from prompts.actions.prompts import add_version, create_prompt, move_label
+from prompts.actions.sources import (
+    MOST_SOURCES,
+    add_source,
+    allow_pulled,
+    ask_source,
+    change_source,
+    remove_source,
+)
+from prompts.choosing import version_for, version_named
+from prompts.models import Prompt, PromptSource, PromptVersion, PulledLabel
+from prompts.pulling import pull_due
+from prompts.using import told
+from tests.cast import shown
+from tests.standins.langfuse import KEYS, Langfuse, langfuse
+from tests.standins.skillsite import skill_site
+
+LABELS = {"production": "production"}
+
+
+@pytest.fixture
+def elsewhere_at(settings):
+    settings.AGENTSITE_PROMPT_SOURCE_SECONDS = 60
+    with langfuse() as site:
+        settings.AGENTSITE_PROMPTS_PRIVATE_HOSTS = [site.host]
+        yield site
+
+
+@pytest.fixture
+def source(alice, acme, elsewhere_at: Langfuse) -> PromptSource:
+    elsewhere_at.put("Support/Tone", "Be {{mood}} to {{person}}.", "production")
+    made: PromptSource = add_source(
+        actor=alice,
+        organisation=acme,
+        kind="langfuse",
+        address=elsewhere_at.url,
+        secret=KEYS,
+        labels=LABELS,
+    )
+    return made
+
+
+def use(label: str = "production") -> PromptUse:
+    return PromptUse(name="support-tone", version=label, values={"mood": "kind"})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fetched_text_waits_as_a_version_until_it_is_allowed(
+    alice, acme, source, elsewhere_at, converse, make_agent, still_engine
+):
+    ask_source(actor=alice, source=source)
+
+    version = PromptVersion.objects.get()
+    assert (version.prompt.name, version.text) == ("support-tone", "Be {{mood}} to {{person}}.")
+    assert [each.name for each in version.variables] == ["mood"]
+    assert version.origin == f"{elsewhere_at.url}: Support/Tone 1"
+    for wanted in ("1", "latest", "production"):
+        with pytest.raises(NotFound):
+            version_for(acme, use(wanted))
+    with pytest.raises(NotFound, match="not allowed yet"):
+        move_label(actor=alice, prompt=version.prompt, label="staging", version="1")
+
+    allow_pulled(actor=alice, pulled=PulledLabel.objects.get())
+    elsewhere_at.put("Support/Tone", "Be rude.", "production")
+    ask_source(actor=alice, source=source)
+
+    assert PromptVersion.objects.count() == 2
+    for wanted in ("1", "latest", "production"):
+        assert version_for(acme, use(wanted)).number == 1
+    conversation = converse([], prompts=(use(),))
+    post_message(actor=alice, conversation=conversation, text="Hello")
+    assert [each.text.startswith("Be kind to") for each in told(conversation)] == [True]
+    moved = AuditEntry.objects.filter(action="prompt_label_moved").get()
+    assert (moved.details["version"], moved.actor) == (1, alice)
+
+
+@pytest.mark.django_db
+def test_the_copy_answers_while_the_source_is_away_and_it_is_asked_less_and_less(
+    alice, acme, source, elsewhere_at
+):
+    change_source(actor=alice, source=source, moves_labels=True)
+    pull_due()
+    source.refresh_from_db()
+    reached = source.reached_at
+    assert reached is not None
+    assert version_for(acme, use()).number == 1
+
+    elsewhere_at.away = 503
+    waits = []
+    for _time in range(3):
+        PromptSource.objects.update(due_at=timezone.now())
+        assert pull_due() == 1
+        assert pull_due() == 0
+        source.refresh_from_db()
+        waits.append(round((source.due_at - timezone.now()).total_seconds() / 60))
+    assert waits == [1, 2, 4]
+    assert "answered 503" in source.problem
+    assert (source.reached_at, source.failures) == (reached, 3)
+    away_since = source.away_since
+    assert away_since is not None
+    assert away_since > reached
+    assert version_for(acme, use()).number == 1
+    PromptSource.objects.update(due_at=timezone.now(), failures=40)
+    pull_due()
+    source.refresh_from_db()
+    assert source.away_since == away_since
+    assert source.due_at - timezone.now() < timedelta(hours=6, minutes=1)
+
+    elsewhere_at.away = 0
+    PromptSource.objects.update(due_at=timezone.now())
+    pull_due()
+    source.refresh_from_db()
+    assert (source.away_since, source.failures, source.problem) == (None, 0, "")
+
+
+@pytest.mark.django_db
+def test_by_the_rule_labels_follow_news_but_never_undo_what_a_person_did(
+    alice, acme, source, elsewhere_at
+):
+    change_source(actor=alice, source=source, moves_labels=True)
+    elsewhere_at.put("Support/Tone", "Be brief.", "production")
+    ask_source(actor=alice, source=source)
+    prompt = Prompt.objects.get()
+    assert version_named(prompt, "production").text == "Be brief."
+
+    own = add_version(actor=alice, prompt=prompt, text="Be ours.", label="production")
+    ask_source(actor=alice, source=source)
+    assert version_named(prompt, "production") == own
+
+    elsewhere_at.put("Support/Tone", "Be quick.", "production")
+    ask_source(actor=alice, source=source)
+    assert version_named(prompt, "production").text == "Be quick."
+    assert PromptVersion.objects.count() == 3
+    ask_source(actor=alice, source=source)
+    assert PromptVersion.objects.count() == 3
+
+
+@pytest.mark.django_db
+def test_no_label_follows_by_itself_past_the_gate_of_an_agent(alice, acme, source, elsewhere_at):
+    prompt = create_prompt(
+        actor=alice, organisation=acme, name="support-tone", text="Be ours.", label="production"
+    )
+    config = AgentConfig(provider="demo", prompts=(use(),))
+    clerk = create_agent(
+        actor=alice, organisation=acme, name="Clerk", description="", config=config
+    )
+    suite = create_suite(actor=alice, organisation=acme, name="Manners")
+    require_suite(actor=alice, agent=clerk, suite=suite)
+    change_source(actor=alice, source=source, moves_labels=True)
+
+    ask_source(actor=alice, source=source)
+
+    assert version_named(prompt, "production").text == "Be ours."
+    assert version_named(prompt, "latest").text == "Be ours."
+    allow_pulled(actor=alice, pulled=PulledLabel.objects.get())
+    assert version_named(prompt, "production").text.startswith("Be {{mood}}")
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_one_text_is_told_and_not_taken(alice, acme, source, elsewhere_at):
+    elsewhere_at.prompts.clear()
+    elsewhere_at.put("dialogue", [{"role": "user", "content": "Hi"}], "production")
+    elsewhere_at.put("Für", "Ä", "production")
+    elsewhere_at.put("///", "No name.", "production")
+    elsewhere_at.put("long", "x" * 50_001, "production")
+    elsewhere_at.put("told", [{"role": "system", "content": part} for part in "AB"], "production")
+    elsewhere_at.put("a b", "One.", "production")
+    elsewhere_at.put("a-b", "Two.", "production")
+    elsewhere_at.put("other", "Not followed.", "staging")
+    elsewhere_at.put("person-only", "{{person}}", "production")
+
+    asked = ask_source(actor=alice, source=source)
+
+    texts = dict(PromptVersion.objects.values_list("prompt__name", "text"))
+    assert texts == {"told": "A\n\nB", "a-b": "One.", "person-only": "{{person}}", "f-r": "Ä"}
+    assert len(asked.remarks) == 4
+    assert asked.problem == ""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("answer", [[], {"data": 3}, {"data": [{"name": ""}]}, "x", None])
+def test_what_is_no_answer_of_such_a_source_changes_nothing(alice, source, elsewhere_at, answer):
+    class Odd(Langfuse):
+        def answer(self, address):
+            return answer if answer is not None else {"data": [], "meta": {"totalPages": -1}}
+
+    elsewhere_at.__class__ = Odd
+    asked = ask_source(actor=alice, source=source)
+    assert asked.problem
+    assert not Prompt.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_agentsite_is_a_source(
+    alice, acme, mallory, elsewhere, live_server, settings, client_of
+):
+    settings.AGENTSITE_PROMPTS_PRIVATE_HOSTS = [live_server.url.partition("//")[2]]
+    theirs = create_prompt(
+        actor=mallory, organisation=elsewhere, name="tone", text="One.", label="production"
+    )
+    add_version(actor=mallory, prompt=theirs, text="Two.", label="staging")
+    token = create_token(
+        actor=mallory,
+        organisation=elsewhere,
+        name="t",
+        scopes=[TokenScope.CONVERSATIONS_READ],
+    )
+    source = add_source(
+        actor=alice,
+        organisation=acme,
+        kind="site",
+        address=f"{live_server.url}/",
+        secret=token.secret,
+        labels={"production": "production", "staging": "tried-there"},
+    )
+    assert token.secret not in source.sealed
+
+    ask_source(actor=alice, source=source)
+    for pulled in PulledLabel.objects.all():
+        allow_pulled(actor=alice, pulled=pulled)
+
+    ours = find_prompt(alice, acme, "tone")
+    assert ours.organisation == acme
+    assert version_named(ours, "production").text == "One."
+    assert version_named(ours, "tried-there").text == "Two."
+
+
+@pytest.mark.django_db
+def test_a_folder_of_a_repository_is_a_source(alice, acme, settings, tmp_path):
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        done = subprocess.run(
+            ["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q")
+    git("config", "uploadpack.allowAnySHA1InWant", "true")
+    (tmp_path / "texts" / "deep").mkdir(parents=True)
+    (tmp_path / "texts" / "tone.md").write_text("Be {{mood}}.\n")
+    (tmp_path / "texts" / "other.py").write_text("x")
+    (tmp_path / "texts" / "deep" / "no.md").write_text("x")
+    git("add", "-A")
+    git("commit", "-q", "-m", "First")
+    commit = git("rev-parse", "HEAD")
+    with skill_site() as site:
+        settings.AGENTSITE_SKILLS_PRIVATE_HOSTS = [site.url.partition("//")[2]]
+        site.repositories["/prompts.git"] = tmp_path
+        given = {"kind": "git", "address": f"{site.url}/prompts.git", "folder": "texts/"}
+        with pytest.raises(Invalid, match="40 digits"):
+            add_source(actor=alice, organisation=acme, labels=LABELS, commit="main", **given)
+        source = add_source(actor=alice, organisation=acme, labels=LABELS, commit=commit, **given)
+        asked = ask_source(actor=alice, source=source)
+    assert asked.problem == ""
+    version = PromptVersion.objects.get()
+    assert (version.prompt.name, version.text, version.waits) == ("tone", "Be {{mood}}.\n", True)
+
+
+@pytest.mark.django_db
+def test_an_address_inside_is_asked_only_where_the_operator_lists_it(
+    alice, acme, source, elsewhere_at, settings
+):
+    settings.AGENTSITE_PROMPTS_PRIVATE_HOSTS = []
+    before = elsewhere_at.asked
+    assert "https" in ask_source(actor=alice, source=source).problem
+    PromptSource.objects.update(address=elsewhere_at.url.replace("http:", "https:"))
+    source.refresh_from_db()
+    assert "where none may be" in ask_source(actor=alice, source=source).problem
+    assert elsewhere_at.asked == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("field", "more"),
+    [
+        ("kind", {"kind": "ftp"}),
+        ("address", {"address": "ftp://a.example"}),
+        ("address", {"address": "http://a.example"}),
+        ("secret", {"secret": "only-one"}),
+        ("labels", {"labels": {}}),
+        ("labels", {"labels": {"production": "latest"}}),
+        ("labels", {"labels": {"a": "same", "b": "same"}}),
+        ("folder", {"kind": "git", "folder": "a/../b", "commit": "a" * 40}),
+    ],
+)
+def test_what_is_wrong_with_a_source_is_named(alice, acme, field, more):
+    given = {"kind": "langfuse", "address": "https://a.example", "secret": KEYS, "labels": LABELS}
+    with pytest.raises(Invalid) as refused:
+        add_source(actor=alice, organisation=acme, **{**given, **more})
+    assert refused.value.field == field
+
+
+@pytest.mark.django_db
+def test_there_are_so_many_sources_and_each_once(alice, acme):
+    given = {"actor": alice, "organisation": acme, "kind": "site", "labels": LABELS}
+    for number in range(MOST_SOURCES):
+        add_source(address=f"https://a{number}.example", **given)
+    with pytest.raises(Conflict):
+        add_source(address="https://a0.example/", **given)
+    with pytest.raises(LimitReached):
+        add_source(address="https://more.example", **given)
+
+
+@pytest.mark.django_db
+def test_it_is_asked_for_who_added_it_as_long_as_she_may(alice, bob, acme, source, elsewhere_at):
+    Membership.objects.filter(user=bob).update(role=Role.OWNER)
+    Membership.objects.filter(user=alice).update(role=Role.MEMBER)
+    before = elsewhere_at.asked
+    assert "may not change prompts" in ask_source(actor=bob, source=source).problem
+    assert elsewhere_at.asked == before
+
+
+@pytest.mark.django_db
+def test_secrets_are_sealed_and_sealed_anew(source):
+    before = source.sealed
+    assert KEYS not in before
+    assert sum(reseal() for reseal in resealers()) >= 1
+    source.refresh_from_db()
+    assert source.sealed != before
+
+
+@pytest.mark.django_db
+def test_a_manager_looks_after_sources_on_the_pages(alice, acme, client_of, elsewhere_at):
+    client = client_of(alice)
+    elsewhere_at.put("tone", "Be kind.", "production")
+    form = {
+        "kind": "langfuse",
+        "address": elsewhere_at.url,
+        "secret": "no",
+        "labels": "production = production",
+    }
+    assert client.post("/prompts/sources/", shown(acme, **form)).status_code == 422
+    client.post("/prompts/sources/", shown(acme, **{**form, "secret": KEYS}))
+    source = PromptSource.objects.get()
+    page = f"/prompts/sources/{source.uid}/"
+    client.post(f"{page}ask/")
+    text = client.get(page).content.decode()
+    assert "<ins>Be kind.</ins>" in text
+    assert KEYS not in text
+    pulled = PulledLabel.objects.get()
+    prompt = pulled.prompt
+    assert "waits to be allowed" in client.get(f"/prompts/{prompt.uid}/").content.decode()
+    assert "Fetched from" in client.get(f"/prompts/{prompt.uid}/versions/1/").content.decode()
+
+    elsewhere_at.put("tone", "Be quick.", "production")
+    client.post(f"{page}ask/")
+    client.post(f"{page}allow/", {"pulled": pulled.pk, "number": 1})
+    assert not prompt.labels.exists(), "it shows another text by now"
+    client.post(f"{page}allow/", {"pulled": pulled.pk, "number": 2})
+    assert version_named(prompt, "production").text == "Be quick."
+
+    elsewhere_at.away = 500
+    client.post(f"{page}ask/")
+    assert "Away since" in client.get(page).content.decode()
+    assert "away since" in client.get("/prompts/sources/").content.decode()
+    client.post(page, {"moves_labels": "on"})
+    source.refresh_from_db()
+    assert source.moves_labels
+    client.post(f"{page}remove/")
+    assert not PromptSource.objects.exists()
+    assert version_named(prompt, "production").text == "Be quick."
+
+
+@pytest.mark.django_db
+def test_strangers_find_nothing_and_members_may_not(
+    alice, bob, mallory, elsewhere, acme, source, client_of
+):
+    ask_source(actor=alice, source=source)
+    pulled = PulledLabel.objects.select_related("source").get()
+    given = {"kind": "site", "address": "https://a.example", "labels": LABELS}
+    with pytest.raises(Forbidden):
+        add_source(actor=bob, organisation=acme, **given)
+    with pytest.raises(NotFound):
+        add_source(actor=mallory, organisation=acme, **given)
+    for person in (mallory, bob):
+        with pytest.raises(NotFound):
+            change_source(actor=person, source=source, moves_labels=True)
+        with pytest.raises(NotFound):
+            ask_source(actor=person, source=source)
+        with pytest.raises(NotFound):
+            allow_pulled(actor=person, pulled=pulled)
+        with pytest.raises(NotFound):
+            remove_source(actor=person, source=source)
+        client = client_of(person)
+        page = f"/prompts/sources/{source.uid}/"
+        assert client.get(page).status_code == 404
+        for end in ("ask/", "allow/", "remove/"):
+            assert (
+                client.post(f"{page}{end}", {"pulled": pulled.pk, "number": 1}).status_code == 404
+            )
+    assert client_of(bob).get("/prompts/sources/").status_code == 403
+    assert source.address not in client_of(mallory).get("/prompts/sources/").content.decode()
+    assert PromptVersion.objects.get().waits
