@@ -89,7 +89,7 @@ def test_a_fetched_text_waits_as_a_version_until_it_is_allowed(
     assert PromptVersion.objects.count() == 2
     for wanted in ("1", "latest", "production"):
         assert version_for(acme, use(wanted)).number == 1
-    conversation = converse([], prompts=(use(),))
+    conversation, _scripted = converse(prompts=(use(),))
     post_message(actor=alice, conversation=conversation, text="Hello")
     assert [each.text.startswith("Be kind to") for each in told(conversation)] == [True]
     moved = AuditEntry.objects.filter(action="prompt_label_moved").get()
