@@ -107,7 +107,7 @@ def exposed() -> dict[str, set[str]]:
         if hasattr(each, "_labelnames")
     }
     ends = {"counter": [""], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
-    found = {}
+    found: dict[str, set[str]] = {}
     for line in exposition().decode().splitlines():
         if line.startswith("# TYPE agentsite_"):
             _sign, _word, name, kind = line.split(" ")

@@ -47,6 +47,7 @@ from pipelines.actions.definitions import save_pipeline
 from pipelines.files import read_pipeline
 from pipelines.models import PipelineRun
 from prompts.actions.prompts import create_prompt
+from prompts.models import PromptSource
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
 from schedules.models import Delivery, OrderRun, QueueItem
@@ -296,6 +297,9 @@ def alices_objects(
     prompt = create_prompt(
         actor=alice, organisation=acme, name="tone", text="My secret tone.", label="production"
     )
+    prompt_source = PromptSource.objects.create(
+        organisation=acme, kind="site", address="https://secret-prompts.example"
+    )
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     source = add_source(
         actor=alice, organisation=acme, kind="index", address="https://secret.example"
@@ -362,6 +366,7 @@ def alices_objects(
         "api/pipelines/": {"uid": pipeline.pipeline.uid},
         "comparisons/": {"uid": comparison.uid},
         "api/comparisons/": {"uid": comparison.uid},
+        "prompts/sources/": {"source_uid": prompt_source.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
         "evals/skills/": {"uid": skill.uid},

@@ -64,6 +64,7 @@ UNSEEN: Mapping[str, str] = {
     "pipelines:run": "the journey looks at its run, asking and done",
     "prompts:prompt": "a journey of its own makes a prompt and looks at it",
     "prompts:version": "the same journey compares two versions",
+    "prompts:source": "a journey of its own adds one and looks at it",
     "prompts:delete": "drawn by the same parts as a folder's",
     "skills:skill": "a journey of its own writes a skill and looks at it",
     "skills:version": "the same journey releases a version",

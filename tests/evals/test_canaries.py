@@ -231,7 +231,7 @@ def test_what_came_of_both_stands_side_by_side(alice, bob, acme, agent, newer, b
     assert canary is not None
     in_use, of_canary = figures(canary)
 
-    assert (in_use.conversations, in_use.failed, in_use.cost) == (1, 1, 0)
+    assert (in_use.conversations, in_use.failed, in_use.cost) == (1, 1, Decimal(0))
     assert (of_canary.conversations, of_canary.failed, of_canary.cost) == (1, 0, Decimal("1.5"))
     assert (of_canary.good, of_canary.bad) == (0, 1)
 

@@ -49,6 +49,7 @@ PAGES = (
     "/pipelines/?example=reviewed-answer",
     "/pipelines/waiting/",
     "/prompts/",
+    "/prompts/sources/",
     "/schedules/",
     "/schedules/new/",
     "/go/",

@@ -39,3 +39,19 @@ def test_a_prompt_is_made_changed_compared_and_labelled(visit: Visit, phone: boo
     page.get_by_role("link", name=re.compile("^Version 2")).click()
     expect(page.locator("ins")).to_have_text("Answer {{person}} in a {{tone}} tone.")
     looks_right(alice, "version")
+
+
+@on_screen(phone=True)
+def test_a_source_that_is_away_says_so(visit: Visit, phone: bool):
+    alice = visit(phone=phone)
+    page = alice.page
+    page.goto("/prompts/sources/")
+    page.get_by_label("Address").fill(f"https://127.0.0.1/{'phone' if phone else 'desk'}")
+    page.get_by_label("Key").fill("pk-lf-1:sk-lf-2")
+    page.get_by_role("button", name="Add").click()
+    page.get_by_role("button", name="Ask it now").click()
+    expect(page.get_by_role("heading", name="Away since")).to_be_visible()
+    looks_right(alice, "source")
+    page.goto("/prompts/sources/")
+    expect(page.locator("main")).to_contain_text("away since")
+    looks_right(alice, "sources")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -268,7 +269,11 @@ def test_a_folder_of_a_repository_is_a_source(alice, acme, settings, tmp_path):
     with skill_site() as site:
         settings.AGENTSITE_SKILLS_PRIVATE_HOSTS = [site.url.partition("//")[2]]
         site.repositories["/prompts.git"] = tmp_path
-        given = {"kind": "git", "address": f"{site.url}/prompts.git", "folder": "texts/"}
+        given: dict[str, Any] = {
+            "kind": "git",
+            "address": f"{site.url}/prompts.git",
+            "folder": "texts/",
+        }
         with pytest.raises(Invalid, match="40 digits"):
             add_source(actor=alice, organisation=acme, labels=LABELS, commit="main", **given)
         source = add_source(actor=alice, organisation=acme, labels=LABELS, commit=commit, **given)
@@ -389,7 +394,7 @@ def test_strangers_find_nothing_and_members_may_not(
 ):
     ask_source(actor=alice, source=source)
     pulled = PulledLabel.objects.select_related("source").get()
-    given = {"kind": "site", "address": "https://a.example", "labels": LABELS}
+    given: dict[str, Any] = {"kind": "site", "address": "https://a.example", "labels": LABELS}
     with pytest.raises(Forbidden):
         add_source(actor=bob, organisation=acme, **given)
     with pytest.raises(NotFound):
