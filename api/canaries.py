@@ -86,8 +86,8 @@ class CanaryOfAgentView(AgentsOfCaller):
         responses=answers(CanaryRow, 401, 403, 404, 409, 422),
     )
     def put(self, request: Any, uid: str) -> Response:
-        given = dict(read_body(SetCanary, request.data))
         agent = self._managed(uid)
+        given = dict(read_body(SetCanary, request.data))
         number = given.pop("version", None)
         rows = AgentVersion.objects.visible_to(self.actor).filter(agent=agent).order_by("-number")
         version = (rows if number is None else rows.filter(number=number)).first()
@@ -129,6 +129,7 @@ class PromoteCanaryView(AgentsOfCaller):
         responses=answers(Promoted, 401, 403, 404, 409, 422),
     )
     def post(self, request: Any, uid: str) -> Response:
+        agent = self.find(uid)
         given = read_body(PromoteCanary, request.data)
-        release = promote_canary(actor=self.actor, agent=self.find(uid), **given)
+        release = promote_canary(actor=self.actor, agent=agent, **given)
         return Response({"version": release.version.number})

@@ -26,6 +26,7 @@ from prompts.actions.sources import (
 from prompts.forms import ChangeSourceForm, SourceForm
 from prompts.models import PromptSource, PulledLabel
 from prompts.pulling import holding_agents
+from reading.digits import number_of
 
 from .lookup import refused
 
@@ -98,13 +99,11 @@ def allow(request: SignedInRequest, source_uid: str) -> HttpResponse:
     """What the page showed: `pulled` by its number, at the version that was compared."""
     source = _source(request, source_uid)
     rows = PulledLabel.objects.filter(source=source).select_related("source", "prompt")
-    wanted = [request.POST.get(name, "") for name in ("pulled", "number")]
-    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in wanted):
-        raise NotFound(_("There is no such text."))
-    found = rows.filter(pk=int(wanted[0])).first()
+    pulled, number = (number_of(request.POST.get(name)) for name in ("pulled", "number"))
+    found = rows.filter(pk=pulled or 0).first()
     if found is None:
         raise NotFound(_("There is no such text."))
-    shown = found.prompt.versions.filter(number=int(wanted[1])).first()
+    shown = found.prompt.versions.filter(number=number or 0).first()
     found.version_id = shown.pk if shown else 0
     try:
         allow_pulled(actor=request.user, pulled=found)

@@ -51,6 +51,8 @@ NEED_NOT = {
         conversations/sharing.shares_of
         conversations/stored_files.open_file
         evals/cases.case_of
+        evals/releases.held_version
+        evals/releases.passed
         spending/budgets.may_change
         vaults/vaults.lock_vault
     """,
@@ -184,6 +186,8 @@ NEED_NOT = {
         vaults/vaults.change_vault
     """,
     "Its own row says it, with who did it, where those look who care: letters, deliveries.": """
+        evals/releases.end_canary
+        prompts/sources.ask_source
         deadletters/letters.discard
         deadletters/letters.discard_many
         webhooks/endpoints.redeliver
