@@ -79,6 +79,7 @@ class ApiTokenAdmin(ModelAdmin):
         "user",
         "organisation",
         "scopes",
+        "audience",
         "created_by",
         "created",
         "expiry",
@@ -128,7 +129,7 @@ class ApiTokenAdmin(ModelAdmin):
         if not actor_of(request).is_superuser:
             return False
         mine = ApiToken.objects.filter(
-            Q(user=actor_of(request)) | Q(user__kind=User.Kind.SERVICE), pk=object_id
+            Q(user=actor_of(request)) | Q(user__kind=User.Kind.SERVICE), pk=object_id, audience=""
         )
         return mine.exists()
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-TOKEN_DOORS = r"^/(?:v1|api)/|^/(?:agui|mcp)$"  # noqa: S105 - no password
-"""The addresses that take a token."""
+_LETTING_IN = r"^/oauth/(?:token|revoke|register)$|^/\.well-known/oauth-"
+TOKEN_DOORS = rf"^/(?:v1|api)/|^/(?:agui|mcp)$|{_LETTING_IN}"
+"""The addresses that take a token, and those at which clients of `/mcp` get one."""
 NO_DOOR = r"(?!)"
 
 ALLOWED_HEADERS = (

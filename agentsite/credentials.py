@@ -12,8 +12,9 @@ from django.http import parse_cookie
 from django.views.decorators.debug import sensitive_variables
 from rest_framework.exceptions import AuthenticationFailed
 
-from accounts.api.authentication import caller_with, presented_secret
+from accounts.api.authentication import presented_secret
 from accounts.sessions import user_of_session
+from mcpclients.callers import caller_at_mcp
 from schedules.mailhook import shows_secret
 from v1.workers import worker_with
 
@@ -38,7 +39,7 @@ def is_known(headers: Headers) -> bool:
     secret = presented_secret(given)
     if secret:
         try:
-            return worker_with(secret) is not None or caller_with(secret) is not None
+            return worker_with(secret) is not None or caller_at_mcp(secret) is not None
         except AuthenticationFailed:
             return False
     cookies = parse_cookie(given.get("Cookie", ""))

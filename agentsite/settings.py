@@ -194,6 +194,19 @@ AGENTSITE_MCP_PROGRAMS = env.bool("AGENTSITE_MCP_PROGRAMS", default=True)
 """Whether MCP servers may be programs, which are started in the sandboxes of conversations."""
 AGENTSITE_MCP_CLIENT_DOCUMENT = env.bool("AGENTSITE_MCP_CLIENT_DOCUMENT", default=True)
 """Authorisation servers of MCP servers can read from here who we are; off where they cannot reach it."""
+AGENTSITE_MCP_OAUTH = env.bool("AGENTSITE_MCP_OAUTH", default=True)
+"""Whether people may let clients in at `/mcp` that have no token of theirs (OAuth 2.1). Off: those that were
+let in are shut out as well."""
+AGENTSITE_MCP_REGISTRATION = env.bool("AGENTSITE_MCP_REGISTRATION", default=True)
+"""Whether such clients may register themselves; off: only those with a document at an address of theirs."""
+AGENTSITE_MCP_CLIENTS = env.int("AGENTSITE_MCP_CLIENTS", default=1_000)
+"""Clients that registered themselves and that nobody let in; 0: any number."""
+AGENTSITE_MCP_CLIENT_DAYS = env.int("AGENTSITE_MCP_CLIENT_DAYS", default=7)
+"""After so many days without use a client's registration is forgotten."""
+AGENTSITE_MCP_REGISTRATIONS_PER_HOUR = env.int("AGENTSITE_MCP_REGISTRATIONS_PER_HOUR", default=30)
+"""From one address; 0: any number."""
+AGENTSITE_MCP_EXCHANGES_PER_MINUTE = env.int("AGENTSITE_MCP_EXCHANGES_PER_MINUTE", default=120)
+"""Requests for tokens, and to end them, from one address; 0: any number."""
 AGENTSITE_MCP_SERVERS = env.int("AGENTSITE_MCP_SERVERS", default=20)
 """MCP servers of everybody, of one organisation, and of one person there."""
 AGENTSITE_MCP_TOOLS_PER_SERVER = env.int("AGENTSITE_MCP_TOOLS_PER_SERVER", default=128)
@@ -467,6 +480,7 @@ INSTALLED_APPS = [
     "accounts",
     "webhooks",
     "audit",
+    "mcpclients",
     "owndata",
     "tools_app",
     "vaults",
@@ -521,6 +535,7 @@ AGENTSITE_PAGES: tuple[str, ...] = (
     "folders",
     "schedules",
     "hooks",
+    "mcpclients",
     "mcpservers",
     "prompts",
     "learning",  # before `recall`, below whose addresses one of its own is

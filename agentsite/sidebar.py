@@ -77,6 +77,7 @@ GROUPS: list[tuple[Promise, list[tuple[str, str]]]] = [
             ("accounts.invitation", "mail"),
             ("accounts.providerkey", "key"),
             ("accounts.apitoken", "vpn_key"),
+            ("mcpclients.mcpclient", "devices_other"),
             ("vaults.vault", "lock"),
             ("vaults.vaultcredential", "password"),
         ],

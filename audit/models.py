@@ -159,6 +159,8 @@ class AuditEntry(models.Model):
         MCP_CLIENT_SET = "mcp_client_set", _("client for an MCP server registered")
         MCP_CONNECTED = "mcp_connected", _("MCP server connected by a person")
         MCP_DISCONNECTED = "mcp_disconnected", _("connection to an MCP server ended")
+        MCP_CLIENT_BLOCKED = "mcp_client_blocked", _("client of /mcp blocked")
+        MCP_CLIENT_UNBLOCKED = "mcp_client_unblocked", _("client of /mcp allowed again")
         MEMORY_STORE_MADE = "memory_store_made", _("memory store made")
         MEMORY_STORE_CHANGED = "memory_store_changed", _("memory store changed")
         MEMORY_STORE_ARCHIVED = "memory_archived", _("memory store archived")

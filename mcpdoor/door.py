@@ -13,11 +13,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_variables
 
-from accounts.api.authentication import caller_with, presented_secret
+from accounts.api.authentication import presented_secret
 from accounts.api.throttling import count_request
 from harness.errors import Forbidden, TooLarge, TooMany
 from jobs.connections import give_back
 from jobs.garbage import keeping_what_is_imported
+from mcpclients.callers import caller_at_mcp
+from mcpclients.metadata import challenge
 from reading.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from wire.givenjson import refusal_of
 
@@ -56,7 +58,7 @@ def _admitted(request: HttpRequest) -> Principal | None:
         if origin is not None and not _may_ask(origin, request):
             raise Forbidden(_("Pages of this site's own alone may ask here."))
         secret = presented_secret(request.headers)
-        caller = caller_with(secret) if secret else None
+        caller = caller_at_mcp(secret) if secret else None
         if caller is None:
             return None
         count_request(caller.token, writes=_writes(request.body))
@@ -109,11 +111,11 @@ async def _answered(request: HttpRequest, who: Principal) -> HttpResponseBase:
 
 def _unknown(request: HttpRequest) -> HttpResponse:
     """As RFC 6750 has it: who shows nothing hears no error code, who shows a wrong token does."""
-    challenge = 'Bearer realm="Agentsite"'
+    begun, more = 'Bearer realm="Agentsite"', challenge(request)
     if not presented_secret(request.headers):
-        return _refusal(401, _("A token is needed."), {"WWW-Authenticate": challenge})
+        return _refusal(401, _("A token is needed."), {"WWW-Authenticate": f"{begun}{more}"})
     words = _("This token is not valid.")
-    return _refusal(401, words, {"WWW-Authenticate": f'{challenge}, error="invalid_token"'})
+    return _refusal(401, words, {"WWW-Authenticate": f'{begun}{more}, error="invalid_token"'})
 
 
 def _refusal(status: int, words: str, headers: dict[str, str]) -> HttpResponse:

@@ -68,6 +68,7 @@ def _account(user: User) -> dict[str, object]:
                 "name": each.name,
                 "organisation": each.organisation.uid,
                 "scopes": each.scopes,
+                "only_for": each.audience or None,
                 "made_at": each.created,
                 "expires_at": each.expiry,
                 "revoked_at": each.revoked_at,

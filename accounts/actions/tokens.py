@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from knox.crypto import create_token_string, hash_token
@@ -45,11 +46,13 @@ def create_token(
     scopes: Iterable[str],
     expires_at: datetime | None = None,
     user: User | None = None,
+    audience: str = "",
 ) -> IssuedToken:
     """A token of the actor's, or of a service account `user` whose organisation the actor manages.
 
     Invalid names the field; LimitReached at AGENTSITE_TOKENS_PER_PERSON valid ones of all who
-    share the holder's place. The scope `admin` takes somebody who manages the organisation.
+    share the holder's place. The scope `admin` takes somebody who manages the organisation. With an
+    `audience` the secret opens nothing: what does is that door's business.
     """
     holder = user or actor
     _hold_roles_in(organisation.pk)
@@ -76,6 +79,7 @@ def create_token(
         scopes=[scope.value for scope in wanted],
         expires_at=expires_at,
         created_by=actor,
+        audience=audience,
     )
     _emit(Happening.TOKEN_MADE, issued.token, actor)
     return issued
@@ -99,6 +103,11 @@ def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta
         old = _held(actor, token)
         _require_holder(actor, old.user, old.organisation)
         now = timezone.now()
+        if old.audience:
+            raise Conflict(
+                _("Its client renews its secrets itself."),
+                hint=_("Revoke it, and let the client in anew."),
+            )
         if not old.is_valid:
             raise Conflict(
                 _("This token is revoked or has expired."), hint=_("Make a new one instead.")
@@ -172,6 +181,15 @@ def revoke_all_tokens(*, actor: User, user: User) -> int:
     return len(held)
 
 
+def revoke_each(*, actor: User, tokens: QuerySet[ApiToken]) -> int:
+    """What an action does with tokens that it has chosen; how many of them were not revoked yet."""
+    with transaction.atomic():
+        held = list(tokens.filter(revoked_at=None).select_related("user", "organisation"))
+        for token in held:
+            _revoke(token, actor)
+    return len(held)
+
+
 def _revoke(token: ApiToken, actor: User) -> None:
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
@@ -187,6 +205,7 @@ def _emit(happening: Happening, token: ApiToken, actor: User, **details: str) ->
         name=token.name,
         holder=token.user,
         scopes=list(token.scopes),
+        **({"only_for": token.audience} if token.audience else {}),
         **details,
     )
 
@@ -199,6 +218,7 @@ def _issue(
     scopes: list[str],
     expires_at: datetime | None,
     created_by: User,
+    audience: str = "",
     replaced: ApiToken | None = None,
 ) -> IssuedToken:
     secret = SECRET_PREFIX + create_token_string()
@@ -211,6 +231,7 @@ def _issue(
         scopes=scopes,
         expiry=expires_at,
         created_by=created_by,
+        audience=audience,
         **take_counts_over(holder=holder, organisation=organisation, replaced=replaced),
     )
     return IssuedToken(token=token, secret=secret)

@@ -48,7 +48,8 @@ def caller_with(secret: str) -> Caller | None:
 
 
 def caller_of_token(uid: str) -> Caller | None:
-    """The same for a token that was shown before, for what outlives the request that showed it."""
+    """The same for a token that was shown before, for what outlives the request that showed it, or one whose
+    client showed another secret, where that counts (`mcpclients`)."""
     return _caller(_NAMED.first(uid=uid, now=timezone.now()))
 
 
@@ -62,7 +63,7 @@ def _in_force(given: Given) -> QuerySet[ApiToken]:
     )
 
 
-_SHOWN = Prepared(lambda given: _in_force(given).filter(digest=given.digest))
+_SHOWN = Prepared(lambda given: _in_force(given).filter(digest=given.digest, audience=""))
 _NAMED = Prepared(lambda given: _in_force(given).filter(uid=given.uid))
 
 

@@ -142,6 +142,7 @@ class Migration(migrations.Migration):
                 ('uid', models.CharField(default=accounts.models.api_token.new_api_token_uid, editable=False, max_length=40, unique=True, verbose_name='public id')),
                 ('name', models.CharField(max_length=80, verbose_name='name')),
                 ('scopes', models.JSONField(default=list, verbose_name='scopes')),
+                ('audience', models.CharField(blank=True, editable=False, max_length=20, verbose_name='only for')),
                 ('last_used_at', models.DateTimeField(editable=False, null=True, verbose_name='last used at')),
                 ('revoked_at', models.DateTimeField(editable=False, null=True, verbose_name='revoked at')),
                 ('reads_until', models.FloatField(default=0, editable=False)),

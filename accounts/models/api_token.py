@@ -80,6 +80,9 @@ class ApiToken(AbstractAuthToken):
         verbose_name=_("organisation"),
     )
     scopes = models.JSONField(_("scopes"), default=list)
+    audience = models.CharField(_("only for"), max_length=20, blank=True, editable=False)
+    """The one door at which it counts, for a client that was let in there: its secrets are with `mcpclients`,
+    and the one hashed here opens nothing. Empty: every door, by the secret that its person was shown."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,
