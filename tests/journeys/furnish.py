@@ -41,6 +41,7 @@ def furnish() -> None:
     from decay.models import DecayRun, Step  # noqa: PLC0415
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
     from learning.models import Analysis  # noqa: PLC0415
+    from mcpclients.models import McpClient  # noqa: PLC0415
     from mcpservers.models import McpServer, McpTool  # noqa: PLC0415
     from memory.models import MemoryStore  # noqa: PLC0415
     from receipts.signing import current_key  # noqa: PLC0415
@@ -174,6 +175,7 @@ def furnish() -> None:
         message="The service is overloaded.",
         failed_at=now - timedelta(minutes=5),
     )
+    McpClient.objects.create(name="Notes", redirect_uris=["https://client.example/back"])
     McpTool.objects.create(
         server=McpServer.objects.get(),
         remote_name="search",
