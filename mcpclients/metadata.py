@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
+
+from reading.hostnames import split_address
 
 from .models import AUDIENCE
 from .scopes import OFFERED, USUAL
@@ -16,7 +17,7 @@ from .scopes import OFFERED, USUAL
 def issuer_of(request: HttpRequest) -> str:
     """The site as the client calls it, which is also what it compares; its scheme as the operator says."""
     host = request.get_host()
-    known = urlsplit(settings.AGENTSITE_BASE_URL)
+    known = split_address(settings.AGENTSITE_BASE_URL)
     return f"{known.scheme if known.netloc == host else request.scheme}://{host}"
 
 

@@ -1,4 +1,4 @@
-"""A client whose id is the address of a document about it, which is held to what it may say and where it is."""
+"""A client whose id is the address of a document about it, held to what that may say and where it may be."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_strangers_foreign_pages_and_whoever_asks_too_often_are_refused(
         return client.post("/mcp", json.dumps(PING), "application/json", headers=given)
 
     assert ask().status_code == 401
-    assert ask()["WWW-Authenticate"] == 'Bearer realm="Agentsite"'
+    assert ask()["WWW-Authenticate"].startswith('Bearer realm="Agentsite", resource_metadata="')
     unknown = ask(Authorization="Bearer ags_nobody")
     assert unknown.status_code == 401
     assert unknown["WWW-Authenticate"].endswith('error="invalid_token"')
