@@ -148,13 +148,14 @@ def test_only_what_was_asked_and_chosen_is_allowed(
     hers: Browser, notes: OAuthClient, acme: Organisation, elsewhere: Organisation
 ):
     reads = {"scope": "conversations:read"}
-    for wrong in (
+    refusals: list[Given] = [
         {"scopes": ["conversations:write"]},
         {"scopes": ["admin"]},
         {"scopes": []},
         {"organisation": elsewhere.uid},
         {"days": "3650"},
-    ):
+    ]
+    for wrong in refusals:
         form: Given = {
             "organisation": acme.uid, "scopes": ["conversations:read"], "days": "90", "allow": "1"
         }  # fmt: skip
