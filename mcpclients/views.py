@@ -137,7 +137,6 @@ def _page(
         "on_her_machine": is_on_her_machine(asked.redirect_uri),
     }
     answer = render(request, "mcpclients/consent.html", context, status=status)
-    answer["Referrer-Policy"] = "no-referrer"
     # A browser holds the redirect after a posted form to this too.
     csp_update({"form-action": [origin_of(asked.redirect_uri)]})(lambda _request: answer)(request)
     return answer

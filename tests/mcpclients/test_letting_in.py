@@ -49,6 +49,8 @@ def test_a_person_is_shown_who_asks_and_decides(hers: Browser, notes: OAuthClien
     assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
     assert "https://client.example" in answer["Content-Security-Policy"]
     assert "no-store" in answer["Cache-Control"]
+    # With none, a browser would send the form with the origin `null`, which is nobody's.
+    assert answer["Referrer-Policy"] == "same-origin"
     declined = hers.post(notes.address(), {"decline": "1"})
     assert declined["Location"].startswith(f"{BACK}?")
     back = {"error": "access_denied", "iss": ISSUER, "state": "as it was"}
