@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 # 0 runs them in one, as a debugger wants it.
 PROCESSES ?= 3
 
+# An environment beside it, for what demands older packages than ours: Strands, and nothing of this site.
+STRANDS ?= .venv-strands
+
 # The first interpreter that fits; say PYTHON=… to choose another.
 PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 	$$one -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -17,6 +20,7 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 
 # The stamps carry a checksum: a changed list of requirements is installed, an old checkout is not.
 RUN_STAMP := $(VENV)/.run-$(firstword $(shell cksum requirements.txt))
+STRANDS_STAMP := $(STRANDS)/.strands-$(firstword $(shell cksum requirements-strands.txt))
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
 SOURCES := agentsite operations agui api mcpdoor terminal v1 timers comparisons brief evals pipelines learning receipts teams_app titles schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall retention sharedfiles skillsets spending steering timelines tryouts workers \
@@ -32,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings langgraph install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings langgraph strands install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -127,6 +131,7 @@ lock: $(BIN)/uv ## Resolve the requirements anew from pyproject.toml.
 	$(COMPILE) pyproject.toml --extra openshell --constraint requirements.txt -o requirements-openshell.txt
 	$(COMPILE) pyproject.toml --extra langgraph --constraint requirements-dev.txt -o requirements-langgraph.txt
 	$(COMPILE) --group installer -o requirements-uv.txt
+	$(COMPILE) --group strands -o requirements-strands.txt
 	$(COMPILE) --no-deps --group embeddings --constraint requirements-dev.txt -o requirements-embeddings.txt
 
 embeddings: $(BIN)/uv ## Install what finds memories and documents by meaning, about 200 MB; nothing else needs it.
@@ -135,11 +140,13 @@ embeddings: $(BIN)/uv ## Install what finds memories and documents by meaning, a
 langgraph: $(BIN)/uv ## Install what drives pipelines with "engine: langgraph"; nothing else needs it.
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-langgraph.txt
 
+strands: $(STRANDS_STAMP) ## Install what drives pipelines with "engine: strands", beside the rest: make strands [STRANDS=DIR]
+
 install: $(RUN_STAMP) ## Install what running needs.
 install-dev: $(DEV_STAMP) ## Install what developing needs.
 
 clean: ## Remove the environment and the caches; the data stays.
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(STRANDS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 is needed." >&2; exit 1; }
@@ -159,6 +166,14 @@ $(RUN_STAMP): | $(BIN)/python
 	$(call install,requirements.txt)
 	@rm -f $(VENV)/.run-* && touch $@
 
-$(DEV_STAMP): | $(BIN)/python
+$(STRANDS_STAMP): | $(BIN)/python
+	@test -x $(STRANDS)/bin/python || $(BIN)/python -m venv $(STRANDS)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-uv.txt 2>/dev/null \
+	&& $(BIN)/uv pip install --quiet --python $(STRANDS)/bin/python --require-hashes -r requirements-strands.txt 2>/dev/null \
+	|| $(STRANDS)/bin/python -m pip install --quiet --require-hashes -r requirements-strands.txt
+	@rm -f $(STRANDS)/.strands-* && touch $@
+
+# Tests have the real package, wherever it lives.
+$(DEV_STAMP): | $(BIN)/python $(STRANDS_STAMP)
 	$(call install,requirements-dev.txt)
 	@rm -f $(VENV)/.dev-* $(VENV)/.run-* && touch $@ $(RUN_STAMP)
