@@ -620,6 +620,8 @@ AGENTSITE_PROMPT_SOURCE_SECONDS = env.int("AGENTSITE_PROMPT_SOURCE_SECONDS", def
 """How many seconds apart sources of prompts are asked what they have; 0: only when somebody says so."""
 AGENTSITE_PROMPTS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_PROMPTS_PRIVATE_HOSTS", default=[])
 """Hosts and networks inside, with their ports, from which prompts may be fetched all the same."""
+AGENTSITE_STRANDS_DIR = env.str("AGENTSITE_STRANDS_DIR", default=str(BASE_DIR / ".venv-strands"))
+"""The environment that `make strands` makes, in which pipelines with `engine: strands` are driven."""
 AGENTSITE_SKILLS_DIR = env.str("AGENTSITE_SKILLS_DIR", default="")
 """A folder with skills, each in one of its own, whose edits become draft versions; empty: none is watched."""
 AGENTSITE_SKILLS_DIR_SECONDS = env.int(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from .graph.spec import END, FAIL, Condition, PipelineSpec, Rule, rules_of
+from .graph.spec import END, FAIL, STRANDS, Condition, PipelineSpec, Rule, rules_of
 
 WIDTH, HEIGHT, GAP = 240, 46, 30
 LEFT, TOP = 110, 10
@@ -109,6 +109,11 @@ def drawn(
 
 def rule_words(spec: PipelineSpec, name: str) -> list[str]:
     """Where a step leads, a sentence for each rule."""
+    if spec.engine == STRANDS:
+        first = spec.steps[0].name
+        if name != first:
+            return [_("Back to “%(name)s”") % {"name": first}]
+        return [_("Its agent decides which of the others it asks, for what, and when it answers")]
     return [_sentence(rule) for rule in rules_of(spec, name)]
 
 

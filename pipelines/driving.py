@@ -12,14 +12,18 @@ from importlib.util import find_spec
 from django.utils.translation import gettext as _
 
 from .graph.following import Done, Ends, Go, following
-from .graph.spec import PipelineSpec
+from .graph.spec import STRANDS, PipelineSpec
 from .models import PipelineRun
+from .withstrands.process import interpreter
 
 Driver = Callable[[PipelineRun, Sequence[Done]], Go | Ends]
 
 LANGGRAPH = "langgraph"
-_MODULES = {LANGGRAPH: "pipelines.withlanggraph.driving"}
-_NAMES = {LANGGRAPH: "LangGraph"}
+_MODULES = {
+    LANGGRAPH: "pipelines.withlanggraph.driving",
+    STRANDS: "pipelines.withstrands.driving",
+}
+_NAMES = {LANGGRAPH: "LangGraph", STRANDS: "Strands"}
 
 
 def name_of(engine: str) -> str:
@@ -33,7 +37,10 @@ Find = Callable[[str], object]
 
 def missing(spec: PipelineSpec, *, find: Find = find_spec) -> str:
     """What this server lacks to run it, in words; empty: nothing."""
-    if not spec.engine or find(spec.engine) is not None:
+    if not spec.engine:
+        return ""
+    there = interpreter().is_file() if spec.engine == STRANDS else find(spec.engine) is not None
+    if there:
         return ""
     return _("%(name)s is not installed on this server.") % {"name": name_of(spec.engine)}
 
@@ -51,6 +58,11 @@ def driver_of(spec: PipelineSpec, *, find: Find = find_spec) -> Driver | None:
         return None
     driver: Driver = import_module(_MODULES[spec.engine]).following
     return driver
+
+
+def takes_a_while(spec: PipelineSpec) -> bool:
+    """Whether its driver waits for another process: nobody may have to wait for whoever asks it."""
+    return spec.engine == STRANDS
 
 
 def _by_rules(run: PipelineRun, steps: Sequence[Done]) -> Go | Ends:

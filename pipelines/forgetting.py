@@ -16,6 +16,7 @@ from harness.redacted import REMOVED
 
 from .graph.texts import steps_in
 from .models import PipelineRun, StepRun
+from .orchestrating import said_by
 from .standing import answering_event
 
 
@@ -41,6 +42,10 @@ def forget(removed: Removed) -> None:
 
 def _forget_fields(step: StepRun) -> None:
     """Texts of its JSON; a number is none of anybody's words, and a rule may look at it still."""
+    calls = step.outcome.get("calls")
+    if calls:
+        step.outcome = {**step.outcome, "calls": [{**call, "task": REMOVED} for call in calls]}
+        step.save(update_fields=["outcome"])
     fields = step.outcome.get("fields", {})
     if any(isinstance(value, str) for value in fields.values()):
         kept = {name: REMOVED if isinstance(v, str) else v for name, v in fields.items()}
@@ -50,10 +55,11 @@ def _forget_fields(step: StepRun) -> None:
 
 def said_elsewhere(removed: Removed) -> Iterator[Place]:
     asked = {uid: text_of(event.content) for uid, event in removed.of(UserMessage).items()}
-    said = [text_of(event.content) for event in removed.of(AgentMessage).values()]
+    answers = [text_of(event.content) for event in removed.of(AgentMessage).values()]
     steps = StepRun.objects.filter(conversation=removed.conversation)
     for step in steps.select_related("run__version"):
         text = asked.get(step.asked_event, "")
+        said = [each for answer in answers for each in said_by(step, answer)]
         if not text and not said:
             continue
         others = list(
@@ -102,5 +108,5 @@ def _answered(steps: Iterable[StepRun], text: str) -> Iterator[Place]:
         value = row.value if row is not None else None
         if step.conversation is None or row is None or not isinstance(value, AgentMessage):
             continue
-        if repeats(text, [text_of(value.content)]):
+        if repeats(text, said_by(step, text_of(value.content))):
             yield step.conversation, row.subject

@@ -19,7 +19,10 @@ async def look(run_id: int) -> None:
     """At a run of which a step has come to rest. A fault of ours ends it; where the database is away, a later
     look finds it."""
     try:
-        await engine.in_database(running.go_on, run_id)
+        ask = await engine.in_database(running.look_at, run_id)
+        if ask is not None:
+            told = await engine.in_tool_thread(ask)
+            await engine.in_database(running.look_at, run_id, told)
     except (OperationalError, InterfaceError):
         raise
     except Exception:

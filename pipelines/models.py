@@ -22,8 +22,8 @@ from conversations.models import Conversation
 from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_id
 
-from .graph.following import Done, Outcome
-from .graph.spec import PipelineSpec
+from .graph.following import Call, Done, Outcome
+from .graph.spec import STRANDS, PipelineSpec
 
 VIEW_ANY = "pipelines.view_pipeline"
 CHANGE_ANY = "pipelines.change_pipeline"
@@ -316,7 +316,7 @@ class StepRun(models.Model):
     """The last event that counts for its answer: what is said there later changes nothing."""
     state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
     outcome = models.JSONField(default=dict)
-    """What its answer was read as: the word, and the fields that rules look at."""
+    """What its answer was read as: the word, the fields that rules look at, or the calls of specialists."""
     final = models.BooleanField(default=False)
     """No further try would mend it."""
     problem = models.CharField(max_length=500, blank=True)
@@ -349,9 +349,16 @@ class StepRun(models.Model):
     def is_open(self) -> bool:
         return self.state in self.OPEN
 
+    @property
+    def is_orchestrator(self) -> bool:
+        """Of a model-driven pipeline."""
+        spec = self.run.version.spec
+        return spec.engine == STRANDS and self.name == spec.steps[0].name
+
     def done(self) -> Done:
         """As the rules look at it, once it has ended."""
         read: dict[str, Any] = self.outcome
         usable = self.state == self.State.DONE
-        outcome = Outcome(read.get("word", ""), read.get("fields", {})) if usable else None
+        calls = tuple(Call(**call) for call in read.get("calls", ()))
+        outcome = Outcome(read.get("word", ""), read.get("fields", {}), calls) if usable else None
         return Done(self.name, self.came_by, outcome, self.final)

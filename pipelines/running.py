@@ -8,7 +8,9 @@ that a constraint gives away once. Who starts, stops and decides is `actions.run
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -28,12 +30,13 @@ from harness.ids import new_conversation_id
 from jobs.dispatch import dispatch
 from tools_app.workspace import remove_workspace
 
-from .driving import driver_of, lacking
+from .driving import driver_of, lacking, takes_a_while
 from .ending import tell
 from .graph.answers import NotUsable, outcome_of
 from .graph.following import Ends, Go
 from .graph.texts import steps_in
 from .models import PipelineRun, StepRun
+from .orchestrating import Asking, asking
 from .scripting import PROVIDER
 from .standing import answer_of, brought_by, last_answers, rest_of, text_for
 
@@ -49,25 +52,50 @@ State = StepRun.State
 _CLOSED = ("state", "problem", "ended_at", "ended_seq", "outcome", "final")
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was found to be due behind so many steps."""
+
+    steps: int
+    due: Go | Ends
+
+
 def go_on(run_id: int) -> None:
     """Do what is due of the run, as often as anybody likes: nothing where it works, waits or has ended."""
+    ask = look_at(run_id)
+    if ask is not None:
+        look_at(run_id, ask())
+
+
+def look_at(run_id: int, told: Told | None = None) -> Callable[[], Told] | None:
+    """The same, but where it takes a while to know what is due: that is handed back to be asked outside of
+    any transaction, and what it told is given then."""
     with transaction.atomic():
         run = _held(run_id)
         if run is None:
-            return
+            return None
         steps = _steps(run)
         if steps and steps[-1].is_open and not _settle(run, steps[-1]):
-            return
+            return None
         if run.state != PipelineRun.State.RUNNING:
-            return
+            return None
         driver = driver_of(run.version.spec)
         if driver is None:
-            return
-        due = driver(run, [step.done() for step in steps])
+            return None
+        done = [step.done() for step in steps]
+        if not takes_a_while(run.version.spec):
+            due = driver(run, done)
+        elif told is None:
+            return lambda: Told(len(done), driver(run, done))
+        elif told.steps == len(done):
+            due = told.due
+        else:
+            return None  # somebody else was faster
         if isinstance(due, Ends):
             _end(run, due.words)
         else:
             _begin(run, steps, due)
+    return None
 
 
 def give_up(run_id: int) -> None:
@@ -135,6 +163,8 @@ def _settle(run: PipelineRun, step: StepRun) -> bool:
         _close(step, State.FAILED, str(problem))
         return True
     step.outcome = {"word": read.word, "fields": dict(read.fields)}
+    if read.calls:
+        step.outcome["calls"] = [asdict(call) for call in read.calls]
     _close(step, State.DONE)
     return True
 
@@ -167,7 +197,7 @@ def _begin(run: PipelineRun, steps: list[StepRun], due: Go) -> None:
     uid = new_conversation_id()
     try:
         with transaction.atomic():
-            _converse(run, step, steps, uid)
+            _converse(run, step, steps, uid, _asking(run, step, steps, due))
     except DatabaseError:
         raise
     except AgentError as refusal:
@@ -180,8 +210,22 @@ def _begin(run: PipelineRun, steps: list[StepRun], due: Go) -> None:
         )
 
 
-def _converse(run: PipelineRun, step: StepRun, steps: list[StepRun], uid: str) -> None:
-    owner, spec = run.root.owner, run.version.spec
+def _asking(run: PipelineRun, step: StepRun, steps: list[StepRun], due: Go) -> Asking:
+    if due.told:
+        return asking(run, steps, due, times=step.times)
+    spec = run.version.spec
+    repeated = steps_in(spec, spec.step(step.name), times=step.times)
+    before = last_answers(steps)
+    return Asking(
+        text_for(run, steps, step.name, step.times),
+        tuple(before[name] for name in sorted(repeated & before.keys())),
+    )
+
+
+def _converse(
+    run: PipelineRun, step: StepRun, steps: list[StepRun], uid: str, asks: Asking
+) -> None:
+    owner = run.root.owner
     agent_version = run.version.pinned()[step.name]
     conversation = create_conversation(
         actor=owner,
@@ -194,11 +238,8 @@ def _converse(run: PipelineRun, step: StepRun, steps: list[StepRun], uid: str) -
         overrides=PROVIDER if run.scripted else None,
         uid=uid,
     )
-    repeated = steps_in(spec, spec.step(step.name), times=step.times)
-    before = last_answers(steps)
     said = UserMessage(
-        content=(Text(text=checked_text(text_for(run, steps, step.name, step.times))),),
-        untrusted_by=brought_by(before[name] for name in sorted(repeated & before.keys())),
+        content=(Text(text=checked_text(asks.text)),), untrusted_by=brought_by(asks.repeated)
     )
     row = append(conversation.pk, [Entry.of(said)], actor=owner)[0]
     step.conversation, step.asked_event = conversation, row.uid

@@ -19,8 +19,9 @@ from .drawing import Drawing, drawn
 from .driving import missing, name_of
 from .figures import Figures, figures_of
 from .graph.following import RETRY
-from .graph.spec import END, REFUSED
+from .graph.spec import END, REFUSED, rules_of
 from .models import PipelineRun, StepRun
+from .orchestrating import readable
 from .standing import answer_of, final_answer, rest_of, text_for
 
 ARRIVING = 4_000
@@ -161,10 +162,9 @@ def _ended_by(run: PipelineRun, rows: Sequence[StepRun]) -> frozenset[str]:
     """Nothing keeps the rule by which a run ended; its last step tells enough."""
     if run.state != PipelineRun.State.DONE or not rows:
         return frozenset()
-    from_last = run.version.spec.step(rows[-1].name)
-    return frozenset(
-        f"{from_last.name}.{number}" for number, rule in enumerate(from_last.next) if rule.to == END
-    )
+    name = rows[-1].name
+    rules = rules_of(run.version.spec, name)
+    return frozenset(f"{name}.{number}" for number, rule in enumerate(rules) if rule.to == END)
 
 
 def _drawn(answer: str, *, is_whole: bool) -> tuple[SafeString | str, bool]:
@@ -187,7 +187,7 @@ def _step(row: StepRun, *, is_own: bool, known: int, is_whole: bool) -> ShownSte
         else:
             arriving = _arriving(row)
     is_known = not row.is_open and row.place <= known
-    answer = "" if row.is_open or is_known else answer_of(row)
+    answer = "" if row.is_open or is_known else readable(row, answer_of(row))
     html, is_cut = _drawn(answer, is_whole=is_whole)
     until = row.ended_at or timezone.now()
     return ShownStep(

@@ -111,6 +111,12 @@ def final_answer(run: PipelineRun, steps: Iterable[StepRun]) -> StepRun | None:
     """The step whose answer is the run's, as far as it has come."""
     wanted = run.version.spec.answering
     return next(
-        (s for s in reversed(list(steps)) if s.name == wanted and s.state == StepRun.State.DONE),
+        (
+            step
+            for step in reversed(list(steps))
+            if step.name == wanted
+            and step.state == StepRun.State.DONE
+            and not step.outcome.get("calls")
+        ),
         None,
     )

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from reading.foreignjson import Unreadable, read_json, without_nul
 from reading.linear import linear, whole_characters
 
-from .following import Outcome
-from .spec import PipelineSpec, fields_of, is_number_wanted
+from .following import Call, Outcome
+from .spec import MOST_CALLS, STRANDS, PipelineSpec, fields_of, is_number_wanted
 
 JSON_LIMIT = 100_000
 """Characters of an answer in which JSON is looked for."""
@@ -18,6 +18,10 @@ TEXT_LIMIT = 200
 """Of a text that a rule looks at."""
 WORDS_LIMIT = 20_000
 """Characters at the end of an answer in which a word is looked for."""
+TASK_LIMIT = 4_000
+"""Characters of what a specialist is to do."""
+ASK = "ask"
+"""The field by which an orchestrator's answer is no answer yet."""
 _WORDS = linear(r"[a-z0-9][a-z0-9_-]*")
 _FENCE = "```"
 
@@ -31,6 +35,8 @@ def outcome_of(spec: PipelineSpec, name: str, text: str) -> Outcome:
     if not text.strip():
         raise NotUsable(_("It said nothing."))
     step, fields = spec.step(name), fields_of(spec, name)
+    if spec.engine == STRANDS and step == spec.steps[0]:
+        return Outcome(calls=_calls(text, {each.name for each in spec.steps[1:]}))
     if step.words:
         return Outcome(word=_word(text, step.words))
     if not fields:
@@ -41,6 +47,57 @@ def outcome_of(spec: PipelineSpec, name: str, text: str) -> Outcome:
             each: _field(given, each, number=is_number_wanted(spec, name, each)) for each in fields
         }
     )
+
+
+def tasks_in(text: str) -> list[str]:
+    """What an orchestrator's answer has specialists do, whether or not it can be used; none: it asks none."""
+    asked = _asked(text)
+    entries = asked if isinstance(asked, list) else []
+    tasks = [each.get("task") for each in entries if isinstance(each, dict)]
+    return [without_nul(task) for task in tasks if isinstance(task, str)]
+
+
+def _asked(text: str) -> Any:
+    """None: it asks for nothing, as an answer does."""
+    for part in _candidates(text):
+        try:
+            value = read_json(part, limit=JSON_LIMIT)
+        except Unreadable:
+            continue
+        if isinstance(value, dict) and ASK in value:
+            return value[ASK]
+    return None
+
+
+def _calls(text: str, specialists: set[str]) -> tuple[Call, ...]:
+    asked = _asked(text)
+    if asked is None:
+        if text.lstrip().startswith(("{", _FENCE + "json")):
+            raise NotUsable(
+                _("Its answer is to ask specialists by JSON, and no JSON that can be read.")
+            )
+        return ()
+    if not isinstance(asked, list) or not 1 <= len(asked) <= MOST_CALLS:
+        raise NotUsable(
+            _("“ask” of its JSON is no list of 1 to %(most)d specialists.") % {"most": MOST_CALLS}
+        )
+    found = []
+    for each in asked:
+        to, task = (
+            (each.get("specialist"), each.get("task")) if isinstance(each, dict) else ("", "")
+        )
+        if to not in specialists:
+            raise NotUsable(
+                _("It asks a specialist that there is not; there are: %(names)s.")
+                % {"names": ", ".join(sorted(specialists))}
+            )
+        if not isinstance(task, str) or not task.strip() or len(task) > TASK_LIMIT:
+            raise NotUsable(
+                _("It asks “%(name)s” without a task, or with one above %(limit)d characters.")
+                % {"name": to, "limit": TASK_LIMIT}
+            )
+        found.append(Call(to, without_nul(task)))
+    return tuple(found)
 
 
 def _word(text: str, words: tuple[str, ...]) -> str:

@@ -12,11 +12,13 @@ from django.utils.translation import gettext as _
 from prompts.filling import places_in
 from reading.linear import linear
 
-from .spec import END, FAIL, PipelineSpec, StepSpec, fields_of, rules_of, words_of
+from .spec import END, FAIL, STRANDS, PipelineSpec, StepSpec, fields_of, rules_of, words_of
 
 QUESTION, TRY, PROBLEM = "question", "try", "problem"
 KNOWN = (QUESTION, TRY, PROBLEM)
 """What places can be filled with beside the answers of steps."""
+TASK = "task"
+"""In a specialist's texts: what the orchestrator has it do."""
 _RESERVED = {*KNOWN, END, FAIL}
 _WORD = linear(r"[a-z0-9][a-z0-9_-]{0,39}")
 _FIELD = linear(r"[A-Za-z_][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z_][A-Za-z0-9_-]{0,63}){0,4}")
@@ -27,7 +29,14 @@ def problems(spec: PipelineSpec) -> list[str]:
     found = list(_names(spec))
     if found:
         return found  # all else speaks of steps by their names
+    if spec.engine == STRANDS:
+        return list(_orchestrated(spec))
     for step in spec.steps:
+        if step.about:
+            found.append(
+                _("“%(name)s” has “about”, which only an orchestrator reads (engine: strands).")
+                % {"name": step.name}
+            )
         found += _step(spec, step)
         found += _rules(spec, step)
     if found:
@@ -81,6 +90,50 @@ def _names(spec: PipelineSpec) -> Iterator[str]:
                 }
 
 
+def _orchestrated(spec: PipelineSpec) -> Iterator[str]:
+    """Of a pipeline whose first step says which of the others are asked."""
+    first, specialists = spec.steps[0], spec.steps[1:]
+    if not specialists:
+        yield _("“%(name)s” has nobody to ask: the steps below it are its specialists.") % {
+            "name": first.name
+        }
+    if spec.answer not in {"", first.name}:
+        yield _("The answer is that of the orchestrator, “%(name)s”.") % {"name": first.name}
+    for step in spec.steps:
+        told = {"name": step.name}
+        if step.approval or step.next or step.words:
+            yield (
+                _("“%(name)s” has rules, words or an approval; here the orchestrator decides.")
+                % told
+            )
+            continue
+        if not step.prompt.strip():
+            yield _("“%(name)s” has no prompt.") % told
+        if not (step.agent or spec.agent):
+            yield _("“%(name)s” has no agent, and the pipeline names none.") % told
+        if step.name == TASK:
+            yield _("No step can be called “%(name)s”: that word means something else.") % told
+        if step == first:
+            places, known = places_in(step.prompt), {QUESTION}
+            if step.again or step.about:
+                yield _("“%(name)s” is asked by its prompt alone: no “again”, no “about”.") % told
+        else:
+            places = places_in(f"{step.prompt}\n{step.again}")
+            known = {*KNOWN, TASK, *(each.name for each in specialists)}
+            if not step.about.strip():
+                yield _("“%(name)s” does not say what it is for (“about”).") % told
+            if TASK not in places_in(step.prompt):
+                yield _("“%(name)s” is not told its task: its prompt has no {{task}}.") % told
+            if step.tries > 1 and not _asks_anew(step):
+                yield _asked_the_same(step)
+        for place in places:
+            if place not in known:
+                yield _("“%(name)s” has {{%(place)s}}, and there is no such step.") % {
+                    **told,
+                    "place": place,
+                }
+
+
 def _step(spec: PipelineSpec, step: StepSpec) -> Iterator[str]:
     told = {"name": step.name}
     if step.approval:
@@ -109,12 +162,13 @@ def _step(spec: PipelineSpec, step: StepSpec) -> Iterator[str]:
     if step.words and fields_of(spec, step.name):
         yield _("“%(name)s” answers with a word; rules cannot look at a field as well.") % told
     if step.tries > 1 and not _asks_anew(step):
-        yield (
-            _(
-                "“%(name)s” may be tried again, and would be asked the same: “again” needs other words."
-            )
-            % told
-        )
+        yield _asked_the_same(step)
+
+
+def _asked_the_same(step: StepSpec) -> str:
+    return _(
+        "“%(name)s” may be tried again, and would be asked the same: “again” needs other words."
+    ) % {"name": step.name}
 
 
 def _asks_anew(step: StepSpec) -> bool:

@@ -12,10 +12,27 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from .spec import END, FAIL, MOST_OF_A_RUN, Condition, PipelineSpec, rules_of
+from .spec import (
+    END,
+    FAIL,
+    MOST_CALLS,
+    MOST_OF_A_RUN,
+    STRANDS,
+    Condition,
+    PipelineSpec,
+    rules_of,
+)
 
 START, RETRY, RESUMED = "start", "retry", "resumed"
 """How a step came to run where no rule led there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an orchestrator wants of a specialist."""
+
+    to: str
+    task: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +41,8 @@ class Outcome:
 
     word: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    calls: tuple[Call, ...] = ()
+    """Of an orchestrator's; none: it is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,8 @@ class Done:
 class Go:
     name: str
     came_by: str
+    told: tuple[str, ...] = ()
+    """Of a model-driven pipeline: what it is told of (`orchestrating`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +120,9 @@ def rules_that_hold(spec: PipelineSpec, steps: Sequence[Done]) -> list[bool]:
 
 def most_steps(spec: PipelineSpec) -> int:
     """No run has more, whatever is answered."""
+    if spec.engine == STRANDS:
+        tries = max(step.tries for step in spec.steps)
+        return min(MOST_OF_A_RUN, spec.turns * (1 + MOST_CALLS) * tries)
     back = sum(rule.at_most or 0 for step in spec.steps for rule in step.next)
     return min(MOST_OF_A_RUN, (back + 1) * sum(step.tries for step in spec.steps))
 

@@ -9,6 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+STRANDS = "strands"
+"""The engine of pipelines whose first step, the orchestrator, asks the others as it sees fit."""
 END, FAIL = "end", "fail"
 """Where a rule may lead beside steps."""
 APPROVED, REFUSED = "approved", "refused"
@@ -17,6 +19,10 @@ MOST_STEPS = 30
 MOST_BACK = 5
 """How often one rule may lead back."""
 MOST_TRIES = 5
+MOST_TURNS = 20
+"""Of an orchestrator."""
+MOST_CALLS = 5
+"""Of one of its turns."""
 MOST_OF_A_RUN = 300
 """Steps of one run: bounds that each rule has for itself multiply."""
 
@@ -55,6 +61,8 @@ class StepSpec(_Part):
     """Name or id; empty: the pipeline's."""
     version: int | None = Field(default=None, ge=1, le=2**31 - 1)
     """Of the agent; fixed when the pipeline is saved."""
+    about: str = Field(default="", max_length=500)
+    """Of a specialist: what the orchestrator is told of it."""
     prompt: str = Field(default="", max_length=20_000)
     again: str = Field(default="", max_length=20_000)
     """What it is asked whenever it was asked before in this run."""
@@ -77,8 +85,10 @@ class PipelineSpec(_Part):
     description: str = Field(default="", max_length=500)
     agent: str = Field(default="", max_length=100)
     """Of the steps that name none."""
-    engine: Literal["", "langgraph"] = ""
+    engine: Literal["", "langgraph", "strands"] = ""
     """What says which step is due; empty: `following`."""
+    turns: int = Field(default=10, ge=1, le=MOST_TURNS)
+    """Of an orchestrator's, at most."""
     answer: str = Field(default="", max_length=40)
     """The step whose last answer is the pipeline's; empty: the last one with an agent."""
     steps: tuple[StepSpec, ...] = Field(min_length=1, max_length=MOST_STEPS)
@@ -90,6 +100,8 @@ class PipelineSpec(_Part):
     def answering(self) -> str:
         if self.answer:
             return self.answer
+        if self.engine == STRANDS:
+            return self.steps[0].name
         return next((step.name for step in reversed(self.steps) if not step.approval), "")
 
 
@@ -97,6 +109,10 @@ def rules_of(spec: PipelineSpec, name: str) -> tuple[Rule, ...]:
     """The step's own, or those it has without any."""
     place = next(place for place, step in enumerate(spec.steps) if step.name == name)
     step = spec.steps[place]
+    if spec.engine == STRANDS:
+        if place:
+            return (Rule(to=spec.steps[0].name),)
+        return (*(Rule(to=each.name) for each in spec.steps[1:]), Rule(to=END))
     if step.next:
         return step.next
     below = spec.steps[place + 1].name if place + 1 < len(spec.steps) else END

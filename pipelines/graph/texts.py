@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from prompts.filling import filled, places_in
 
-from .checking import PROBLEM, QUESTION, TRY
-from .spec import PipelineSpec, StepSpec
+from .checking import PROBLEM, QUESTION, TASK, TRY
+from .spec import STRANDS, PipelineSpec, StepSpec
 
 ANSWER_LIMIT = 20_000
 """Characters of an answer that a later prompt repeats."""
@@ -28,10 +28,13 @@ def asked(
     answers: Mapping[str, str],
     times: int,
     problem: str = "",
+    task: str = "",
 ) -> str:
     """Of a step that has not run the place stays empty; what is filled in is not read again."""
     known = {each.name: bounded(answers.get(each.name, "")) for each in spec.steps}
     known |= {QUESTION: question, TRY: str(times), PROBLEM: problem}
+    if spec.engine == STRANDS:
+        known[TASK] = task
     return filled(template_of(step, times=times), (), {}, known)
 
 
@@ -41,8 +44,8 @@ def steps_in(spec: PipelineSpec, step: StepSpec, *, times: int) -> set[str]:
     return names & set(places_in(template_of(step, times=times)))
 
 
-def bounded(text: str) -> str:
-    if len(text) <= ANSWER_LIMIT:
+def bounded(text: str, limit: int = ANSWER_LIMIT) -> str:
+    if len(text) <= limit:
         return text
-    left = len(text) - ANSWER_LIMIT
-    return f"{text[:ANSWER_LIMIT]}\n[{left:,} characters are left out here.]"
+    left = len(text) - limit
+    return f"{text[:limit]}\n[{left:,} characters are left out here.]"
