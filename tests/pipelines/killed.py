@@ -1,11 +1,11 @@
-"""A run of the shipped pipeline in processes that are killed one after the other, at every second step.
+"""Runs of shipped pipelines in processes that are killed one after the other, at every second step.
 
-    python -m tests.pipelines.killed FOLDER EXAMPLE FIRST
+    python -m tests.pipelines.killed FOLDER FIRST EXAMPLE...
 
 FIRST is the step at which the first one dies at the latest.
 
-Prints as JSON how many were killed, how the run ended, and what stands in its logs. Nothing but the restart
-helps the run along.
+One run follows the other. Prints as JSON for each how many were killed, how it ended, and what stands in its
+logs. Nothing but the restart helps it along.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import django
@@ -30,23 +31,31 @@ MOST = 60
 """Processes."""
 
 
-def main(folder: Path, example: str, first: int) -> None:
+def main(folder: Path, first: int, examples: list[str]) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
     django.setup()
     # All of it needs the apps that are ready only now.
     from django.conf import settings  # noqa: PLC0415
 
-    from pipelines.models import PipelineRun  # noqa: PLC0415
     from tests.killing import databases  # noqa: PLC0415
 
     settings.AGENTSITE_WORKSPACES_DIR = folder / "workspaces"
     template = databases.of_this_run(folder)
     template.make()
-    _prepare(example)
-    template.settle()
+    _prepare_people()
+    found = [_until_it_ends(example, first, databases.release) for example in examples]
+    print(json.dumps(found))
+
+
+def _until_it_ends(example: str, first: int, release: Callable[[], None]) -> dict[str, object]:
+    from pipelines.models import PipelineRun  # noqa: PLC0415
+    from tests.killing.commits import commits  # noqa: PLC0415
+
+    commits.arm(0, "after")
+    run = _begin(example)
     killed = 0
     for number in range(MOST):
-        databases.release()
+        release()
         child = os.fork()
         if child == 0:
             _work(COMMITS[number % len(COMMITS)], "before" if number % 2 else "after", first)
@@ -54,38 +63,45 @@ def main(folder: Path, example: str, first: int) -> None:
         killed += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         if not PipelineRun.objects.going_on().exists():
             break
-    print(json.dumps({"killed": killed, **_found()}))
+    return {"killed": killed, **_found(run)}
 
 
-def _prepare(example: str) -> None:
+def _prepare_people() -> None:
     from accounts.actions.organisations import create_organisation  # noqa: PLC0415
     from accounts.models import User  # noqa: PLC0415
     from agents.models import Agent, AgentVersion, Environment  # noqa: PLC0415
     from harness.agentconfig import AgentConfig  # noqa: PLC0415
-    from pipelines.actions.definitions import save_pipeline  # noqa: PLC0415
-    from pipelines.actions.runs import start_run  # noqa: PLC0415
-    from pipelines.driving import driver_of  # noqa: PLC0415
-    from pipelines.files import read_pipeline  # noqa: PLC0415
-    from pipelines.shipped import example_pipelines  # noqa: PLC0415
     from tests.killing.commits import commits  # noqa: PLC0415
 
     commits.arm(0, "after")
     alice = User.objects.create_user("alice", "alice@example.org")
-    acme = create_organisation(actor=alice, name="Acme")
+    create_organisation(actor=alice, name="Acme")
     config = AgentConfig(provider="demo").model_dump(mode="json")
     agent = Agent.objects.create(name="General work")
     agent.current = AgentVersion.objects.create(agent=agent, number=1, stored_config=config)
     agent.save()
     Environment.objects.create(name="Here")
+
+
+def _begin(example: str) -> int:
+    from django.db import transaction  # noqa: PLC0415
+
+    from accounts.models import Organisation, User  # noqa: PLC0415
+    from pipelines.actions.definitions import save_pipeline  # noqa: PLC0415
+    from pipelines.actions.runs import start_run  # noqa: PLC0415
+    from pipelines.driving import driver_of  # noqa: PLC0415
+    from pipelines.files import read_pipeline  # noqa: PLC0415
+    from pipelines.shipped import example_pipelines  # noqa: PLC0415
+
+    alice, acme = User.objects.get(), Organisation.objects.get()
     spec = read_pipeline(example_pipelines()[example])
     driver_of(spec)  # loaded once, before there are processes
     version = save_pipeline(actor=alice, organisation=acme, spec=spec)
     # As if the process had died right behind the commit: the hint is lost.
-    from django.db import transaction  # noqa: PLC0415
-
     with transaction.atomic():
-        start_run(actor=alice, pipeline=version.pipeline, question="How high?", scripted=True)
+        run = start_run(actor=alice, pipeline=version.pipeline, question="How high?", scripted=True)
         transaction.get_connection().run_on_commit = []
+    return run.pk
 
 
 def _work(commits_to_live: int, when: str, first: int) -> None:
@@ -114,11 +130,11 @@ def _work(commits_to_live: int, when: str, first: int) -> None:
         os._exit(1)
 
 
-def _found() -> dict[str, object]:
+def _found(pk: int) -> dict[str, object]:
     from conversations.models import Conversation, Event  # noqa: PLC0415
     from pipelines.models import PipelineRun  # noqa: PLC0415
 
-    run = PipelineRun.objects.get()
+    run = PipelineRun.objects.get(pk=pk)
     steps = list(run.steps.order_by("place"))
     log = Event.objects.filter(conversation__parent=run.root)
     asked = Counter(log.filter(type="user.message").values_list("conversation", flat=True))
@@ -127,11 +143,11 @@ def _found() -> dict[str, object]:
         "state": run.state,
         "checkpoints": run.checkpoints.count(),
         "steps": [[step.name, step.state] for step in steps],
-        "conversations": Conversation.objects.exclude(parent=None).count(),
+        "conversations": Conversation.objects.filter(parent=run.root).count(),
         "asked": sorted(asked.values()),
         "rests": sorted(rests.values()),
     }
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

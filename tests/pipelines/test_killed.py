@@ -12,25 +12,21 @@ import pytest
 
 PATIENCE = 900
 ONCE = ["research", "calculate", "write", "review"]
+REVIEWED = ["route", *ONCE, *ONCE]
+ORCHESTRATED = ["orchestrate", *ONCE[:2], "orchestrate", *ONCE[2:], "orchestrate"]
 
 
 @pytest.mark.parametrize(
-    ("example", "first"), [("reviewed-answer", 1), ("reviewed-answer-langgraph", 2)]
+    ("first", "examples"),
+    [(1, ["reviewed-answer", "orchestrated-answer"]), (2, ["reviewed-answer-langgraph"])],
 )
 @pytest.mark.usefixtures("django_db_setup")  # to be copied from
 def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(
-    tmp_path: Path, example: str, first: int
+    tmp_path: Path, first: int, examples: list[str]
 ) -> None:
     # Each form dies at the steps at which the other lives.
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.pipelines.killed",
-            str(tmp_path),
-            example,
-            str(first),
-        ],
+        [sys.executable, "-m", "tests.pipelines.killed", str(tmp_path), str(first), *examples],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -39,12 +35,13 @@ def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(
     )
 
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["killed"] >= len(found["steps"]) // 2, "there was a death at every second step"
-    assert found["state"] == "done", done.stderr
-    assert found["steps"] == [[name, "done"] for name in ["route", *ONCE, *ONCE]]
-    kept = len(found["steps"]) + 2 if "langgraph" in example else 0
-    assert found["checkpoints"] == kept, "its beginning, each node, its entrance"
-    assert found["conversations"] == len(found["steps"])
-    assert found["asked"] == [1] * len(found["steps"])
-    assert found["rests"] == [1] * len(found["steps"])
+    for example, found in zip(examples, json.loads(done.stdout), strict=True):
+        names = ORCHESTRATED if example == "orchestrated-answer" else REVIEWED
+        assert found["killed"] >= len(names) // 2, "there was a death at every second step"
+        assert found["state"] == "done", done.stderr
+        assert found["steps"] == [[name, "done"] for name in names]
+        kept = len(names) + 2 if "langgraph" in example else 0
+        assert found["checkpoints"] == kept, "its beginning, each node, its entrance"
+        assert found["conversations"] == len(names)
+        assert found["asked"] == [1] * len(names)
+        assert found["rests"] == [1] * len(names)
