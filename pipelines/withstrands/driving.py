@@ -33,7 +33,7 @@ def following(run: PipelineRun, steps: Sequence[Done]) -> Go | Ends:
 
 def _asked(spec: PipelineSpec, steps: Sequence[Done]) -> Go | Ends:
     replay = Replay(spec, steps)
-    specialists = [{"name": each.name, "about": each.about} for each in spec.steps[1:]]
+    specialists = [each.name for each in spec.steps[1:]]
     try:
         last = orchestrated(specialists, replay.answer)
     except Strange as problem:

@@ -11,6 +11,7 @@ import atexit
 import json
 import os
 import selectors
+import signal
 import subprocess
 import threading
 import time
@@ -28,8 +29,8 @@ START_SECONDS = 60.0
 """To import Strands takes a second or two of a processor, and several may begin at once."""
 ANSWER_SECONDS = 20.0
 """For all of one question."""
-LINE_LIMIT = 1_000_000
-"""Bytes."""
+LINE_LIMIT = 60_000
+"""Bytes: names and references take a few hundred. What a pipe holds is written without waiting."""
 MOST_LINES = 2_000
 """Of one question: no run has so many turns and calls."""
 _VARIABLES = {
@@ -52,7 +53,7 @@ def interpreter() -> Path:
     return Path(settings.BASE_DIR, settings.AGENTSITE_STRANDS_DIR, "bin", "python")
 
 
-def orchestrated(specialists: list[dict[str, str]], answer: Answer) -> dict[str, Any]:
+def orchestrated(specialists: list[str], answer: Answer) -> dict[str, Any]:
     """What Strands' loop came to when it went through everything from its beginning: the line that ends it.
     Raises Broken, and another process begins with the next question."""
     with _lock:
@@ -83,8 +84,10 @@ class _Loop:
         try:
             if "ready" not in self._hear():
                 raise Broken("it is not the program that was expected")
-        except BaseException:
+        except BaseException as problem:
             self.close()
+            if isinstance(problem, Broken):
+                raise Broken(f"Strands does not start, {problem}: see `make strands`") from problem
             raise
 
     @property
@@ -111,7 +114,8 @@ class _Loop:
         if self._process.stdout is not None:
             self._process.stdout.close()
         if self.of == os.getpid():
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def _say(self, value: dict[str, Any]) -> None:
@@ -176,5 +180,11 @@ def end() -> None:
         _end()
 
 
+def _forked() -> None:
+    """Another thread of the process that this one came from may have held it."""
+    global _lock
+    _lock = threading.Lock()
+
+
 atexit.register(_end)
-os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
+os.register_at_fork(after_in_child=_forked)

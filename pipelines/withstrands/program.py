@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NoReturn
 
 from strands import Agent
@@ -78,7 +78,7 @@ class HostModel(Model):
         yield {"messageStop": {"stopReason": "tool_use" if "calls" in said else "end_turn"}}
 
 
-def _references(messages: Any) -> AsyncIterator[str] | Any:
+def _references(messages: Any) -> Iterator[str]:
     for message in messages:
         for block in message["content"]:
             if "text" in block:
@@ -90,7 +90,7 @@ def _references(messages: Any) -> AsyncIterator[str] | Any:
                     yield part["text"]
 
 
-def specialist(ask: Ask, name: str, about: str) -> PythonAgentTool:
+def specialist(ask: Ask, name: str) -> PythonAgentTool:
     async def work(use: Any, **_more: Any) -> Any:
         came = ask({"tool": use["toolUseId"], "name": use["name"]})
         return {
@@ -101,14 +101,14 @@ def specialist(ask: Ask, name: str, about: str) -> PythonAgentTool:
 
     task = {"type": "string", "description": "What it is to do."}
     schema = {"json": {"type": "object", "properties": {"task": task}, "required": ["task"]}}
-    return PythonAgentTool(name, {"name": name, "description": about, "inputSchema": schema}, work)
+    return PythonAgentTool(name, {"name": name, "description": name, "inputSchema": schema}, work)
 
 
 async def orchestrate(ask: Ask, told: dict[str, Any]) -> str:
     """Go through all of it from the beginning; what was answered before is answered again at once."""
     agent = Agent(
         model=HostModel(ask),
-        tools=[specialist(ask, each["name"], each["about"]) for each in told["specialists"]],
+        tools=[specialist(ask, name) for name in told["specialists"]],
         tool_executor=SequentialToolExecutor(),
         callback_handler=None,
         retry_strategy=None,

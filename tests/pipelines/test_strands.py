@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from pipelines.models import PipelineRun
 from pipelines.running import go_on
 from pipelines.shipped import example_pipelines
 from pipelines.showing import show
-from pipelines.withstrands.process import Broken, end, orchestrated
+from pipelines.withstrands.process import PROGRAM, Broken, end, interpreter, orchestrated
 
 from .conftest import QUESTION, asked, ended, names, spec_of, step
 
@@ -117,6 +118,7 @@ def test_words_of_strangers_mark_whoever_is_told_them_and_what_is_taken_out_goes
     first = run.steps.get(place=1).conversation
     assert asked(run, 2) == "Find the swordfish"
     assert "Find the swordfish" in asked(run, 3)
+    assert first is not None
     said = Event.objects.get(conversation=first, type="agent.message")
 
     redact_content(actor=alice, conversation=first, event_uid=said.uid)
@@ -153,6 +155,10 @@ def test_without_the_environment_it_is_said_and_nothing_starts(
 def test_the_loop_has_no_variables_of_ours_reaches_nothing_and_is_begun_anew_when_it_dies():
     pids: list[int] = []
 
+    def kill(_heard):
+        os.kill(_children()[0], signal.SIGKILL)
+        return {"text": "answer:1"}
+
     def answer(heard):
         (pid,) = _children()
         pids.append(pid)
@@ -165,12 +171,56 @@ def test_the_loop_has_no_variables_of_ours_reaches_nothing_and_is_begun_anew_whe
         }
         return {"text": "answer:1"}
 
-    assert orchestrated([{"name": "a", "about": "x"}], answer) == {"end": "end_turn"}
+    assert orchestrated(["a"], answer) == {"end": "end_turn"}
     os.kill(pids[0], signal.SIGKILL)
     with pytest.raises(Broken):
-        orchestrated([{"name": "a", "about": "x"}], lambda _heard: os.kill(_children()[0], 9) or {})
+        orchestrated(["a"], kill)
     end()
     assert _children() == []
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("exit 1", "it has ended"),
+        ("echo hello; sleep 9", "is no JSON"),
+        ("echo []; sleep 9", "is no object"),
+        ("yes | tr -d '\\n'", "more in one line than is read"),
+    ],
+)
+def test_an_environment_that_is_none_is_named_and_its_process_does_not_stay(
+    settings, tmp_path, program, words
+):
+    end()
+    stand_in = tmp_path / "bin" / "python"
+    stand_in.parent.mkdir()
+    stand_in.write_text(f"#!/bin/sh\n# withstrands\n{program}\n")
+    stand_in.chmod(0o700)
+    settings.AGENTSITE_STRANDS_DIR = str(tmp_path)
+    with pytest.raises(Broken, match=words):
+        orchestrated(["a"], lambda _heard: {})
+    assert _children() == []
+
+
+def test_the_program_may_not_connect_write_or_begin_another(tmp_path):
+    tried = (
+        "import runpy, socket, subprocess, sys;"
+        f"runpy.run_path({str(PROGRAM)!r})['confine']();"
+        "got = [];"
+        "\nfor act in (lambda: socket.create_connection(('127.0.0.1', 9)),"
+        " lambda: socket.getaddrinfo('localhost', 80), lambda: subprocess.run(['true']),"
+        " lambda: open(sys.argv[1], 'w').write('x' * 9999)):"
+        "\n    try: act()"
+        "\n    except OSError as problem: got.append(type(problem).__name__)"
+        "\nprint(*got)"
+    )
+    done = subprocess.run(
+        [str(interpreter()), "-I", "-c", tried, str(tmp_path / "new")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == [*["PermissionError"] * 3, "OSError"], done.stderr
 
 
 def _children() -> list[int]:
