@@ -30,6 +30,7 @@ OF_OURS = {
     "mcpservers/actions/connections.py": "sealed by this server",
     "mcpservers/secrets.py": "sealed by this server",
     "receipts/verifying.py": "taken along by itself; refuses whatever is not as it was signed",
+    "pipelines/withstrands/program.py": "from the process that began it",
     "rendering/markdownprocess.py": "from the process that began it",
     "skillsets/composing.py": "written a moment before, from a row",
     "tools_app/snapshots.py": "files of this server, out of reach of a sandbox",

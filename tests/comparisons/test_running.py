@@ -21,9 +21,11 @@ from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.providers.scripted import registered, reply
 from harness.redacted import REMOVED
+from pipelines.actions.definitions import save_pipeline
 from pipelines.models import PipelineRun
 from spending.models import ModelPrice
 from tests.conversations.conftest import until
+from tests.pipelines.conftest import spec_of
 
 from .conftest import JUDGE, QUESTION, over, step
 
@@ -45,6 +47,26 @@ def test_the_better_of_a_pipeline_and_an_agent_wins(alice, worker, line, compare
     assert shown.figures.model_calls == sum(calls) + 2, "and those of two judges"
     asked = Entry.objects.get(place=2).conversation.events.get(type="user.message")
     assert asked.payload["content"][0]["text"] == QUESTION
+
+
+def test_whatever_drives_pipelines_is_compared_by_the_same_figures(alice, worker, acme, compare):
+    calls = '{"ask": [{"specialist": "a", "task": "Say it"}]}'
+    led = spec_of(
+        step("lead", calls, "Two of them are 660 m high."),
+        step("a", about="Says it.", prompt="{{task}}"),
+        name="Led",
+        engine="strands",
+    )
+    ruled = spec_of(step("a"), step("b"), name="Ruled", engine="langgraph")
+    pipelines = [
+        save_pipeline(actor=alice, organisation=acme, spec=spec).pipeline for spec in (led, ruled)
+    ]
+    comparison = over(compare(*pipelines, agents=[worker]))
+
+    shown = show(comparison, alice)
+    assert [entry.state for entry in shown.entries] == ["done"] * 3
+    assert [entry.figures.steps for entry in shown.entries][:2] == [3, 2]
+    assert [entry.figures.model_calls for entry in shown.entries] == [3, 2, 1]
 
 
 def test_what_did_not_pass_its_quality_gate_cannot_win(alice, line, compare):
