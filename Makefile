@@ -167,10 +167,11 @@ $(RUN_STAMP): | $(BIN)/python
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(STRANDS_STAMP): | $(BIN)/python
-	@test -x $(STRANDS)/bin/python || $(BIN)/python -m venv $(STRANDS)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-uv.txt 2>/dev/null \
+	&& $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(STRANDS) 2>/dev/null \
 	&& $(BIN)/uv pip install --quiet --python $(STRANDS)/bin/python --require-hashes -r requirements-strands.txt 2>/dev/null \
-	|| $(STRANDS)/bin/python -m pip install --quiet --require-hashes -r requirements-strands.txt
+	|| { $(BIN)/python -m venv $(STRANDS) \
+	&& $(STRANDS)/bin/python -m pip install --quiet --require-hashes -r requirements-strands.txt; }
 	@rm -f $(STRANDS)/.strands-* && touch $@
 
 # Tests have the real package, wherever it lives.

@@ -80,7 +80,9 @@ class PipelineRunStep(serializers.Serializer[Any]):
     step = serializers.CharField()
     state = serializers.ChoiceField(choices=STEP_STATES)
     answer = serializers.CharField(allow_blank=True)
-    outcome = serializers.DictField(help_text="The word or the fields that rules look at.")
+    outcome = serializers.DictField(
+        help_text="The word, the fields that rules look at, or an orchestrator's calls."
+    )
     problem = serializers.CharField(allow_blank=True)
     conversation = serializers.CharField(allow_blank=True, help_text="For its owner alone.")
     started_at = serializers.DateTimeField()
