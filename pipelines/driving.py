@@ -39,15 +39,18 @@ def missing(spec: PipelineSpec, *, find: Find = find_spec) -> str:
     """What this server lacks to run it, in words; empty: nothing."""
     if not spec.engine:
         return ""
-    there = interpreter().is_file() if spec.engine == STRANDS else find(spec.engine) is not None
-    if there:
+    if _is_there(spec.engine, find):
         return ""
     return _("%(name)s is not installed on this server.") % {"name": name_of(spec.engine)}
 
 
 def lacking(*, find: Find = find_spec) -> list[str]:
     """Engines that this server has no package for: what runs by them waits."""
-    return [engine for engine in _MODULES if find(engine) is None]
+    return [engine for engine in _MODULES if not _is_there(engine, find)]
+
+
+def _is_there(engine: str, find: Find) -> bool:
+    return interpreter().is_file() if engine == STRANDS else find(engine) is not None
 
 
 def driver_of(spec: PipelineSpec, *, find: Find = find_spec) -> Driver | None:
