@@ -16,6 +16,9 @@ from csp.constants import NONE, SELF
 from django.templatetags.static import static
 
 from agentsite import cors, environment, logs
+from jobs.garbage import loading
+
+loading.begin()  # until all apps are ready
 
 env = environment.load()
 

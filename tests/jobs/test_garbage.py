@@ -59,3 +59,14 @@ def test_only_much_that_is_imported_is_kept(
             monkeypatch.setitem(sys.modules, f"imported_{number}", ModuleType("imported"))
 
     assert (gc.get_freeze_count() > before) is kept
+
+
+def test_who_switched_collections_off_is_not_overruled():
+    gc.disable()
+    try:
+        pause = garbage.Pause()
+        pause.begin()
+        pause.end()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
