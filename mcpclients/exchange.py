@@ -153,8 +153,13 @@ class _Validator(RequestValidator):  # type: ignore[misc]
     ) -> bool:
         return any(fits(redirect_uri, each) for each in request.client.redirect_uris)
 
-    def get_default_redirect_uri(self, *_args: Any, **_more: Any) -> None:
-        return None
+    def get_default_redirect_uri(
+        self, _client_id: str, request: Request, *_args: Any, **_more: Any
+    ) -> str | None:
+        """None to a person's browser. With a code, which its proof binds already, clients of OAuth 2.1 do not
+        say it again."""
+        row: Connection | None = getattr(request, "connection", None)
+        return row.redirect_uri if row is not None else None
 
     def validate_response_type(
         self, _client_id: str, response_type: str, *_args: Any, **_more: Any
@@ -282,6 +287,8 @@ def _new_access(_request: Request) -> str:
 
 
 def _new_refresh(request: Request) -> str:
-    """All of one connection begin alike, so that an old one is known for what it is."""
-    family = (request.refresh_token or "").partition(".")[0] or REFRESH_PREFIX + new_token()
+    """All of one connection begin alike, so that an old one is known for what it is. With a code nothing is
+    renewed, whatever else its client sends."""
+    renewed = request.refresh_token if request.grant_type == "refresh_token" else ""
+    family = renewed.partition(".")[0] or REFRESH_PREFIX + new_token()
     return f"{family}.{secrets.token_urlsafe(32)}"

@@ -84,14 +84,9 @@ class OAuthClient:
         return brought_back(answer)["code"]
 
     def token(self, code: str, **more: Any) -> Any:
+        asked = {"redirect_uri": self.redirect_uri, "code_verifier": self.verifier, **more}
         return self.post(
-            "token",
-            grant_type="authorization_code",
-            code=code,
-            redirect_uri=self.redirect_uri,
-            code_verifier=self.verifier,
-            resource=RESOURCE,
-            **more,
+            "token", grant_type="authorization_code", code=code, resource=RESOURCE, **asked
         )
 
     def renew(self, refresh_token: str, **more: Any) -> Any:

@@ -199,6 +199,21 @@ def test_a_code_serves_its_client_once_with_its_proof(
     assert AuditEntry.objects.filter(action="token_revoked", actor=alice).exists()
 
 
+def test_a_client_of_oauth_2_1_says_no_address_again(
+    hers: Browser, notes: OAuthClient, acme: Organisation
+):
+    given = notes.token(notes.code_of(hers, acme), redirect_uri=None)
+    assert opens(given.json()["access_token"])
+
+
+def test_no_client_chooses_how_its_refresh_tokens_begin(
+    hers: Browser, notes: OAuthClient, acme: Organisation
+):
+    for _time in range(2):
+        given = notes.token(notes.code_of(hers, acme), refresh_token="chosen").json()
+        assert given["refresh_token"].startswith("agn_")
+
+
 def test_a_code_is_good_for_a_minute(hers: Browser, notes: OAuthClient, acme: Organisation):
     code = notes.code_of(hers, acme)
     ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
