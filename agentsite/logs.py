@@ -88,6 +88,8 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
             "axes": {"level": "WARNING"},
             "httpx2": {"level": "WARNING"},
+            # It tells of every code and token that it was shown or gives.
+            "oauthlib": {"level": "WARNING"},
         },
     }
 

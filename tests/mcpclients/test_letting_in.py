@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -212,6 +213,19 @@ def test_no_client_chooses_how_its_refresh_tokens_begin(
     for _time in range(2):
         given = notes.token(notes.code_of(hers, acme), refresh_token="chosen").json()
         assert given["refresh_token"].startswith("agn_")
+
+
+def test_no_log_tells_a_secret_even_where_all_is_logged(
+    hers: Browser, notes: OAuthClient, acme: Organisation, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    code = notes.code_of(hers, acme)
+    first = notes.token(code).json()
+    second = notes.renew(first["refresh_token"]).json()
+    notes.renew("agn_never.given")
+    issued = [each[name] for each in (first, second) for name in ("access_token", "refresh_token")]
+    for secret in (code, "agn_never", *issued):
+        assert secret not in caplog.text
 
 
 def test_a_code_is_good_for_a_minute(hers: Browser, notes: OAuthClient, acme: Organisation):
