@@ -29,6 +29,10 @@ def new_client_id() -> str:
 
 
 class McpClientQuerySet(models.QuerySet["McpClient"]):
+    def waiting(self) -> Self:
+        """Registered themselves, and nobody has let one of them in. A blocked one waits for nobody."""
+        return self.filter(read_at=None, blocked_at=None, connections=None)
+
     def unused_since(self, moment: datetime) -> Self:
         """Registered before, and nobody has one of them let in. A blocked one stays, to stay blocked."""
         letting = Connection.objects.filter(client=models.OuterRef("pk"), token__revoked_at=None)

@@ -24,17 +24,35 @@ from mcpclients.models import CHANGE, Connection, McpClient
 Action = AuditEntry.Action
 
 
+SPARED = timedelta(minutes=15)
+"""For so long nobody's registration gives way to another: meanwhile a person decides."""
+
+
+@transaction.atomic
 def register_client(*, said: Mapping[str, Any]) -> McpClient:
     """Anybody may: it opens nothing until a person lets the client in. Raises Invalid with the field,
     NotFound where that is switched off, LimitReached while too many wait for somebody to use them."""
     if not (settings.AGENTSITE_MCP_OAUTH and settings.AGENTSITE_MCP_REGISTRATION):
         raise NotFound(_("Clients do not register themselves here."))
     told = described(said)
-    limit = settings.AGENTSITE_MCP_CLIENTS
-    # Two at once may be one too many, which harms nobody.
-    if limit and McpClient.objects.filter(read_at=None, connections=None).count() >= limit:
-        raise LimitReached("Too many clients are registered that nobody uses.")
+    _make_room()
     return McpClient.objects.create(name=told.name, redirect_uris=told.redirect_uris)
+
+
+def _make_room() -> None:
+    """The oldest give way, so that whoever fills all places shuts others out for minutes alone."""
+    waiting = McpClient.objects.waiting()
+    # Two at once may be one too many, which harms nobody.
+    over = waiting.count() + 1 - settings.AGENTSITE_MCP_CLIENTS
+    if not settings.AGENTSITE_MCP_CLIENTS or over <= 0:
+        return
+    old = waiting.filter(created_at__lt=timezone.now() - SPARED).order_by("created_at", "pk")
+    # Whoever lets one of them in meanwhile holds its row.
+    held = old.select_for_update(of=("self",), skip_locked=True).values_list("pk", flat=True)
+    chosen = list(held[:over])
+    if len(chosen) < over:
+        raise LimitReached("Too many clients are registered that nobody uses.")
+    McpClient.objects.filter(pk__in=chosen).delete()
 
 
 @transaction.atomic

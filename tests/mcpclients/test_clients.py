@@ -122,6 +122,21 @@ def test_an_address_registers_and_asks_so_often_at_most(client: Browser, setting
     assert register(client).status_code == 429
 
 
+def test_a_flood_of_registrations_keeps_others_out_for_minutes_and_not_for_days(
+    alice: User, acme: Organisation, client_of: ClientOf, client: Browser, settings: Any
+):
+    used, blocked, first, second = (OAuthClient.registered() for _one in range(4))
+    used.let_in(confirmed(client_of(alice)), acme)
+    McpClient.objects.filter(client_id=blocked.client_id).update(blocked_at=timezone.now())
+    settings.AGENTSITE_MCP_CLIENTS = 2
+    assert register(client).status_code == 429
+    McpClient.objects.update(created_at=timezone.now() - timedelta(minutes=16))
+    third = register(client).json()["client_id"]
+    left = set(McpClient.objects.values_list("client_id", flat=True))
+    assert left == {used.client_id, blocked.client_id, second.client_id, third}
+    assert first.client_id not in left
+
+
 def test_it_can_be_switched_off(
     client: Browser, alice: User, acme: Organisation, client_of: ClientOf, settings: Any
 ):
