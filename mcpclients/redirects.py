@@ -43,11 +43,6 @@ def host_of(uri: str) -> str:
     return split_address(uri).netloc
 
 
-def origin_of(uri: str) -> str:
-    parts = split_address(uri)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
 def _parts(uri: str) -> SplitResult | None:
     if len(uri) > LONGEST or not _PLAIN.fullmatch(uri) or "#" in uri:
         return None

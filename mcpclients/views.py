@@ -34,7 +34,7 @@ from .exchange import Asked, read_request
 from .forms import ConsentForm
 from .metadata import issuer_of, resource_of
 from .models import McpClient
-from .redirects import fits, host_of, is_on_her_machine, origin_of
+from .redirects import fits, host_of, is_on_her_machine
 
 DOCUMENTS_AN_HOUR = 30
 """That are read for one person."""
@@ -137,8 +137,10 @@ def _page(
         "on_her_machine": is_on_her_machine(asked.redirect_uri),
     }
     answer = render(request, "mcpclients/consent.html", context, status=status)
-    # A browser holds the redirect after a posted form to this too.
-    csp_update({"form-action": [origin_of(asked.redirect_uri)]})(lambda _request: answer)(request)
+    # A browser holds all redirects after a posted form to this: that to the client, and those by which the
+    # client leads on. It has no word for `[::1]` either, so that no host is named.
+    schemes = ["https:", "http:"] if context["on_her_machine"] else ["https:"]
+    csp_update({"form-action": schemes})(lambda _request: answer)(request)
     return answer
 
 

@@ -48,7 +48,7 @@ def test_a_person_is_shown_who_asks_and_decides(hers: Browser, notes: OAuthClien
     assert "Nobody has checked that" in page
     assert answer["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
-    assert "https://client.example" in answer["Content-Security-Policy"]
+    assert "form-action 'self' https:;" in answer["Content-Security-Policy"]
     assert "no-store" in answer["Cache-Control"]
     # With none, a browser would send the form with the origin `null`, which is nobody's.
     assert answer["Referrer-Policy"] == "same-origin"
