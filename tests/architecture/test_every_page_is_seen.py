@@ -74,7 +74,7 @@ UNSEEN: Mapping[str, str] = {
     "skills:index": "for programs, where the operator offers the server's skills to others",
     "skills:archive": "a file, for programs as well",
     "skillsets:add": "the same journey gives it to a conversation",
-    "mcpclients:authorise": "a client has to send somebody; drawn by the parts of the forms of settings",
+    "mcpclients:authorise": "a journey of its own has a program let in and looks at it",
     "mcpservers:server": "a journey of its own adds a server and looks at it",
     "mcpservers:attach-prompt": "a form in a dialog, drawn like the others; a server has to have prompts",
     "mcpservers:question": "exists while a call rests for it; drawn by the parts of the server's page",
