@@ -99,41 +99,43 @@ def test_a_session_without_the_password_lets_nobody_in(
     assert not ApiToken.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("more", "error"),
-    [
-        ({"redirect_uri": "https://evil.example/back"}, ""),
-        ({"redirect_uri": f"{BACK}/more"}, ""),
-        ({"redirect_uri": f"{BACK}?x=1"}, ""),
-        ({"redirect_uri": "https://client.example@evil.example/back"}, ""),
-        ({"redirect_uri": "https://client.example:8443/back"}, ""),
-        ({"redirect_uri": None}, ""),
-        ({"client_id": "nobody"}, ""),
-        ({"client_id": None}, ""),
-        ({"response_type": "token"}, "unsupported_response_type"),
-        ({"response_type": "code token"}, "unauthorized_client"),
-        ({"code_challenge": None}, "invalid_request"),
-        ({"code_challenge_method": "plain"}, "invalid_request"),
-        ({"code_challenge_method": None}, "invalid_request"),
-        ({"code_challenge": "short"}, "invalid_request"),
-        ({"resource": "https://elsewhere.example/mcp"}, "invalid_target"),
-        ({"resource": f"{RESOURCE}/more"}, "invalid_target"),
-        ({"scope": "admin"}, "invalid_scope"),
-        ({"response_mode": "fragment"}, "invalid_request"),
-    ],
-)
+WRONG_REQUESTS: list[tuple[Given, str]] = [
+    ({"redirect_uri": "https://evil.example/back"}, ""),
+    ({"redirect_uri": f"{BACK}/more"}, ""),
+    ({"redirect_uri": f"{BACK}?x=1"}, ""),
+    ({"redirect_uri": "https://client.example@evil.example/back"}, ""),
+    ({"redirect_uri": "https://client.example:8443/back"}, ""),
+    ({"redirect_uri": None}, ""),
+    ({"client_id": "nobody"}, ""),
+    ({"client_id": None}, ""),
+    ({"response_type": "token"}, "unsupported_response_type"),
+    ({"response_type": "code token"}, "unauthorized_client"),
+    ({"code_challenge": None}, "invalid_request"),
+    ({"code_challenge_method": "plain"}, "invalid_request"),
+    ({"code_challenge_method": None}, "invalid_request"),
+    ({"code_challenge": "short"}, "invalid_request"),
+    ({"resource": "https://elsewhere.example/mcp"}, "invalid_target"),
+    ({"resource": f"{RESOURCE}/more"}, "invalid_target"),
+    ({"scope": "admin"}, "invalid_scope"),
+    ({"response_mode": "fragment"}, "invalid_request"),
+]
+"""And the error that the client is told; without one it is told nothing."""
+
+
 def test_a_wrong_request_goes_nowhere_or_back_with_an_error(
-    hers: Browser, notes: OAuthClient, acme: Organisation, more: Given, error: str
+    hers: Browser, notes: OAuthClient, acme: Organisation
 ):
     form = {"organisation": acme.uid, "scopes": ["conversations:read"], "days": "90", "allow": "1"}
-    for answer in (hers.get(notes.address(**more)), hers.post(notes.address(**more), form)):
-        if error:
-            assert answer["Location"].startswith(f"{BACK}?")
-            assert brought_back(answer)["error"] == error
-            assert brought_back(answer)["iss"] == ISSUER
-        else:
-            assert answer.status_code == 400
-            assert "Location" not in answer
+    for more, error in WRONG_REQUESTS:
+        address = notes.address(**more)
+        for answer in (hers.get(address), hers.post(address, form)):
+            if error:
+                assert answer["Location"].startswith(f"{BACK}?"), more
+                assert brought_back(answer)["error"] == error, more
+                assert brought_back(answer)["iss"] == ISSUER
+            else:
+                assert answer.status_code == 400, more
+                assert "Location" not in answer
     assert not ApiToken.objects.exists()
 
 
