@@ -11,7 +11,8 @@ import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from time import monotonic
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx2
@@ -25,7 +26,7 @@ from harness.errors import Declined, Forbidden, Invalid
 from net.addresses import Address, parse_address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
-from reading.foreignjson import Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json, without_nul
 from reading.hostnames import is_web_address, split_address
 from skills_app.fetching import require_private_way
 from skills_app.repositories import Checkout
@@ -40,6 +41,10 @@ MOST_BYTES = 2_000_000
 """Of one answer."""
 TEXT_LIMIT = 50_000
 SECONDS = 20.0
+"""Of one answer."""
+SECONDS_OF_A_LOOK = 120.0
+"""All answers of one look together: other sources wait for it, and whoever pressed a button."""
+HIGHEST = 2**31 - 1
 PAGE = 100
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -109,7 +114,7 @@ class _Said(BaseModel):
 class _OfLangfuse(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    version: int
+    version: int = Field(ge=0, le=HIGHEST)
     prompt: str | list[_Said]
 
 
@@ -118,13 +123,13 @@ class _OnSite(BaseModel):
 
     id: str = Field(max_length=64)
     name: str = Field(max_length=64)
-    labels: dict[str, int]
+    labels: dict[str, Annotated[int, Field(ge=0, le=HIGHEST)]]
 
 
 class _VersionOnSite(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    version: int
+    version: int = Field(ge=0, le=HIGHEST)
     sha256: str
     text: str = Field(max_length=TEXT_LIMIT)
     variables: list[Variable] = Field(max_length=50)
@@ -137,12 +142,15 @@ def fetch(place: Place) -> Haul:
     if place.kind == "git":
         return _of_repository(place)
     asked = 0
+    end = monotonic() + SECONDS_OF_A_LOOK
 
     def ask(path: str, query: Mapping[str, Any] | None = None) -> Any:
         nonlocal asked
         asked += 1
         if asked > MOST_ASKED:
             raise Declined(_("The source has too many prompts to be asked for."))
+        if monotonic() > end:
+            raise Declined(_("The source takes too long to tell what it has."))
         return _asked(place, path, query or {})
 
     return _of_langfuse(place, ask) if place.kind == "langfuse" else _of_site(place, ask)
@@ -168,7 +176,7 @@ def _of_langfuse(place: Place, ask: Ask) -> Haul:
             text = _text_of(said.prompt)
             if text is None:
                 haul.remarks.append(
-                    _("%(name)s: it is a dialogue, not one text.") % {"name": one.name}
+                    _("%(name)s: it is a dialogue, not one text.") % {"name": without_nul(one.name)}
                 )
                 continue
             _take(haul, one.name, str(said.version), label, text, _declared(text))
@@ -216,7 +224,7 @@ def _of_repository(place: Place) -> Haul:
     for path, data in files.items():
         name = path[len(folder) :].rpartition(".")[0]
         try:
-            text = data.decode()
+            text = data.decode().replace("\0", "")
         except UnicodeDecodeError:
             haul.remarks.append(_("%(name)s: it is no text.") % {"name": path[:200]})
             continue
@@ -239,6 +247,7 @@ def _take(
     text: str,
     variables: tuple[Variable, ...],
 ) -> None:
+    remote_name = without_nul(remote_name)
     name = _NOT_IN_NAMES.sub("-", remote_name.lower()).strip("-")[:64].strip("-")
     if not PROMPT_NAME.fullmatch(name):
         haul.remarks.append(
@@ -306,7 +315,8 @@ def require_way(kind: str, address: str) -> None:
 
 def _read(form: type[M], answer: Any) -> M:
     try:
-        return form.model_validate(answer)
+        # A name is asked by as it is; all else is kept.
+        return form.model_validate(answer if form is _Page else without_nul(answer))
     except ValidationError:
         raise _no_answer() from None
 

@@ -58,6 +58,9 @@ def add_source(
     _check_labels(labels)
     if len(secret) > SECRET_LIMIT:
         raise Invalid(_("It is too long."), field="secret")
+    if not (secret.isascii() and secret.isprintable()):
+        # Who refuses to send it would quote it.
+        raise Invalid(_("It has signs that no key has."), field="secret")
     if kind == Kind.LANGFUSE and ":" not in secret:
         raise Invalid(
             _("Langfuse is asked with two keys."),
