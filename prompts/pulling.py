@@ -11,11 +11,12 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import vault
-from accounts.models import User
+from accounts.models import Organisation, User
 from agents.holding import is_held
 from agents.models import Agent
 from harness.errors import AgentError, Declined
@@ -23,9 +24,9 @@ from jobs.apart import each_apart
 
 from .access import may_change
 from .actions.prompts import add_fetched, allow_fetched
+from .choosing import LATEST
 from .fetching import Fetched, Haul, Place, fetch
 from .models import Prompt, PromptSource, PulledLabel
-from .using import agents_with
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +55,24 @@ def pull(source: PromptSource) -> PromptSource:
             )
         haul = fetch(place_of(source))
         with transaction.atomic():
-            _keep(actor, source, haul)
-            _note_reached(source, haul)
+            held = _unchanged(source)
+            if held is not None:
+                _keep(actor, held, haul)
+                _note_reached(held, haul)
     except AgentError as problem:
         _note_away(source, f"{problem.message} {problem.hint}".strip())
-    source.refresh_from_db()
-    return source
+    except Exception:
+        # Whatever it sent to bring this about: others come first the next time.
+        _note_away(source, _("What it has could not be kept. The server's log says why."))
+        raise
+    return PromptSource.objects.filter(pk=source.pk).first() or source
+
+
+def _unchanged(source: PromptSource) -> PromptSource | None:
+    """The row as it is now, locked, with the rule that holds now; None where it was taken away meanwhile, or
+    is read at another commit. Needs a transaction."""
+    rows = PromptSource.objects.select_for_update(of=("self",)).select_related("organisation")
+    return rows.filter(pk=source.pk, commit=source.commit).first()
 
 
 def place_of(source: PromptSource) -> Place:
@@ -73,23 +86,42 @@ def place_of(source: PromptSource) -> Place:
     )
 
 
-def holding_agents(prompt: Prompt, label: str) -> list[str]:
-    """Names of agents that are given the prompt by this label and whose changes wait for a release: a text
-    that comes by itself would pass their gate unseen."""
-    named = [use.uid for use in agents_with(prompt) if use.wanted == label]
-    return [agent.name for agent in Agent.objects.filter(uid__in=named) if is_held(agent)]
+Gates = dict[tuple[str, str], list[str]]
+
+
+def gates_of(organisation: Organisation) -> Gates:
+    """Of each prompt and label, the agents that are given it by just these, in use or as a canary, and whose
+    changes wait for a release: a text that comes by itself would pass their gate unseen."""
+    found: Gates = {}
+    rows = Agent.objects.filter(Q(organisation=organisation) | Q(organisation=None))
+    for agent in rows.filter(archived_at=None).select_related("current", "canary").iterator():
+        versions = [each for each in (agent.current, agent.canary) if each is not None]
+        uses = {(use.name, use.version) for each in versions for use in each.config.prompts}
+        if uses and is_held(agent):
+            for use in uses:
+                found.setdefault(use, []).append(agent.name)
+    return found
+
+
+def holding_agents(gates: Gates, prompt: Prompt, label: str) -> list[str]:
+    """Names of those whose texts change where this label moves to what was fetched: this is the latest then,
+    too."""
+    named = [gates.get((prompt.name, wanted), []) for wanted in (label, LATEST)]
+    return sorted({name for names in named for name in names})
 
 
 def _keep(actor: User, source: PromptSource, haul: Haul) -> None:
-    for found in haul.found:
+    gates = gates_of(source.organisation) if source.moves_labels else {}
+    # In one order, or two sources would wait for each other's prompts.
+    for found in sorted(haul.found, key=lambda each: each.name):
         try:
             with transaction.atomic():
-                _keep_one(actor, source, found)
+                _keep_one(actor, source, found, gates)
         except AgentError as problem:
             haul.remarks.append(f"{found.remote_name}: {problem.message}")
 
 
-def _keep_one(actor: User, source: PromptSource, found: Fetched) -> None:
+def _keep_one(actor: User, source: PromptSource, found: Fetched, gates: Gates) -> None:
     version = add_fetched(
         actor=actor,
         organisation=source.organisation,
@@ -114,7 +146,7 @@ def _keep_one(actor: User, source: PromptSource, found: Fetched) -> None:
     )
     # Only news move a label: who moved it elsewhere here meant it so.
     news = before is None or before.version_id != version.pk
-    if news and source.moves_labels and not holding_agents(version.prompt, label):
+    if news and source.moves_labels and not holding_agents(gates, version.prompt, label):
         allow_fetched(actor=actor, prompt=version.prompt, version=version, label=label)
 
 

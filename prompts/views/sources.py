@@ -25,7 +25,7 @@ from prompts.actions.sources import (
 )
 from prompts.forms import ChangeSourceForm, SourceForm
 from prompts.models import PromptSource, PulledLabel
-from prompts.pulling import holding_agents
+from prompts.pulling import Gates, gates_of, holding_agents
 from reading.digits import number_of
 
 from .lookup import refused
@@ -74,10 +74,11 @@ def show_source(request: SignedInRequest, source_uid: str) -> HttpResponse:
         except AgentError as problem:
             status = refused(form, problem)
     pulled = PulledLabel.objects.filter(source=source).select_related("prompt", "version")
+    gates = gates_of(source.organisation)
     context = {
         "source": source,
         "form": form,
-        "pulled": [_shown(each) for each in pulled],
+        "pulled": [_shown(each, gates) for each in pulled],
     }
     return render(request, "prompts/source.html", context, status=status)
 
@@ -132,7 +133,7 @@ def _source(request: SignedInRequest, uid: str) -> PromptSource:
     return found
 
 
-def _shown(pulled: PulledLabel) -> dict[str, Any]:
+def _shown(pulled: PulledLabel, gates: Gates) -> dict[str, Any]:
     """With what differs from what the label points to here."""
     here = pulled.prompt.labels.select_related("version").filter(name=pulled.label).first()
     follows = here is not None and here.version_id == pulled.version_id
@@ -142,5 +143,5 @@ def _shown(pulled: PulledLabel) -> dict[str, Any]:
         "here": here,
         "follows": follows,
         "changes": [] if follows else list(lines_between(before, pulled.version.text)),
-        "held_by": [] if follows else holding_agents(pulled.prompt, pulled.label),
+        "held_by": [] if follows else holding_agents(gates, pulled.prompt, pulled.label),
     }

@@ -31,8 +31,8 @@ from prompts.actions.sources import (
     remove_source,
 )
 from prompts.choosing import version_for, version_named
-from prompts.models import Prompt, PromptSource, PromptVersion, PulledLabel
-from prompts.pulling import pull_due
+from prompts.models import Prompt, PromptLabel, PromptSource, PromptVersion, PulledLabel
+from prompts.pulling import pull, pull_due
 from prompts.using import told
 from tests.cast import shown
 from tests.standins.langfuse import KEYS, Langfuse, langfuse
@@ -180,6 +180,69 @@ def test_no_label_follows_by_itself_past_the_gate_of_an_agent(alice, acme, sourc
 
 
 @pytest.mark.django_db
+def test_what_becomes_the_latest_passes_no_gate_either(alice, acme, source):
+    prompt = create_prompt(actor=alice, organisation=acme, name="support-tone", text="Be ours.")
+    config = AgentConfig(provider="demo", prompts=(use("latest"),))
+    clerk = create_agent(
+        actor=alice, organisation=acme, name="Clerk", description="", config=config
+    )
+    suite = create_suite(actor=alice, organisation=acme, name="Manners")
+    require_suite(actor=alice, agent=clerk, suite=suite)
+    change_source(actor=alice, source=source, moves_labels=True)
+
+    ask_source(actor=alice, source=source)
+
+    assert version_named(prompt, "latest").text == "Be ours."
+
+
+@pytest.mark.django_db
+def test_the_rule_that_holds_when_it_has_answered_counts(alice, source, elsewhere_at):
+    change_source(actor=alice, source=source, moves_labels=True)
+    read_before = PromptSource.objects.select_related("organisation", "created_by").get()
+    change_source(actor=alice, source=source, moves_labels=False)
+    pull(read_before)
+    assert not PromptLabel.objects.exists()
+    assert PulledLabel.objects.get().version.waits
+
+    remove_source(actor=alice, source=source)
+    elsewhere_at.put("Support/Tone", "Be late.", "production")
+    pull(read_before)
+    assert PromptVersion.objects.count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("to\0ne", "Be."), ("/\0/", "Be."), ("tone", "{{a}} \0 Be.")],
+    ids=["name", "no-name", "text"],
+)
+def test_what_no_database_keeps_is_left_out(alice, source, elsewhere_at, name, text):
+    elsewhere_at.prompts.clear()
+    elsewhere_at.put(name, text, "production")
+    asked = ask_source(actor=alice, source=source)
+    assert asked.problem == ""
+    kept = PulledLabel.objects.values_list("remote_name", "version__text")
+    assert "\0" not in "".join([*asked.remarks, *(part for row in kept for part in row)])
+
+
+@pytest.mark.django_db
+def test_a_number_that_no_version_has_makes_others_wait_no_longer(alice, source, elsewhere_at):
+    elsewhere_at.prompts["Support/Tone"][0]["version"] = 10**70
+    assert ask_source(actor=alice, source=source).problem
+    source.refresh_from_db()
+    assert source.due_at > timezone.now()
+
+
+@pytest.mark.django_db
+def test_what_goes_wrong_by_itself_is_asked_again_later_as_if_it_were_away(source):
+    PromptSource.objects.update(labels=3)
+    pull_due()
+    source.refresh_from_db()
+    assert source.due_at > timezone.now()
+    assert source.problem
+
+
+@pytest.mark.django_db
 def test_what_cannot_be_one_text_is_told_and_not_taken(alice, acme, source, elsewhere_at):
     elsewhere_at.prompts.clear()
     elsewhere_at.put("dialogue", [{"role": "user", "content": "Hi"}], "production")
@@ -304,6 +367,8 @@ def test_an_address_inside_is_asked_only_where_the_operator_lists_it(
         ("address", {"address": "ftp://a.example"}),
         ("address", {"address": "http://a.example"}),
         ("secret", {"secret": "only-one"}),
+        ("secret", {"secret": "pk:sk\nsecond"}),
+        ("secret", {"kind": "site", "secret": "kéy"}),
         ("labels", {"labels": {}}),
         ("labels", {"labels": {"production": "latest"}}),
         ("labels", {"labels": {"a": "same", "b": "same"}}),
