@@ -59,6 +59,9 @@ class SetCanary(serializers.Serializer[Any]):
 
 
 class PromoteCanary(serializers.Serializer[Any]):
+    version = serializers.IntegerField(
+        required=False, min_value=1, help_text="409 where another one is the canary by now."
+    )
     reason = StrictText(required=False, allow_blank=True, max_length=500)
 
 
@@ -130,6 +133,7 @@ class PromoteCanaryView(AgentsOfCaller):
     )
     def post(self, request: Any, uid: str) -> Response:
         agent = self.find(uid)
-        given = read_body(PromoteCanary, request.data)
-        release = promote_canary(actor=self.actor, agent=agent, **given)
+        given = dict(read_body(PromoteCanary, request.data))
+        number = given.pop("version", None)
+        release = promote_canary(actor=self.actor, agent=agent, number=number, **given)
         return Response({"version": release.version.number})

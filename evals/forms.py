@@ -159,6 +159,7 @@ class CanaryForm(OurForm):
 
 
 class PromoteForm(OurForm):
+    number = forms.IntegerField(required=False, widget=forms.HiddenInput)
     reason = forms.CharField(label=_("Reason"), required=False)
 
 

@@ -227,7 +227,9 @@ def _canary(person: User, organisation: Organisation, options: Options) -> Endin
         _print(f"no new conversation of {agent.name} begins with a canary")
         return Ending.DONE
     if options["promote"]:
-        release = promote_canary(actor=person, agent=agent, reason=options["reason"])
+        release = promote_canary(
+            actor=person, agent=agent, number=options["version"], reason=options["reason"]
+        )
         _print(f"version {release.version.number} of {agent.name} is in use")
         return Ending.DONE
     if options["share"] is not None:

@@ -16,6 +16,7 @@ from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
 from evals.actions.releases import end_canary, held_version, passed, release_version
 from evals.auditing import about_release
+from evals.gate import words_on
 from evals.models import Canary, Release
 from harness.errors import Conflict, Invalid
 
@@ -50,8 +51,7 @@ def set_canary(
                 _("Another version is the canary."), hint=_("Promote it or roll it back first.")
             )
         going_on = Canary.objects.filter(agent=held, ended_as="").first()
-        given = reason or (going_on.reason if going_on else "")
-        words, let_pass = passed(actor, found, given)
+        words, let_pass = passed(actor, found, reason or _reason_so_far(going_on, found))
         said = {
             "share": share,
             "reason": let_pass,
@@ -75,11 +75,19 @@ def set_canary(
     return going_on
 
 
-def promote_canary(*, actor: User, agent: Agent, reason: str = "") -> Release:
-    """Have all new conversations begin with it. Raises as `release_version`, and Conflict without one."""
+def promote_canary(
+    *, actor: User, agent: Agent, number: int | None = None, reason: str = ""
+) -> Release:
+    """Have all new conversations begin with it. `number` is the version whose figures were looked at. Raises
+    as `release_version`, and Conflict without one or where another one is the canary by now."""
     with transaction.atomic():
         held = lock_agent(actor, agent, CHANGE)
-        return release_version(actor=actor, agent=held, version=_canary_of(held), reason=reason)
+        version = _canary_of(held)
+        if number is not None and version.number != number:
+            raise Conflict(
+                _("Another version is the canary."), hint=_("Look at what came of it first.")
+            )
+        return release_version(actor=actor, agent=held, version=version, reason=reason)
 
 
 def roll_back_canary(*, actor: User, agent: Agent) -> Agent:
@@ -92,6 +100,15 @@ def roll_back_canary(*, actor: User, agent: Agent) -> Agent:
         give_share(held, None, 0)
         about_release(AuditEntry.Action.CANARY_ROLLED_BACK, actor, held, version=version.number)
     return held
+
+
+def _reason_so_far(canary: Canary | None, version: AgentVersion) -> str:
+    """Why it was let pass, as long as no suite stands against it that did not when that was said."""
+    if canary is None:
+        return ""
+    known = {word["suite"] for word in canary.report if not word["green"]}
+    against = {word.suite for word in words_on(version) if not word.green}
+    return canary.reason if against <= known else ""
 
 
 def _canary_of(agent: Agent) -> AgentVersion:

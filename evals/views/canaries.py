@@ -52,7 +52,7 @@ def promote(request: SignedInRequest, uid: str) -> HttpResponse:
     status = 422
     try:
         if form.is_valid():
-            promote_canary(actor=request.user, agent=agent, reason=form.cleaned_data["reason"])
+            promote_canary(actor=request.user, agent=agent, **form.cleaned_data)
             messages.success(request, _("New conversations begin with this version."))
             return redirect("evals:releases", uid=uid)
     except AgentError as problem:

@@ -22,6 +22,7 @@ from conversations.models import Conversation, Event
 from deadletters.models import DeadLetter
 from evals.actions.canaries import promote_canary, roll_back_canary, set_canary
 from evals.actions.releases import need_no_more, release_version, require_suite
+from evals.actions.suites import create_suite
 from evals.canaries import canary_of, figures
 from evals.models import Canary
 from harness.agentconfig import AgentConfig
@@ -160,6 +161,35 @@ def test_the_gate_lets_one_pass_by_green_suites_or_by_a_person_with_a_reason(
     assert Canary.objects.get().ended_as == "promoted"
 
 
+def test_a_reason_counts_for_the_suites_it_was_given_for(alice, acme, agent, newer):
+    set_canary(actor=alice, agent=agent, version=newer, share=1, reason="A try.")
+    set_canary(actor=alice, agent=agent, version=newer, share=2)
+    other = create_suite(actor=alice, organisation=acme, name="Safety")
+    require_suite(actor=alice, agent=agent, suite=other)
+
+    with pytest.raises(Conflict, match="Safety"):
+        set_canary(actor=alice, agent=agent, version=newer, share=50)
+
+    assert fresh(agent).canary_share == 2
+
+
+def test_the_one_is_promoted_whose_figures_were_looked_at(alice, agent, newer, client_of, program):
+    newest = changed(alice, agent, "Help more.")
+    set_canary(actor=alice, agent=agent, version=newest, share=1, reason="A try.")
+
+    page = f"/evals/agents/{agent.uid}/"
+    assert f'name="number" value="{newest.number}"' in client_of(alice).get(page).content.decode()
+    stale = {"number": newer.number, "reason": "It does well."}
+    answer = client_of(alice).post(f"{page}canary/promote/", stale)
+    assert answer.status_code == 409
+    body = {"version": newer.number, "reason": "It does well."}
+    assert program(alice, "POST", body, "/promote").status_code == 409
+
+    assert fresh(agent).current.number == 1
+    promote_canary(actor=alice, agent=agent, number=newest.number, reason="It does well.")
+    assert fresh(agent).current == newest
+
+
 @pytest.mark.parametrize("share", [0, 51, -1])
 def test_a_share_is_1_to_50_percent(share, alice, agent, newer):
     with pytest.raises(Invalid) as refused:
@@ -207,7 +237,7 @@ def test_an_agent_with_a_canary_is_put_away_and_deleted_as_any(alice, agent, new
 
 
 def test_what_came_of_both_stands_side_by_side(alice, bob, acme, agent, newer, begin):
-    before = begin(uid_of(agent, 1))
+    before = begin()
     set_canary(actor=alice, agent=agent, version=newer, share=50, reason="A try.")
     kept, given = begin(uid_of(agent, 1) + "x", version=1), begin(uid_of(agent, 2))
     post_message(actor=alice, conversation=given, text="Hello")
