@@ -63,6 +63,8 @@ def show_source(request: SignedInRequest, source_uid: str) -> HttpResponse:
     source = _source(request, source_uid)
     initial = {"moves_labels": source.moves_labels, "commit": source.commit}
     form = ChangeSourceForm(request.POST if request.method == "POST" else None, initial=initial)
+    if source.kind != PromptSource.Kind.GIT:
+        del form.fields["commit"]
     status = 200
     if request.method == "POST":
         status = 422

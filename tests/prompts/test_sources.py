@@ -429,6 +429,7 @@ def test_a_manager_looks_after_sources_on_the_pages(alice, acme, client_of, else
     text = client.get(page).content.decode()
     assert "<ins>Be kind.</ins>" in text
     assert KEYS not in text
+    assert "id_commit" not in text, "only a repository has one"
     pulled = PulledLabel.objects.get()
     prompt = pulled.prompt
     assert "waits to be allowed" in client.get(f"/prompts/{prompt.uid}/").content.decode()
