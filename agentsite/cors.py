@@ -57,6 +57,7 @@ EXPOSED_HEADERS = (
     "link",
     "request-id",
     "retry-after",
+    "www-authenticate",
     "x-next-cursor",
     "x-request-id",
     "x-should-retry",

@@ -66,7 +66,9 @@ def test_an_answer_may_be_read_with_its_request_id(alice, acme, let_in):
     answer = Client(headers=headers).get("/v1/sessions")
     assert answer.status_code == 200
     assert answer.headers[ALLOWED] == THEIRS
-    assert "request-id" in answer.headers["access-control-expose-headers"]
+    exposed = answer.headers["access-control-expose-headers"]
+    assert "request-id" in exposed
+    assert "www-authenticate" in exposed, "it names where a client of /mcp is let in"
 
 
 @pytest.mark.parametrize("origin", [THEIRS, "https://evil.example", "null"])

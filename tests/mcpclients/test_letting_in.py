@@ -46,6 +46,7 @@ def test_a_person_is_shown_who_asks_and_decides(hers: Browser, notes: OAuthClien
     page = answer.content.decode()
     assert "client.example asks" in page
     assert "Nobody has checked that" in page
+    assert "You are signed in as alice." in page
     assert answer["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
     assert "form-action 'self' https:;" in answer["Content-Security-Policy"]
