@@ -23,7 +23,7 @@ from mcpservers.offers import OfferedPrompt, offers_of
 
 LONGEST = 4_000
 """Characters of an argument."""
-_asking = Turnstile(4, slow=8)
+_asking = Turnstile(4, slow=5)
 """Who waits in a request for a server, in this process; each person once, those of an organisation in half
 of all places."""
 

@@ -53,7 +53,7 @@ GIVEN_SECONDS = 600
 KEPT_IN = {"agentsite": "mcp connections"}
 """The metadata of the vaults in which tokens are kept."""
 MOST_IN_ONE = 20
-_asking = Turnstile(4, slow=8)
+_asking = Turnstile(4, slow=5)
 T = TypeVar("T")
 
 
@@ -119,7 +119,7 @@ def begin_connection(
         raise Conflict(_("This MCP server is switched off."), hint=_("Ask who manages it."))
     with keeping_what_is_imported():
         from mcpservers import guards  # noqa: PLC0415 - heavy
-    with _asking.place(actor.pk):
+    with _asking.place(actor.pk, among=organisation.pk):
         guard = _now(lambda: guards.find_guard(server.url))
         client = _client_for(server, guard, redirect_uri, document)
     before = connection_of(server, actor.pk, organisation.pk)
@@ -213,7 +213,7 @@ def finish_connection(*, actor: User, server: McpServer, given: Mapping[str, str
         "code_verifier": departure.verifier,
     }
     try:
-        with _asking.place(actor.pk):
+        with _asking.place(actor.pk, among=server.organisation_id):
             got = granted(_now(lambda: ask_endpoint(refresh, departure.client_secret, form)))
     except RefreshFailed as problem:
         _forget_client(server, departure, problem)

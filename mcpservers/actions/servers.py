@@ -37,7 +37,7 @@ from mcpservers.secrets import checked_headers, sealed_headers
 LOOK = "mcpservers.look"
 Scope = McpServer.Scope
 LEAST_SECONDS, MOST_SECONDS = 1, 600
-_looking = Turnstile(4, slow=8)
+_looking = Turnstile(4, slow=5)
 """Who waits in a request for a server, in this process; each person once."""
 
 
@@ -98,7 +98,7 @@ def add_server(
             dispatch(LOOK, server_id=server.pk)
     if look:
         try:
-            with _looking.place(actor.pk):
+            with _looking.place(actor.pk, among=server.organisation_id):
                 look_now(server)
         except Busy:
             dispatch(LOOK, server_id=server.pk)
@@ -214,7 +214,7 @@ def look_again(*, actor: User, server: McpServer, organisation_id: int | None = 
     or too many wait for one already."""
     with transaction.atomic():
         held = lock_server(actor, server)
-    with _looking.place(actor.pk):
+    with _looking.place(actor.pk, among=held.organisation_id or organisation_id):
         return look_now(held, by=connection_of(held, actor.pk, organisation_id))
 
 

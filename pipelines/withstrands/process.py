@@ -48,6 +48,10 @@ class Broken(Exception):
     """It died, was too slow, or said what nobody expects."""
 
 
+class NotReady(Broken):
+    """It did not start, had ended, or took too long; later it may not."""
+
+
 def interpreter() -> Path:
     """Of the environment that `make strands` makes."""
     return Path(settings.BASE_DIR, settings.AGENTSITE_STRANDS_DIR, "bin", "python")
@@ -56,12 +60,16 @@ def interpreter() -> Path:
 def orchestrated(specialists: list[str], answer: Answer) -> dict[str, Any]:
     """What Strands' loop came to when it went through everything from its beginning: the line that ends it.
     Raises Broken, and another process begins with the next question."""
-    with _lock:
-        try:
-            return _ready().through({"specialists": specialists}, answer)
-        except BaseException:
-            _end()  # it may be in the middle of it
-            raise
+    lock = _lock
+    if not lock.acquire(timeout=ANSWER_SECONDS):
+        raise NotReady("it is asked for others")
+    try:
+        return _ready().through({"specialists": specialists}, answer)
+    except BaseException:
+        _end()  # it may be in the middle of it
+        raise
+    finally:
+        lock.release()
 
 
 class _Loop:
@@ -78,7 +86,7 @@ class _Loop:
                 start_new_session=True,
             )
         except OSError as problem:
-            raise Broken(f"it does not start: {problem}") from problem
+            raise NotReady(f"it does not start: {problem}") from problem
         self._read = b""
         self._until = time.monotonic() + START_SECONDS
         try:
@@ -87,7 +95,9 @@ class _Loop:
         except BaseException as problem:
             self.close()
             if isinstance(problem, Broken):
-                raise Broken(f"Strands does not start, {problem}: see `make strands`") from problem
+                raise NotReady(
+                    f"Strands does not start, {problem}: see `make strands`"
+                ) from problem
             raise
 
     @property
@@ -126,13 +136,13 @@ class _Loop:
             self._process.stdin.write(line)
             self._process.stdin.flush()
         except OSError as problem:
-            raise Broken("it has ended") from problem
+            raise NotReady("it has ended") from problem
 
     def _hear(self) -> dict[str, Any]:
         """Its next line."""
         out = self._process.stdout
         if out is None:
-            raise Broken("it has ended")
+            raise NotReady("it has ended")
         # One line is the answer to one of ours: behind it there is nothing until we say more.
         parts, size = [self._read], len(self._read)
         with selectors.DefaultSelector() as ready:
@@ -140,11 +150,11 @@ class _Loop:
             while b"\n" not in parts[-1]:
                 left = self._until - time.monotonic()
                 if left <= 0 or not ready.select(left):
-                    raise Broken("it takes too long")
+                    raise NotReady("it takes too long")
                 parts.append(os.read(out.fileno(), 65_536))
                 size += len(parts[-1])
                 if not parts[-1]:
-                    raise Broken("it has ended")
+                    raise NotReady("it has ended")
                 if size > LINE_LIMIT:
                     raise Broken("it says more in one line than is read")
         line, _end, self._read = b"".join(parts).partition(b"\n")

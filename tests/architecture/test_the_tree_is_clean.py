@@ -44,7 +44,7 @@ def tracked_files() -> list[Path]:
         ).stdout
         paths = [ROOT / name for name in listed.split("\0") if name]
         return [path for path in paths if path.is_file()]
-    kept_out = {".venv", "data", "staticfiles", "__pycache__", "test-results"}
+    kept_out = {".venv", ".venv-strands", "data", "staticfiles", "__pycache__", "test-results"}
     return [
         path
         for path in ROOT.rglob("*")

@@ -171,9 +171,9 @@ MAY_ASK = {
 
 def test_no_other_module_judges_addresses():
     """Three lists that disagreed is how one of them let a metadata service through."""
-    for path in sorted(BASE_DIR.glob("*/**/*.py")):
+    for path in sorted(BASE_DIR.glob("[!.]*/**/*.py")):
         place = path.relative_to(BASE_DIR)
-        if place.parts[0] in {"tests", "net", ".venv", "bench"} or str(place) in MAY_ASK:
+        if place.parts[0] in {"tests", "net", "bench"} or str(place) in MAY_ASK:
             continue
         asked = TELLS & {
             node.attr for node in ast.walk(parsed(place)) if isinstance(node, ast.Attribute)

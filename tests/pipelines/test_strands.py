@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,19 @@ from harness.errors import Conflict
 from harness.events import AgentToolResult, AgentToolUse
 from harness.history import Entry
 from harness.redacted import REMOVED
+from jobs.engine import engine
 from pipelines import driving
 from pipelines.actions.definitions import save_pipeline
 from pipelines.actions.runs import start_run
 from pipelines.files import read_pipeline
 from pipelines.graph.checking import problems
+from pipelines.jobs import look
 from pipelines.models import PipelineRun
 from pipelines.running import go_on
 from pipelines.shipped import example_pipelines
 from pipelines.showing import show
 from pipelines.withstrands.process import PROGRAM, Broken, end, interpreter, orchestrated
+from tests.patience import PATIENCE
 
 from .conftest import QUESTION, asked, ended, names, spec_of, step
 
@@ -150,6 +154,28 @@ def test_without_the_environment_it_is_said_and_nothing_starts(
     with pytest.raises(Conflict, match="Strands is not installed on this server"):
         start_run(actor=alice, pipeline=version.pipeline, question=QUESTION, scripted=True)
     assert not PipelineRun.objects.exists()
+
+
+def test_a_run_waits_while_strands_does_not_start(start, settings, tmp_path):
+    """As while `make strands` is under way, or has failed."""
+    end()
+    there = settings.AGENTSITE_STRANDS_DIR
+    bare = tmp_path / "bin" / "python"
+    bare.parent.mkdir()
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o700)
+    settings.AGENTSITE_STRANDS_DIR = str(tmp_path)
+    run = start(step("lead", "All done."), specialist("a"), engine="strands")
+    engine.submit(partial(engine.settle, PATIENCE)).result(PATIENCE)
+    run.refresh_from_db()
+    assert (names(run), run.state) == ([], "running")
+    settings.AGENTSITE_STRANDS_DIR = there
+
+    async def again() -> None:
+        await look(run.pk)
+
+    engine.submit(again).result(PATIENCE)
+    assert ended(run).state == "done"
 
 
 def test_the_loop_has_no_variables_of_ours_reaches_nothing_and_is_begun_anew_when_it_dies():
