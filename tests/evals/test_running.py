@@ -14,7 +14,7 @@ from evals.running import LOOK, conclude, look_again, start_due
 from jobs.dispatch import dispatch
 from jobs.engine import engine
 from spending.models import Usage
-from tests.conversations.conftest import still
+from tests.conversations.conftest import rested, still
 
 from .conftest import ended, next_version, spec, states
 
@@ -242,7 +242,7 @@ def test_what_is_taken_out_of_a_trial_is_taken_out_of_its_judges_logs(try_it, ad
     assert "swordfish" in str([row.payload for row in judge.events.all()])
 
     kind = "agent.message" if of == "answer" else "user.message"
-    named = trial.conversation.events.filter(type=kind).last()
+    named = rested(trial.conversation).events.filter(type=kind).last()
     redact_content(actor=alice, conversation=trial.conversation, event_uid=named.uid)
 
     for conversation in (trial.conversation, judge):

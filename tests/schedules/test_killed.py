@@ -43,9 +43,9 @@ class Site:
             assert line, "it has ended"
             self._said.append(json.loads(line))
 
-    def begin(self, first: int) -> int:
+    def begin(self, first: int, *more: str) -> int:
         """A process that looks from this minute on; its id."""
-        self.tell(f"tick {first} {MINUTES}")
+        self.tell(" ".join(("tick", str(first), str(MINUTES), *more)))
         return int(self.hear("begun")[1])
 
     def kill_after(self, pid: int, minute: int) -> None:
@@ -102,7 +102,7 @@ def site(folder: Path) -> Iterator[Site]:
 def test_two_processes_that_are_killed_at_work_begin_each_due_time_once(tmp_path: Path) -> None:
     with site(tmp_path) as processes:
         processes.hear("prepared")
-        first = [processes.begin(0) for _each in range(2)]
+        first = [processes.begin(0, "stay") for _each in range(2)]
         processes.kill_after(first[0], 2)
         processes.kill_after(first[1], 5)
         # The second of them comes up with a clock that is behind.

@@ -3,7 +3,8 @@
     python -m tests.schedules.tick_process
 
 It makes the schedules, then has a child of its own for each line `tick FROM TO` that it is told: the children
-are as many processes of a site, and come up without importing all of it anew. A child says a line a minute.
+are as many processes of a site, and come up without importing all of it anew. A child says a line a minute;
+one that is told to `stay` ends by a kill alone, however late that comes.
 `found` says what there is. The database is that of AGENTSITE_DATA_DIR.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -84,7 +86,9 @@ def main() -> None:
             connections.close_all()
             pid = os.fork()
             if pid == 0:
-                tick(*map(int, arguments))
+                tick(*map(int, arguments[:2]))
+                if "stay" in arguments:
+                    signal.pause()
                 os._exit(0)
             say(["begun", pid])
         elif what == "wait":

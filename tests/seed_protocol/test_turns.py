@@ -32,7 +32,7 @@ def test_an_answer_streams_and_joins_exactly_to_the_stored_text(alice, service):
 def test_reasoning_comes_first_carries_its_effort_and_is_not_repeated(alice, service):
     """`thinking_delta` streams; `thinking` is said only of what did not stream."""
     thought = "First I look, then I say. " * 5
-    service.expect("Think", reply(think(thought), say("Done."), chunk=9, delay=0.002))
+    service.expect("Think", reply(think(thought), say("Done."), chunk=9, delay=0.02))
     uid = alice.begin(enable_thinking=True, thinking_effort="xhigh")
     with alice.chat(uid) as chat:
         chat.ask("Think")
