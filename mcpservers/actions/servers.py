@@ -38,7 +38,8 @@ LOOK = "mcpservers.look"
 Scope = McpServer.Scope
 LEAST_SECONDS, MOST_SECONDS = 1, 600
 _looking = Turnstile(4, slow=5)
-"""Who waits in a request for a server, in this process; each person once."""
+"""Who waits in a request for a server, in this process; each person once, those of an organisation in half
+of all places."""
 
 
 @sensitive_variables("headers", "variables")

@@ -2,7 +2,7 @@
 
 It lives in an environment of its own, without this process's variables, is told no words of anybody, and
 keeps nothing between two questions. Its lines are bounded, as is the time that each may take. With this
-process it ends, since its input does; and by itself when nothing is asked.
+process, and those forked from it, it ends, since its input does; and by itself when nothing is asked.
 """
 
 from __future__ import annotations
