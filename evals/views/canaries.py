@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -24,40 +24,32 @@ from .releases import find_agent
 @login_required
 @require_POST
 def share(request: SignedInRequest, uid: str) -> HttpResponse:
-    agent = find_agent(request, uid)
     form = CanaryForm(request.POST)
-    status = 422
-    try:
-        if form.is_valid():
-            version = find_version(request.user, agent, form.cleaned_data["version"])
-            set_canary(
-                actor=request.user,
-                agent=agent,
-                version=version,
-                share=form.cleaned_data["share"],
-                reason=form.cleaned_data["reason"],
-            )
-            messages.success(request, _("A share of new conversations begins with this version."))
-            return redirect("evals:releases", uid=uid)
-    except AgentError as problem:
-        status = refused(form, problem)
-    return _refused(request, agent, form, status)
+
+    def give(agent: Agent) -> None:
+        version = find_version(request.user, agent, form.cleaned_data["version"])
+        set_canary(
+            actor=request.user,
+            agent=agent,
+            version=version,
+            share=form.cleaned_data["share"],
+            reason=form.cleaned_data["reason"],
+        )
+
+    return _done(
+        request, uid, form, give, _("A share of new conversations begins with this version.")
+    )
 
 
 @login_required
 @require_POST
 def promote(request: SignedInRequest, uid: str) -> HttpResponse:
-    agent = find_agent(request, uid)
     form = PromoteForm(request.POST)
-    status = 422
-    try:
-        if form.is_valid():
-            promote_canary(actor=request.user, agent=agent, **form.cleaned_data)
-            messages.success(request, _("New conversations begin with this version."))
-            return redirect("evals:releases", uid=uid)
-    except AgentError as problem:
-        status = refused(form, problem)
-    return _refused(request, agent, form, status)
+
+    def give(agent: Agent) -> None:
+        promote_canary(actor=request.user, agent=agent, **form.cleaned_data)
+
+    return _done(request, uid, form, give, _("New conversations begin with this version."))
 
 
 @login_required
@@ -74,6 +66,21 @@ def go_back(request: SignedInRequest, uid: str) -> HttpResponse:
     return redirect("evals:releases", uid=uid)
 
 
-def _refused(request: SignedInRequest, agent: Agent, form: Any, status: int) -> HttpResponse:
+def _done(
+    request: SignedInRequest,
+    uid: str,
+    form: CanaryForm | PromoteForm,
+    give: Callable[[Agent], None],
+    words: str,
+) -> HttpResponse:
+    agent = find_agent(request, uid)
+    status = 422
+    try:
+        if form.is_valid():
+            give(agent)
+            messages.success(request, words)
+            return redirect("evals:releases", uid=uid)
+    except AgentError as problem:
+        status = refused(form, problem)
     context = {"agent": agent, "form": form, "of_canary": isinstance(form, CanaryForm)}
     return render(request, "evals/refused.html", context, status=status)
