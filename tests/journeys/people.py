@@ -123,6 +123,16 @@ class Person:
         expect(page.locator("#composer")).to_be_visible()
         return page.url.rstrip("/").rpartition("/")[2]
 
+    def confirm(self, then: Locator) -> None:
+        """Gives the password if it is asked before `then` shows: the windows of all journeys are one session,
+        in which it may have been given just before."""
+        field = self.page.locator("main input[name=password]")
+        field.or_(then).first.wait_for()
+        if field.is_visible():
+            field.fill(PASSWORD)
+            field.press("Enter")
+            then.wait_for()
+
     def send(self, text: str, page: Page | None = None) -> None:
         page = page or self.page
         page.locator("#composer textarea").fill(text)

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.journeys.conftest import Visit
-from tests.journeys.people import PASSWORD, Person
+from tests.journeys.people import Person
 
 VERIFIER = "v" * 43
 
@@ -87,10 +87,8 @@ def test_a_program_is_let_in_listed_and_shut_out(visit: Visit, program: Program)
         "state": "7",
     }
     page.goto(f"/oauth/authorize?{urlencode(asked)}")
-    if page.locator("main input[name=password]").count():
-        page.locator("main input[name=password]").fill(PASSWORD)
-        page.locator("main input[name=password]").press("Enter")
     who = page.get_by_role("heading", name="A program on your own machine")
+    alice.confirm(then=who)
     expect(who).to_contain_text(f"127.0.0.1:{program.port}")
     looks_right(alice)
     page.get_by_role("button", name="Allow").click()

@@ -10,7 +10,6 @@ from playwright.sync_api import expect
 from harness.providers.scripted import reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
-from tests.journeys.people import PASSWORD
 from tests.journeys.test_every_page import overflows
 
 
@@ -23,9 +22,7 @@ def test_a_person_takes_all_of_hers_along(visit: Visit, service, kind):
     alice.wait_for_status("idle")
     page.goto("/settings/")
     page.get_by_role("link", name="Your data").click()
-    page.locator("main input[name=password]").fill(PASSWORD)
-    page.locator("main input[name=password]").press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your data")
+    alice.confirm(then=page.get_by_role("heading", level=1, name="Your data"))
     assert alice.audit() == ""
     assert not overflows(page)
     button = page.get_by_role("button", name="Download the archive")
