@@ -202,6 +202,11 @@ AGENTSITE_MCP_OAUTH = env.bool("AGENTSITE_MCP_OAUTH", default=True)
 let in are shut out as well."""
 AGENTSITE_MCP_REGISTRATION = env.bool("AGENTSITE_MCP_REGISTRATION", default=True)
 """Whether such clients may register themselves; off: only those with a document at an address of theirs."""
+AGENTSITE_MCP_PROGRAM_SCHEMES = env.list(
+    "AGENTSITE_MCP_PROGRAM_SCHEMES", default=["cursor", "vscode", "vscode-insiders"]
+)
+"""Schemes without a domain in them at which programs on people's machines may have answers sent, such as
+`cursor` of `cursor://…`. Those with one (`com.example.notes`) always may."""
 AGENTSITE_MCP_CLIENTS = env.int("AGENTSITE_MCP_CLIENTS", default=1_000)
 """Clients that registered themselves and that nobody let in; 0: any number."""
 AGENTSITE_MCP_CLIENT_DAYS = env.int("AGENTSITE_MCP_CLIENT_DAYS", default=7)

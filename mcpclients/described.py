@@ -33,7 +33,8 @@ def described(said: Mapping[str, Any]) -> Described:
         )
     if not all(isinstance(uri, str) and is_redirect(uri) for uri in uris):
         raise Invalid(
-            "Each of the redirect_uris must be https, or http on a loopback address.",
+            "Each of the redirect_uris must be https, http on a loopback address, or of a program's own "
+            "scheme, such as com.example.notes:/back.",
             field="redirect_uris",
         )
     _require(said, "grant_types", "authorization_code")

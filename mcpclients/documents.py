@@ -16,19 +16,23 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from harness.errors import AddressRefused, Invalid
+from harness.errors import AddressRefused, Invalid, TooMany
 from net.addresses import Address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
 from reading.foreignjson import Unreadable, read_json
-from reading.hostnames import split_address
+from reading.hostnames import is_web_address, split_address
 
+from . import rates
+from .assertions import METHOD, keys_in
 from .described import described
 from .models import ID_LENGTH, McpClient
 from .redirects import is_redirect
 
 FRESH = timedelta(hours=1)
 SECONDS = 10.0
+KEYS_AN_HOUR = 20
+"""Readings for the sake of a key that is not known, of one client's document."""
 MOST_BYTES = 32 * 1024
 MOST_PARTS = 1_000
 
@@ -55,10 +59,12 @@ def read_client(client_id: str) -> McpClient:
     said = _fetched(client_id)
     if said.get("client_id") != client_id:
         raise _refused(_("The document there is about another client."))
-    if said.get("token_endpoint_auth_method", "none") != "none" or "client_secret" in said:
+    method = said.get("token_endpoint_auth_method", "none")
+    if method not in {"none", METHOD} or "client_secret" in said:
         raise _refused(_("It wants to show a secret, which no client here has."))
     try:
         told = described(said)
+        keys = keys_in(_keys_of(said)) if method == METHOD else None
     except Invalid as problem:
         raise _refused(problem.message) from None
     row, _made = McpClient.objects.update_or_create(
@@ -66,10 +72,38 @@ def read_client(client_id: str) -> McpClient:
         defaults={
             "name": told.name,
             "redirect_uris": told.redirect_uris,
+            "keys": keys,
             "read_at": timezone.now(),
         },
     )
     return row
+
+
+def _keys_of(said: dict[str, Any]) -> Any:
+    """Where the document names them, or stands where it says they do: by https, or on the document's host."""
+    place = said.get("jwks_uri")
+    if place is None:
+        return said.get("jwks")
+    if not isinstance(place, str) or len(place) > ID_LENGTH or not is_web_address(place):
+        return None
+    parts, own = split_address(place), split_address(said["client_id"])
+    same = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
+    return _fetched(place) if same or parts.scheme == "https" else None
+
+
+def read_again_for(client_id: str, key_id: str) -> None:
+    """A client signs with a key that it did not name when its document was last read. Nothing happens where
+    that cannot be read, or was too often."""
+    known = McpClient.objects.filter(client_id=client_id, blocked_at=None).first()
+    if known is None or known.keys is None:
+        return
+    if any(key.get("kid") == key_id for key in known.keys["keys"]):
+        return
+    try:
+        rates.count("keys", client_id, most=KEYS_AN_HOUR, seconds=rates.HOUR)
+        read_client(client_id)
+    except (Invalid, TooMany):
+        pass
 
 
 def judge(host: str, address: Address, port: int) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_variables
@@ -19,9 +21,9 @@ from django.views.decorators.http import require_POST, require_safe
 from harness.errors import Invalid, LimitReached, TooMany
 from reading.foreignjson import Unreadable, read_json
 
-from . import exchange, rates
+from . import assertions, documents, exchange, rates
 from .actions.clients import register_client
-from .metadata import authorisation_server, protected_resource, resource_of
+from .metadata import authorisation_server, issuer_of, protected_resource, resource_of
 
 MOST_BYTES = 16 * 1024
 MOST_PARTS = 200
@@ -56,7 +58,13 @@ def show_server(request: HttpRequest) -> HttpResponse:
 @never_cache
 @_while_on
 def token(request: HttpRequest) -> HttpResponse:
-    return _answered(request, lambda body: exchange.exchange(body, resource=resource_of(request)))
+    def ask(body: str) -> exchange.Answer:
+        signed = parse_qs(body, max_num_fields=MOST_PARTS).get("client_assertion", [""])[0]
+        if signed and (told := assertions.told_by(signed)).client_id:
+            documents.read_again_for(told.client_id, told.key_id)
+        return exchange.exchange(body, resource=resource_of(request), places=_places(request))
+
+    return _answered(request, ask)
 
 
 @csrf_exempt
@@ -64,7 +72,7 @@ def token(request: HttpRequest) -> HttpResponse:
 @never_cache
 @_while_on
 def revoke(request: HttpRequest) -> HttpResponse:
-    return _answered(request, exchange.revoke)
+    return _answered(request, lambda body: exchange.revoke(body, places=_places(request)))
 
 
 @csrf_exempt
@@ -124,6 +132,12 @@ def _answered(request: HttpRequest, ask: Callable[[str], exchange.Answer]) -> Ht
         return _refused(400, "invalid_request", "The body is too long, or no form.")
     headers, text, status = ask(request.body.decode("ascii"))
     return HttpResponse(text, status=status, headers={**_JSON, **headers})
+
+
+def _places(request: HttpRequest) -> list[str]:
+    """For which a client may have signed who it is: the server, or the address that takes that first."""
+    issuer = issuer_of(request)
+    return [issuer, f"{issuer}{reverse('mcpclients:token')}"]
 
 
 _JSON = {"Content-Type": "application/json"}

@@ -32,6 +32,7 @@ from accounts.models import ApiToken
 from accounts.tokens import hash_token, new_token
 from reading.linear import linear
 
+from . import assertions
 from .models import Connection, McpClient
 from .redirects import fits
 from .scopes import USUAL, known_among
@@ -69,9 +70,10 @@ def read_request(query: str, *, resource: str) -> Asked:
 
 @transaction.atomic
 @sensitive_variables()
-def exchange(body: str, *, resource: str) -> Answer:
-    """Of the token endpoint: headers, body and status. What an abuse ended stays ended."""
-    codes, validator = _codes(resource), _Validator()
+def exchange(body: str, *, resource: str, places: Sequence[str]) -> Answer:
+    """Of the token endpoint: headers, body and status. What an abuse ended stays ended. A client that signs
+    does so for one of `places`."""
+    codes, validator = _codes(resource, places), _Validator(places)
     renewals = RefreshTokenGrant(validator)
     renewals.custom_validators.pre_token.append(_for(resource))
     bearer = BearerToken(validator, _new_access, _seconds_left, _new_refresh)
@@ -83,9 +85,9 @@ def exchange(body: str, *, resource: str) -> Answer:
 
 @transaction.atomic
 @sensitive_variables()
-def revoke(body: str) -> Answer:
+def revoke(body: str, *, places: Sequence[str]) -> Answer:
     """Of the revocation endpoint (RFC 7009): either token ends all that its client was let do with it."""
-    endpoint = RevocationEndpoint(_Validator())
+    endpoint = RevocationEndpoint(_Validator(places))
     headers, text, status = endpoint.create_revocation_response(_HERE, "POST", body, {})
     return headers, text, status
 
@@ -94,8 +96,8 @@ class _Codes(AuthorizationCodeGrant):  # type: ignore[misc]
     _code_challenge_methods = {"S256": code_challenge_method_s256}
 
 
-def _codes(resource: str) -> AuthorizationCodeGrant:
-    grant = _Codes(_Validator())
+def _codes(resource: str, places: Sequence[str] = ()) -> AuthorizationCodeGrant:
+    grant = _Codes(_Validator(places))
     grant.custom_validators.pre_auth.extend([_for(resource), _require_proof])
     grant.custom_validators.pre_token.append(_for(resource))
     return grant
@@ -126,10 +128,21 @@ def _require_proof(request: Request) -> dict[str, Any]:
 class _Validator(RequestValidator):  # type: ignore[misc]
     """What `oauthlib` asks. `request.connection` is the locked row that the request is about."""
 
-    # --- who asks: clients have no secrets ------------------------------------------------------
+    def __init__(self, places: Sequence[str]) -> None:
+        super().__init__()
+        self._places = places
+
+    # --- who asks: clients have no secrets, and some have keys ----------------------------------
 
     def client_authentication_required(self, request: Request, *_args: Any, **_more: Any) -> bool:
-        return False
+        """Of whoever named keys, always."""
+        client_id = request.client_id or assertions.told_by(_assertion_of(request)).client_id
+        return self.validate_client_id(client_id, request) and request.client.keys is not None
+
+    def authenticate_client(self, request: Request, *_args: Any, **_more: Any) -> bool:
+        client: McpClient = request.client
+        request.client_id = client.client_id
+        return assertions.proves(client, _assertion_of(request), self._places)
 
     def authenticate_client_id(
         self, client_id: Any, request: Request, *_args: Any, **_more: Any
@@ -239,6 +252,7 @@ class _Validator(RequestValidator):  # type: ignore[misc]
             row.redeemed_at = now
             row.token.expiry = row.ends_at
             row.token.save(update_fields=["expiry"])
+            _supersede(row)
         row.access_hash = hash_token(token["access_token"])
         row.access_ends_at = now + timedelta(seconds=token["expires_in"])
         row.family_hash = hash_token(token["refresh_token"].partition(".")[0])
@@ -275,6 +289,30 @@ def _admit(row: Connection, request: Request) -> bool:
 
 def _end(row: Connection) -> None:
     revoke_each(actor=row.token.user, tokens=ApiToken.objects.filter(pk=row.pk))
+
+
+def _supersede(row: Connection) -> None:
+    """One that registered itself is one program: what it was let do before ends when she lets it in anew. A
+    document is that of all installations, each of which she lets in by itself."""
+    if row.client.read_at is not None:
+        return
+    token = row.token
+    before = ApiToken.objects.filter(
+        mcp_connection__client=row.client_id,
+        mcp_connection__redeemed_at__isnull=False,
+        user=token.user_id,
+        organisation=token.organisation_id,
+    )
+    earlier = before.valid_at(timezone.now()).exclude(pk=row.pk)
+    revoke_each(actor=token.user, tokens=earlier)
+
+
+def _assertion_of(request: Request) -> str:
+    """What a client signed; empty: nothing that would count."""
+    twice = "client_assertion" in request.duplicate_params
+    kind = getattr(request, "client_assertion_type", None)
+    given = getattr(request, "client_assertion", None)
+    return str(given) if given and kind == assertions.KIND and not twice else ""
 
 
 def _seconds_left(request: Request) -> int:

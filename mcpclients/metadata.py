@@ -10,12 +10,16 @@ from django.urls import reverse
 
 from reading.hostnames import split_address
 
+from .assertions import ALGORITHMS
 from .models import AUDIENCE
 from .scopes import OFFERED, USUAL
 
 
 def issuer_of(request: HttpRequest) -> str:
-    """The site as the client calls it, which is also what it compares; its scheme as the operator says."""
+    """The site as the client calls it, which is also what it compares; its scheme as the operator says.
+    Behind a proxy, which may call this server something else, it is as people call it."""
+    if settings.AGENTSITE_BEHIND_PROXY and settings.AGENTSITE_BASE_URL:
+        return str(settings.AGENTSITE_BASE_URL)
     host = request.get_host()
     known = split_address(settings.AGENTSITE_BASE_URL)
     return f"{known.scheme if known.netloc == host else request.scheme}://{host}"
@@ -37,7 +41,7 @@ def protected_resource(request: HttpRequest) -> dict[str, Any]:
 
 def authorisation_server(request: HttpRequest) -> dict[str, Any]:
     issuer = issuer_of(request)
-    public = ["none"]
+    ways = ["none", "private_key_jwt"]
     said: dict[str, Any] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}{reverse('mcpclients:authorise')}",
@@ -47,8 +51,10 @@ def authorisation_server(request: HttpRequest) -> dict[str, Any]:
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_methods_supported": public,
-        "revocation_endpoint_auth_methods_supported": public,
+        "token_endpoint_auth_methods_supported": ways,
+        "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
+        "revocation_endpoint_auth_methods_supported": ways,
+        "revocation_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,

@@ -49,6 +49,8 @@ class McpClient(models.Model):
     """Given by us, or the address of the document in which the client tells of itself."""
     name = models.CharField(_("what it calls itself"), max_length=80)
     redirect_uris = models.JSONField(_("where its answers go"), default=list)
+    keys = models.JSONField(_("keys by which it signs"), null=True, editable=False)
+    """A JWK set of public keys. Null for a client that signs nothing: it is known by its id alone."""
     read_at = models.DateTimeField(_("document read at"), null=True, editable=False)
     """Null for one that registered itself."""
     created_at = models.DateTimeField(_("registered at"), default=timezone.now, editable=False)

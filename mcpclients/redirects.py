@@ -1,6 +1,8 @@
-"""Where a client may have answers sent: https, or http on the person's own machine (RFC 8252, 7.3).
+"""Where a client may have answers sent: https, or to a program on the person's own machine, by http on a
+loopback address or by a scheme of its own (RFC 8252, 7).
 
-Schemes of programs are not taken: any program of a machine may claim one.
+Any program of a machine may claim a scheme; the code that it catches so is of no use to it without the proof
+of the one that asked (PKCE, which nobody goes without).
 """
 
 from __future__ import annotations
@@ -8,19 +10,30 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult
 
+from django.conf import settings
+
 from reading.hostnames import LONGEST_NAME, split_address
 
 LONGEST = 500
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """What an address consists of, without quotes, backslashes, angle brackets and the like."""
+_PROGRAM = re.compile(r"([a-z][a-z0-9+.-]{1,60}):/{1,2}[^/:@?]")
+"""Of a scheme, and one spelling of what follows it."""
+_NEVER = frozenset(
+    {"about", "blob", "chrome", "data", "file", "filesystem", "ftp", "http", "https"}
+    | {"javascript", "vbscript", "view-source", "ws", "wss"}
+)
+"""Schemes that browsers themselves do something with."""
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
 
 def is_redirect(uri: str) -> bool:
     """Whether a client may register it."""
     parts = _parts(uri)
-    return parts is not None and (parts.scheme == "https" or _is_loopback(parts))
+    if parts is None:
+        return bool(program_of(uri))
+    return parts.scheme == "https" or _is_loopback(parts)
 
 
 def fits(asked: str, registered: str) -> bool:
@@ -35,12 +48,24 @@ def fits(asked: str, registered: str) -> bool:
 
 def is_on_her_machine(uri: str) -> bool:
     parts = _parts(uri)
-    return parts is not None and _is_loopback(parts)
+    return _is_loopback(parts) if parts is not None else bool(program_of(uri))
+
+
+def program_of(uri: str) -> str:
+    """The scheme by which a program of her machine is called; empty: it is none. One that its maker's domain
+    stands in (`com.example.notes`), as RFC 8252 has it, or one that the operator lists."""
+    found = _PROGRAM.match(uri)
+    if found is None or len(uri) > LONGEST or not _PLAIN.fullmatch(uri) or "#" in uri:
+        return ""
+    scheme = found[1]
+    listed = "." in scheme.strip(".") or scheme in settings.AGENTSITE_MCP_PROGRAM_SCHEMES
+    return scheme if listed and scheme not in _NEVER else ""
 
 
 def host_of(uri: str) -> str:
     """As people are shown it."""
-    return split_address(uri).netloc
+    scheme = program_of(uri)
+    return f"{scheme}:" if scheme else split_address(uri).netloc
 
 
 def _parts(uri: str) -> SplitResult | None:

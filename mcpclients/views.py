@@ -15,7 +15,7 @@ from allauth.account.internal.flows.reauthentication import is_reauthentication_
 from csp.decorators import csp_update
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -34,7 +34,7 @@ from .exchange import Asked, read_request
 from .forms import ConsentForm
 from .metadata import issuer_of, resource_of
 from .models import McpClient
-from .redirects import fits, host_of, is_on_her_machine
+from .redirects import fits, host_of, is_on_her_machine, program_of
 
 DOCUMENTS_AN_HOUR = 30
 """That are read for one person."""
@@ -122,9 +122,17 @@ def _sent_back(request: HttpRequest, said: dict[str, str]) -> HttpResponse:
     more = {"iss": issuer_of(request)}
     if state := request.GET.get("state"):
         more["state"] = state
-    answer = redirect(add_params_to_uri(uri, list({**said, **more}.items())))
+    answer = _ToClient(add_params_to_uri(uri, list({**said, **more}.items())))
     answer["Referrer-Policy"] = "no-referrer"
     return answer
+
+
+class _ToClient(HttpResponseRedirect):
+    """Also where that is a program with a scheme of its own."""
+
+    def __init__(self, uri: str) -> None:
+        self.allowed_schemes = [*self.allowed_schemes, *filter(None, [program_of(uri)])]
+        super().__init__(uri)
 
 
 def _page(
@@ -140,6 +148,8 @@ def _page(
     # A browser holds all redirects after a posted form to this: that to the client, and those by which the
     # client leads on. It has no word for `[::1]` either, so that no host is named.
     schemes = ["https:", "http:"] if context["on_her_machine"] else ["https:"]
+    if program := program_of(asked.redirect_uri):
+        schemes.append(f"{program}:")
     csp_update({"form-action": schemes})(lambda _request: answer)(request)
     return answer
 

@@ -80,13 +80,19 @@ def unblock_client(*, actor: User, client: McpClient) -> None:
     _audited(Action.MCP_CLIENT_UNBLOCKED, actor, held)
 
 
+@transaction.atomic
 def forget_unused() -> None:
     """Registrations that nobody has used for so many days, and what is left of connections that ended so
     long ago."""
     moment = timezone.now() - timedelta(days=settings.AGENTSITE_MCP_CLIENT_DAYS)
     ended = Q(token__revoked_at__lte=moment) | Q(token__expiry__lte=moment)
     Connection.objects.filter(ended).delete()
-    McpClient.objects.unused_since(moment).delete()
+    # Whoever lets one of them in meanwhile holds its row; who has just done so is seen by the second look.
+    unused = McpClient.objects.unused_since(moment)
+    held = list(
+        unused.select_for_update(of=("self",), skip_locked=True).values_list("pk", flat=True)
+    )
+    McpClient.objects.unused_since(moment).filter(pk__in=held).delete()
 
 
 def _held(actor: User, client: McpClient) -> McpClient:

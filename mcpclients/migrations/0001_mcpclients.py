@@ -23,6 +23,7 @@ class Migration(migrations.Migration):
                 ('client_id', models.CharField(default=mcpclients.models.new_client_id, editable=False, max_length=500, unique=True, verbose_name='client id')),
                 ('name', models.CharField(max_length=80, verbose_name='what it calls itself')),
                 ('redirect_uris', models.JSONField(default=list, verbose_name='where its answers go')),
+                ('keys', models.JSONField(editable=False, null=True, verbose_name='keys by which it signs')),
                 ('read_at', models.DateTimeField(editable=False, null=True, verbose_name='document read at')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='registered at')),
                 ('blocked_at', models.DateTimeField(editable=False, null=True, verbose_name='blocked at')),

@@ -31,7 +31,7 @@ def test_what_there_is_to_know_is_told_to_everybody(client: Browser):
     server = client.get("/.well-known/oauth-authorization-server").json()
     assert resource["authorization_servers"] == [server["issuer"]] == ["http://testserver"]
     assert server["code_challenge_methods_supported"] == ["S256"]
-    assert server["token_endpoint_auth_methods_supported"] == ["none"]
+    assert server["token_endpoint_auth_methods_supported"] == ["none", "private_key_jwt"]
     assert server["registration_endpoint"] == "http://testserver/oauth/register"
     assert server["authorization_response_iss_parameter_supported"]
     refused = client.post("/mcp", "{}", "application/json")
@@ -53,6 +53,11 @@ NO_REDIRECTS = [
     "javascript:alert(1)",
     "data:text/html,x",
     "myapp://back",
+    "com.example.notes:back",
+    "com.example.notes:///back",
+    "com.example.notes:/back#part",
+    "Com.example.notes:/back",
+    "view-source:/x",
     "http://127.0.0.1.evil.example/back",
     "http://localhost.evil.example/back",
     "//client.example/back",
@@ -68,6 +73,41 @@ def test_answers_go_to_no_such_address(client: Browser):
         assert answer.status_code == 400
         assert answer.json()["error"] == "invalid_redirect_uri"
     assert not McpClient.objects.exists()
+
+
+def test_programs_are_called_by_their_own_schemes_where_a_domain_or_the_operator_stands_for_them(
+    alice: User, acme: Organisation, client_of: ClientOf, settings: Any
+):
+    hers, back = confirmed(client_of(alice)), "com.example.notes:/back"
+    notes = OAuthClient.registered(redirect_uris=[back])
+    answer = hers.get(notes.address())
+    assert "A program on your own machine (com.example.notes:) asks" in answer.content.decode()
+    assert "com.example.notes:" in answer["Content-Security-Policy"].split("form-action")[1]
+    assert hers.post(notes.address(), {"decline": "1"})["Location"].startswith(f"{back}?error=")
+    assert opens(notes.let_in(hers, acme)["access_token"])
+    assert "Notes (com.example.notes:)" in hers.get("/settings/tokens/").content.decode()
+    editor = OAuthClient.registered(redirect_uris=["cursor://anysphere.cursor-mcp/back"])
+    assert hers.get(editor.address()).status_code == 200
+    settings.AGENTSITE_MCP_PROGRAM_SCHEMES = ["javascript"]
+    assert hers.get(editor.address()).status_code == 400
+    assert not is_redirect("javascript://x.example/%0Aalert(1)")
+
+
+def test_behind_a_proxy_that_calls_it_otherwise_it_is_as_people_call_it(
+    client: Browser, settings: Any
+):
+    settings.AGENTSITE_BASE_URL = "https://agents.example.org"
+    settings.AGENTSITE_BEHIND_PROXY = True
+    settings.ALLOWED_HOSTS = ["agents.example.org", "web"]
+    for host in ("web:8000", "agents.example.org"):
+        told = {"headers": {"Host": host}}
+        resource = client.get("/.well-known/oauth-protected-resource/mcp", **told).json()
+        assert resource["resource"] == "https://agents.example.org/mcp"
+        server = client.get("/.well-known/oauth-authorization-server", **told).json()
+        assert server["issuer"] == "https://agents.example.org"
+        assert server["token_endpoint"] == "https://agents.example.org/oauth/token"
+        refused = client.post("/mcp", "{}", "application/json", **told)
+        assert 'resource_metadata="https://agents.example.org/' in refused["WWW-Authenticate"]
 
 
 def test_what_a_client_says_of_itself_is_held_to_what_is_taken(client: Browser):

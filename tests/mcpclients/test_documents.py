@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client as Browser
 
 from accounts.models import ApiToken, Organisation, User
 from harness.errors import Invalid
+from mcpclients.assertions import KIND
 from mcpclients.documents import is_document, read_client
 from mcpclients.models import McpClient
 from tests.cast import ClientOf
-from tests.mcpclients.flow import BACK, OAuthClient, confirmed, opens
+from tests.mcpclients.flow import BACK, ISSUER, OAuthClient, confirmed, opens
 
 pytestmark = pytest.mark.django_db
 
@@ -26,12 +31,15 @@ class Site:
 
     def __init__(self) -> None:
         self.said: Any = {}
+        self.keys: Any = None
+        """What stands at `/keys.json`."""
         self.status = 200
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = json.dumps(site.said).encode()
+                found = site.keys if self.path == "/keys.json" else site.said
+                body = json.dumps(found).encode()
                 self.send_response(site.status)
                 self.send_header("Location", "/elsewhere.json")
                 self.send_header("Content-Length", str(len(body)))
@@ -87,6 +95,96 @@ def test_a_document_that_does_not_fit_lets_nobody_in(site: Site):
         site.said, site.status = {**usual, **said}, status
         with pytest.raises(Invalid):
             read_client(site.url)
+    assert not McpClient.objects.exists()
+
+
+class Signer:
+    """A client's key, and what it signs with it."""
+
+    def __init__(self, client_id: str, name: str = "first") -> None:
+        self.client_id, self.name = client_id, name
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        made: dict[str, Any] = jwt.get_algorithm_by_name("ES256").to_jwk(
+            self.key.public_key(), as_dict=True
+        )
+        self.public = {**made, "kid": name}
+
+    def signed(self, **more: Any) -> dict[str, str]:
+        said = {
+            "iss": self.client_id,
+            "sub": self.client_id,
+            "aud": ISSUER,
+            "exp": int(time.time()) + 60,
+            "jti": secrets.token_urlsafe(8),
+            **more,
+        }
+        return {
+            "client_assertion_type": KIND,
+            "client_assertion": jwt.encode(said, self.key, "ES256", {"kid": self.name}),
+        }
+
+
+def test_a_client_with_keys_signs_who_it_is_each_time(
+    site: Site, alice: User, acme: Organisation, client_of: ClientOf
+):
+    own, another = Signer(site.url), Signer(site.url)
+    site.keys = {"keys": [own.public]}
+    site.said |= {
+        "token_endpoint_auth_method": "private_key_jwt",
+        "jwks_uri": f"http://{site.host}/keys.json",
+    }
+    hers, notes = confirmed(client_of(alice)), OAuthClient(read_client(site.url).client_id)
+    code = notes.code_of(hers, acme)
+    shown = own.signed()
+    refused: list[dict[str, str]] = [
+        {},
+        {**own.signed(), "client_assertion_type": "x"},
+        another.signed(),
+        own.signed(aud="https://elsewhere.example"),
+        own.signed(exp=int(time.time()) - 60),
+        own.signed(exp=int(time.time()) + 6_000),
+        own.signed(iss="https://elsewhere.example"),
+        own.signed(sub="https://elsewhere.example"),
+        {**shown, "client_assertion": shown["client_assertion"][:-4]},
+    ]
+    for wrong in refused:
+        assert notes.token(code, **wrong).json()["error"] == "invalid_client", wrong
+    given = notes.token(code, **shown, client_id=None).json()
+    assert opens(given["access_token"])
+    for kept in ({}, shown):
+        answer = notes.renew(given["refresh_token"], **kept).json()
+        assert answer["error"] == "invalid_client", "it was shown before"
+    newer = Signer(site.url, "second")
+    site.keys = {"keys": [newer.public]}
+    again = notes.renew(given["refresh_token"], **newer.signed(aud=[f"{ISSUER}/oauth/token"]))
+    assert opens(again.json()["access_token"])
+    assert notes.post("revoke", token=again.json()["refresh_token"]).status_code == 401
+    assert opens(again.json()["access_token"])
+    ended = notes.post("revoke", token=again.json()["refresh_token"], **newer.signed())
+    assert ended.status_code == 200
+    assert not opens(again.json()["access_token"])
+
+
+def test_keys_that_cannot_be_used_let_nobody_in(site: Site):
+    good = Signer(site.url).public
+    usual = {**site.said, "token_endpoint_auth_method": "private_key_jwt"}
+    for keys in (
+        None,
+        [],
+        {"keys": []},
+        {"keys": ["x"]},
+        {"keys": [good] * 21},
+        {"keys": [{**good, "d": "secret"}]},
+        {"keys": [{**good, "x": "x"}]},
+        {"keys": [{"kty": "oct", "k": "c2VjcmV0"}]},
+        {"keys": [{"kty": "RSA", "n": "A" * 2_000, "e": "AQAB"}]},
+    ):
+        site.said = {**usual, "jwks": keys}
+        with pytest.raises(Invalid):
+            read_client(site.url)
+    site.said = {**usual, "jwks_uri": "http://10.0.0.7/keys.json"}
+    with pytest.raises(Invalid):
+        read_client(site.url)
     assert not McpClient.objects.exists()
 
 

@@ -203,6 +203,21 @@ def test_a_code_serves_its_client_once_with_its_proof(
     assert AuditEntry.objects.filter(action="token_revoked", actor=alice).exists()
 
 
+def test_who_lets_a_registered_client_in_anew_has_ended_what_it_was_let_do_before(
+    hers: Browser, notes: OAuthClient, alice: User, acme: Organisation
+):
+    first = notes.let_in(hers, acme)
+    code = notes.code_of(hers, acme)
+    assert opens(first["access_token"]), "a code alone changes nothing"
+    other = OAuthClient.registered(client_name="Other").let_in(hers, acme)
+    second = notes.token(code).json()
+    assert opens(second["access_token"])
+    assert opens(other["access_token"])
+    assert not opens(first["access_token"])
+    assert notes.renew(first["refresh_token"]).json()["error"] == "invalid_grant"
+    assert AuditEntry.objects.filter(action="token_revoked", actor=alice).count() == 1
+
+
 def test_a_client_of_oauth_2_1_says_no_address_again(
     hers: Browser, notes: OAuthClient, acme: Organisation
 ):
