@@ -135,9 +135,12 @@ class Policy:
             return False
         if features.plan_mode and tool.effect is not Effect.READ:
             return False
+        # Asked for every tool at every step, so names are compared with rules that may deny alone.
         denied = any(
-            held.rule.permission == "always_deny" and held.rule.when is None
-            for held in self._about(tool.name)
+            held.rule.permission == "always_deny"
+            and held.rule.when is None
+            and self._covers(held.rule, tool.name)
+            for held in self._ordered
         )
         return self._lists(tool) and not denied
 

@@ -22,6 +22,7 @@ from harness.errors import AgentError, Forbidden, Invalid, NotFound
 from reading.foreignjson import read_json
 
 from . import asking, tasks, tools
+from .lookups import EVERY
 from .parts import Call, Context, Page, Part, Task, Tool, can
 from .taskwire import created, takes_tasks
 from .threads import in_thread
@@ -35,13 +36,11 @@ _waiting: Counter[int] = Counter()
 
 class Agents(Part):
     def tools(self, who: Principal) -> Sequence[Tool]:
-        return [
-            Tool(_described(each), _calling(each)) for each in tools.TOOLS if who.may(each.scope)
-        ]
+        return [Tool(_described(each), _calling(each)) for each in EVERY if who.may(each.scope)]
 
     async def unlisted(self, call: Call) -> HandlerResult:
         """A tool that the token does not open: said in words, which its person can act on."""
-        held_back = next((each for each in tools.TOOLS if each.name == call.params.name), None)
+        held_back = next((each for each in EVERY if each.name == call.params.name), None)
         if held_back is None:
             return None
         return _failed(
@@ -87,6 +86,18 @@ class Agents(Part):
         except NotFound:
             return None
         return [types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
+
+    async def follow(self, who: Principal, uri: str) -> str | None:
+        if not (who.may(tools.READ) and uri.startswith(tools.ADDRESS)):
+            return None
+        found = await _or_none(tools.find, who, uri.removeprefix(tools.ADDRESS))
+        return found.uid if found is not None else None
+
+    async def follow_task(self, who: Principal, uid: str) -> str | None:
+        if not (who.may(tools.READ) or who.may(tools.WRITE)):
+            return None
+        found = await _or_none(tasks.find_errand, who, uid)
+        return found.conversation.uid if found is not None else None
 
     async def task(self, who: Principal, context: Context, uid: str) -> Task | None:
         _require(who, tools.READ, tools.WRITE)

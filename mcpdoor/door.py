@@ -23,14 +23,15 @@ from mcpclients.metadata import challenge
 from reading.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from wire.givenjson import refusal_of
 
-from .tools import TOOLS, Principal
+from .lookups import EVERY
+from .tools import Principal
 
 MOST_BYTES = 1_000_000
 """Of one message: the longest text that a tool takes, with room around it."""
 MOST_PARTS = 5_000
 """Values and fields of it. It is read where everybody waits."""
 _CHANGING = frozenset({"tasks/update", "tasks/cancel"})
-_READING = frozenset(each.name for each in TOOLS if each.reads)
+_READING = frozenset(each.name for each in EVERY if each.reads)
 
 
 @csrf_exempt

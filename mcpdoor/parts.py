@@ -109,11 +109,11 @@ class Part:
         """What stands there, or None: not ours, or not hers."""
         return None
 
-    def prompts(self, who: Principal) -> Sequence[types.Prompt]:
+    async def prompts(self, who: Principal) -> Sequence[types.Prompt]:
         return ()
 
-    async def prompt(self, call: types.GetPromptRequestParams) -> HandlerResult:
-        """None: not ours."""
+    async def prompt(self, who: Principal, call: types.GetPromptRequestParams) -> HandlerResult:
+        """None: not ours, or not hers."""
         return None
 
     async def task(self, who: Principal, context: Context, uid: str) -> Task | None:
@@ -129,6 +129,15 @@ class Part:
     async def cancel_task(self, who: Principal, context: Context, uid: str) -> bool:
         """Have it end, if it has not. False: as `task`."""
         return False
+
+    async def follow(self, who: Principal, uri: str) -> str | None:
+        """The conversation in whose log a resource of hers changes, or None: not ours, not hers, or it does
+        not change so."""
+        return None
+
+    async def follow_task(self, who: Principal, uid: str) -> str | None:
+        """The same of a task."""
+        return None
 
     def methods(self, who: Principal) -> Mapping[str, Method]:
         """Methods of the protocol that no field above is for."""

@@ -26,6 +26,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from .agents import Agents
+from .library import Library
+from .listening import Lists, listen_method
 from .parts import Call, Context, Part, Tool, offer, offered
 from .taskwire import EXTENSION, task_methods
 from .tools import Principal
@@ -39,6 +41,7 @@ _LISTS = CacheHint(ttl_ms=60_000, scope="private")
 """What a token is shown depends on it alone, and that seldom changes."""
 
 offer(Agents())
+offer(Library())
 
 
 def server_for(who: Principal) -> Server[Any]:
@@ -87,6 +90,29 @@ def server_for(who: Principal) -> Server[Any]:
                 return types.ReadResourceResult(contents=list(held))
         raise MCPError(_not_found(context), "Resource not found", {"uri": uri[:2_000]})
 
+    async def list_prompts(_context: Context, params: Any) -> types.ListPromptsResult:
+        _require_first(params)
+        found: dict[str, types.Prompt] = {}
+        for part in parts:
+            for each in await part.prompts(who):
+                found.setdefault(each.name, each)
+        return types.ListPromptsResult(prompts=list(found.values()))
+
+    async def get_prompt(_context: Context, params: types.GetPromptRequestParams) -> Any:
+        for part in parts:
+            if (said := await part.prompt(who, params)) is not None:
+                return said
+        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
+
+    async def names(of: Lists) -> list[str]:
+        match of:
+            case "tools":
+                return list(_tools(parts, who))
+            case "prompts":
+                return [each.name for part in parts for each in await part.prompts(who)]
+        pages = [await part.resources(who, None) for part in parts]
+        return sorted(str(each.uri) for page in pages if page for each in page.resources)
+
     server: Server[Any] = Server(
         NAME,
         version="1",
@@ -103,10 +129,11 @@ def server_for(who: Principal) -> Server[Any]:
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
-    if any(part.prompts(who) for part in parts):
-        _add_prompts(server, parts, who)
-    for methods in (task_methods(parts, who), *(part.methods(who) for part in parts)):
+    own = (task_methods(parts, who), listen_method(parts, who, names))
+    for methods in (*own, *(part.methods(who) for part in parts)):
         for name, method in methods.items():
             server.add_request_handler(name, method.params, method.handle)
     server.extensions[EXTENSION] = {}
@@ -123,23 +150,6 @@ async def _unbroken(ctx: Context, call_next: CallNext) -> HandlerResult:
     except Exception:
         logger.exception("A request of an MCP client failed")
         raise MCPError(types.INTERNAL_ERROR, "Internal error") from None
-
-
-def _add_prompts(server: Server[Any], parts: Sequence[Part], who: Principal) -> None:
-    async def list_prompts(_context: Context, params: Any) -> types.ListPromptsResult:
-        _require_first(params)
-        return types.ListPromptsResult(
-            prompts=[each for part in parts for each in part.prompts(who)]
-        )
-
-    async def get_prompt(_context: Context, params: types.GetPromptRequestParams) -> HandlerResult:
-        for part in parts:
-            if (said := await part.prompt(params)) is not None:
-                return said
-        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
-
-    server.add_request_handler("prompts/list", types.PaginatedRequestParams, list_prompts)
-    server.add_request_handler("prompts/get", types.GetPromptRequestParams, get_prompt)
 
 
 def _tools(parts: Sequence[Part], who: Principal) -> dict[str, Tool]:

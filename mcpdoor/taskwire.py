@@ -52,7 +52,7 @@ def task_methods(parts: Sequence[Part], who: Principal) -> Mapping[str, Method]:
         _require_asked_well(context, params.task_id)
         for part in parts:
             if (task := await part.task(who, context, params.task_id)) is not None:
-                return _detailed(task)
+                return detailed(task)
         raise _no_task()
 
     async def update(context: Context, params: UpdateParams) -> dict[str, Any]:
@@ -106,7 +106,8 @@ def _no_task() -> MCPError:
     return MCPError(types.INVALID_PARAMS, "Task not found")
 
 
-def _detailed(task: Task) -> dict[str, Any]:
+def detailed(task: Task) -> dict[str, Any]:
+    """The answer to `tasks/get`."""
     told = {"resultType": "complete", **_common(task)}
     match task.status:
         case "completed":

@@ -59,15 +59,15 @@ class Principal:
         return self.caller is None or self.caller.token.has_scope(scope)
 
 
-class _Given(BaseModel):
+class Given(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Nothing(_Given):
+class Nothing(Given):
     pass
 
 
-class Start(_Given):
+class Start(Given):
     text: str = Field(description="What the agent is asked to do.", max_length=100_000)
     agent: str = Field(default="", max_length=200, description="Its name or id; empty: the usual.")
     environment: str = Field(default="", max_length=200)
@@ -77,18 +77,18 @@ class Start(_Given):
     )
 
 
-class Continue(_Given):
+class Continue(Given):
     conversation_id: str = Field(max_length=80)
     text: str = Field(max_length=100_000)
     wait_seconds: int = Field(default=20, ge=0, le=MOST_SECONDS)
 
 
-class Read(_Given):
+class Read(Given):
     conversation_id: str = Field(max_length=80)
     wait_seconds: int = Field(default=0, ge=0, le=MOST_SECONDS)
 
 
-class Stop(_Given):
+class Stop(Given):
     conversation_id: str = Field(max_length=80)
 
 
@@ -98,7 +98,7 @@ class Offered:
     title: str
     description: str
     scope: TokenScope
-    given: type[_Given]
+    given: type[Given]
     do: Callable[[Principal, Any], dict[str, Any]]
     reads: bool = False
     begins: bool = False

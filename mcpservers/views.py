@@ -73,7 +73,7 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
                 server = actions.add_server(
                     actor=request.user, organisation=request.organisation, **given
                 )
-                _say_how_it_went(request, server.last_error)
+                _say_how_it_went(request, server, server.last_error)
                 return redirect("mcpservers:server", uid=server.uid)
         except AgentError as problem:
             status = _refused(paste if pasted else single, problem)
@@ -141,12 +141,14 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def look(request: SignedInRequest, uid: str) -> HttpResponse:
+    server = find_server(request, uid)
     fault = actions.look_again(
         actor=request.user,
-        server=find_server(request, uid),
+        server=server,
         organisation_id=request.organisation.pk,
     )
-    _say_how_it_went(request, fault)
+    server.refresh_from_db()
+    _say_how_it_went(request, server, fault)
     return redirect("mcpservers:server", uid=uid)
 
 
@@ -205,8 +207,12 @@ def _scopes(request: SignedInRequest) -> list[tuple[str, Any]]:
     return found
 
 
-def _say_how_it_went(request: HttpRequest, fault: str) -> None:
-    if fault:
+def _say_how_it_went(request: HttpRequest, server: McpServer, fault: str) -> None:
+    if fault and server.wants_authorisation and server.failing_since is None:
+        messages.info(
+            request, _("It wants people to connect accounts of their own. Connect yours below.")
+        )
+    elif fault:
         messages.error(request, _("It could not be looked at: %(why)s") % {"why": fault})
     else:
         messages.success(request, _("It was looked at just now."))

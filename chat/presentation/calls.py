@@ -253,6 +253,11 @@ class Card:
         return self.title is not None
 
     @property
+    def plain_name(self) -> str:
+        """Of a tool of an MCP server as its server calls it."""
+        return self.name.removeprefix(f"mcp__{self.server}__")
+
+    @property
     def is_open(self) -> bool:
         """What needs eyes, and what is quicker seen than unfolded, is open from the start."""
         small_diff = self.changed is not None and self.changed.lines <= SMALL_DIFF

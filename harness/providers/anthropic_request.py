@@ -31,6 +31,7 @@ from harness.messages import (
     Thinking,
     ToolAnswer,
     ToolCall,
+    ToolSpec,
 )
 from harness.modelcards import ModelCard, card_for
 
@@ -60,7 +61,7 @@ def request_body(request: ModelRequest, *, provider: str, caching: bool) -> Json
     Equal beginnings of two requests give equal beginnings here, so that the service's prompt cache
     works: nothing depends on time, order of keys or length of the history.
     """
-    body = _around_messages(request)
+    body = _around_messages(request, [_tool(tool) for tool in request.tools])
     messages = [_message(message, request.model, provider) for message in request.messages]
     body["messages"] = messages
     if caching:
@@ -81,8 +82,10 @@ def request_text(request: ModelRequest, *, provider: str, caching: bool) -> byte
 
 
 def _body_half_written(request: ModelRequest, provider: str, *, caching: bool) -> Json:
-    """`request_body` whose messages are JSON up to those that the next request marks otherwise."""
-    body = _around_messages(request)
+    """`request_body` whose tools are JSON, and its messages up to those that the next one marks otherwise."""
+    # The last one is marked.
+    written_tools = map(_written_tool, request.tools[:-1])
+    body = _around_messages(request, [*written_tools, *map(_tool, request.tools[-1:])])
     fixed = _before_marks(request.messages)
     messages = [_message(message, request.model, provider) for message in request.messages[fixed:]]
     if caching:
@@ -99,23 +102,38 @@ def _as_sent(body: Json) -> Json:
     return arguments | {"stream": True} | more
 
 
-def _around_messages(request: ModelRequest) -> Json:
+def _around_messages(request: ModelRequest, tools: list[Any]) -> Json:
     card = card_for(request.model)
     limit = min(request.max_output_tokens, card.max_output or request.max_output_tokens)
     body: Json = {"model": request.model, "max_tokens": limit, "messages": []}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    if request.tools:
-        body["tools"] = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": dict(tool.input_schema),
-            }
-            for tool in request.tools
-        ]
+    if tools:
+        body["tools"] = tools
         body["tool_choice"] = {"type": request.tool_choice}
     return body | _settings(request, card, limit)
+
+
+# --- tools ----------------------------------------------------------------------------------------
+
+
+def _tool(tool: ToolSpec) -> Json:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": dict(tool.input_schema),
+    }
+
+
+def _written_tool(tool: ToolSpec) -> orjson.Fragment:
+    """`_tool` as JSON, kept with the tool: hundreds may stand in every request."""
+    known: orjson.Fragment | None = tool.notes.get(_NOTE)
+    if known is None:
+        known = tool.notes[_NOTE] = orjson.Fragment(bytes(memoryview(orjson.dumps(_tool(tool)))))
+    return known
+
+
+_NOTE = "anthropic tool"
 
 
 # --- messages -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
+from agentsite.local_services import free_port
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
@@ -75,13 +76,24 @@ def service() -> Iterator[ModelService]:
 
 
 @pytest.fixture(scope="package")
-def site(service: ModelService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def ports() -> tuple[int, int]:
+    """At which a journey may have an MCP server, and whoever guards it."""
+    return free_port(), free_port()
+
+
+@pytest.fixture(scope="package")
+def site(
+    service: ModelService, ports: tuple[int, int], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """A site whose agents speak to `service` through the official SDK."""
     settings = {
         "ANTHROPIC_API_KEY": "key-of-the-journeys",
         "ANTHROPIC_BASE_URL": service.base_url,
         # Nobody but these journeys appends to the logs; a sweep would run what they only show.
         "AGENTSITE_SWEEP_SECONDS": "0",
+        "AGENTSITE_MCP_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in ports),
+        # MCP servers are asked before each call what they have.
+        "AGENTSITE_MCP_RELIST_SECONDS": "0",
     }
     with Site(tmp_path_factory.mktemp("site"), settings) as running:
         yield running

@@ -24,8 +24,9 @@ from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.providers.scripted import call, reply
 from mcpdoor.door import MOST_BYTES, MOST_PARTS
+from mcpdoor.lookups import EVERY
 from mcpdoor.serving import server_for
-from mcpdoor.tools import TOOLS, Principal, perform, start, state_of
+from mcpdoor.tools import Principal, perform, start, state_of
 from tests.conversations.conftest import Converse, MakeAgent, rested
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,7 +130,7 @@ def test_mallory_finds_nothing_of_alices_and_bob_reads_nothing_either(
     agent: Agent, environment: Environment,
 ):  # fmt: skip
     whose = Principal(alice, acme)
-    begun, _seconds = perform(whose, next(t for t in TOOLS if t.do is start), {"text": "Secret"})
+    begun, _seconds = perform(whose, next(t for t in EVERY if t.do is start), {"text": "Secret"})
     uid = begun["conversation_id"]
     rested(Conversation.objects.get(uid=uid))
     assert state_of(whose, uid)["status"] == "rests"
@@ -208,7 +209,7 @@ def test_a_person_at_the_servers_own_machine_needs_no_token(
 ):
     async def go() -> Any:
         async with Client(server_for(Principal(alice, acme))) as client:
-            assert len((await client.list_tools()).tools) == len(TOOLS)
+            assert len((await client.list_tools()).tools) == len(EVERY)
             return await client.call_tool("start_conversation", {"text": "Hello"})
 
     assert asyncio.run(go()).structured_content["status"] == "rests"

@@ -1,84 +1,20 @@
-"""MCP servers on loopback, made with the official package, and the conversations that use them."""
+"""MCP servers on loopback, and the conversations that use them."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
-import mcp_types as types
 import pytest
-import uvicorn
-from mcp.server.lowlevel import Server
 
 from accounts.models import Organisation, User
 from mcpservers.actions.servers import add_server
 from mcpservers.models import McpServer
 from tests.conversations.conftest import converse, environment, make_agent, still_engine
-from tests.patience import until
-from tests.standins.authorisation import AuthorisationServer, Reply
+from tests.standins.authorisation import AuthorisationServer
+from tests.standins.mcp_server import Remote, door_of, door_of_guard, served
 
 __all__ = ["converse", "environment", "make_agent", "still_engine"]
-
-Answer = Callable[[dict[str, Any]], Awaitable[types.CallToolResult]]
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-
-
-def said(text: str, **more: Any) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], **more)
-
-
-@dataclass
-class Remote:
-    """A server whose tools and answers a test changes while it runs."""
-
-    url: str = ""
-    tools: dict[str, types.Tool] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
-    asking: dict[str, Callable[[types.CallToolRequestParams], Any]] = field(default_factory=dict)
-    """In place of an answer: what the whole request brings."""
-    called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    cancelled: int = 0
-    of_before: bool = False
-    """It knows only the revisions with a handshake."""
-    guard: AuthorisationServer | None = None
-    """Who gives the tokens that it wants; None: it wants none."""
-
-    def offer(
-        self,
-        name: str,
-        answer: Answer | None = None,
-        *,
-        description: str = "Says a text again.",
-        schema: dict[str, Any] | None = None,
-        **more: Any,
-    ) -> None:
-        self.tools[name] = types.Tool(
-            name=name, description=description, input_schema=schema or TEXT, **more
-        )
-        self.answers[name] = answer or _echo
-
-    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=list(self.tools.values()))
-
-    async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> Any:
-        self.called.append((params.name, dict(params.arguments or {})))
-        if params.name in self.asking:
-            return self.asking[params.name](params)
-        try:
-            return await self.answers[params.name](dict(params.arguments or {}))
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-
-
-async def _echo(given: dict[str, Any]) -> types.CallToolResult:
-    return said(f"you said {given['text']}")
 
 
 @pytest.fixture
@@ -86,25 +22,7 @@ def remote(settings: Any) -> Iterator[Remote]:
     """One that says a text again."""
     held = Remote()
     held.offer("echo")
-    server: Any = Server("Stand-in", version="3", on_list_tools=held.list_tools,
-                         on_call_tool=held.call_tool)  # fmt: skip
-    app = server.streamable_http_app()
-
-    async def noting(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            headers = _headers_of(scope)
-            if held.guard and (refusal := held.guard.refusal(scope["path"], headers)):
-                await _answer(send, refusal)
-                return
-            held.headers.append(headers)
-            newer = held.headers[-1].get("mcp-protocol-version") == "2026-07-28"
-            if held.of_before and newer:
-                await send({"type": "http.response.start", "status": 400, "headers": []})
-                await send({"type": "http.response.body", "body": b"Bad Request"})
-                return
-        await app(scope, receive, send)
-
-    with _served(noting) as port:
+    with served(door_of(held)) as port:
         held.url = f"http://127.0.0.1:{port}/mcp"
         settings.AGENTSITE_MCP_PRIVATE_HOSTS = [f"127.0.0.1:{port}"]
         yield held
@@ -114,53 +32,11 @@ def remote(settings: Any) -> Iterator[Remote]:
 def guard(remote: Remote, settings: Any) -> Iterator[AuthorisationServer]:
     """Who gives tokens for the stand-in, which wants one from now on."""
     held = AuthorisationServer(resource=remote.url)
-
-    async def door(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            body, more = b"", True
-            while more:
-                message = await receive()
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-            spoken = held.speak(scope["method"], scope["path"], _headers_of(scope), body)
-            await _answer(send, spoken)
-
-    with _served(door) as port:
+    with served(door_of_guard(held)) as port:
         held.issuer = f"http://127.0.0.1:{port}"
         settings.AGENTSITE_MCP_PRIVATE_HOSTS += [f"127.0.0.1:{port}"]
         remote.guard = held
         yield held
-
-
-@contextmanager
-def _served(app: Any) -> Iterator[int]:
-    """At which port."""
-    config = uvicorn.Config(
-        app,
-        host="127.0.0.1",
-        port=0,
-        log_config=None,
-        timeout_graceful_shutdown=1,
-    )
-    serving = uvicorn.Server(config)
-    thread = threading.Thread(target=serving.run, daemon=True)
-    thread.start()
-    until(lambda: serving.started)
-    yield serving.servers[0].sockets[0].getsockname()[1]
-    serving.should_exit = True
-    thread.join(10)
-
-
-def _headers_of(scope: Any) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in scope["headers"]}
-
-
-async def _answer(send: Any, reply: Reply) -> None:
-    status, headers, body = reply
-    given = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    given.append((b"content-type", b"application/json"))
-    await send({"type": "http.response.start", "status": status, "headers": given})
-    await send({"type": "http.response.body", "body": json.dumps(body).encode()})
 
 
 @pytest.fixture

@@ -34,9 +34,8 @@ from mcpservers.models import McpServer, McpTool
 from mcpservers.offers import offers_in
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
+from tests.standins.mcp_server import served
 from tools_app.workspace import workspace_for
-
-from .conftest import _served
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,7 +108,7 @@ def shelf(settings: Any) -> Iterator[Shelf]:
         on_list_prompts=held.list_prompts,
         on_get_prompt=held.get_prompt,
     )
-    with _served(server.streamable_http_app()) as port:
+    with served(server.streamable_http_app()) as port:
         held.url = f"http://127.0.0.1:{port}/mcp"
         settings.AGENTSITE_MCP_PRIVATE_HOSTS = [f"127.0.0.1:{port}"]
         yield held

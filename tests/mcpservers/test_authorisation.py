@@ -27,10 +27,10 @@ from mcpservers.models import McpClient, McpConnection, McpFlow, McpServer
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, rested
 from tests.standins.authorisation import AuthorisationServer
+from tests.standins.mcp_server import Remote
 from vaults.actions.credentials import archive_credential
 from vaults.models import VaultCredential
 
-from .conftest import Remote
 from .test_calls import answered
 
 pytestmark = pytest.mark.django_db(transaction=True)

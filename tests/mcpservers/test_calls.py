@@ -25,8 +25,7 @@ from mcpservers.counting import counted
 from mcpservers.models import McpServer, McpTool
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, until
-
-from .conftest import Remote, said
+from tests.standins.mcp_server import Remote, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

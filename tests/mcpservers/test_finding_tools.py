@@ -17,8 +17,8 @@ from harness.events import AgentToolResult
 from harness.providers.scripted import call, reply
 from mcpservers.models import McpServer
 from tests.conversations.conftest import Converse, rested
+from tests.standins.mcp_server import Remote
 
-from .conftest import Remote
 from .test_calls import answered
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,8 +22,8 @@ from mcpservers.models import McpQuestion, McpServer
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
 from tests.standins.authorisation import AuthorisationServer
+from tests.standins.mcp_server import Remote, said
 
-from .conftest import Remote, said
 from .test_authorisation import begun, connected, guarded, used, words
 from .test_calls import answered, asked_for
 

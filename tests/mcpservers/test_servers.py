@@ -27,8 +27,7 @@ from mcpservers.listing import Described, local_name, take_listing
 from mcpservers.models import McpServer, McpTool
 from mcpservers.secrets import headers_of
 from tests.cast import ClientOf, shown
-
-from .conftest import Remote
+from tests.standins.mcp_server import Remote
 
 pytestmark = pytest.mark.django_db
 

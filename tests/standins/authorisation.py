@@ -56,7 +56,17 @@ class AuthorisationServer:
             "/token": lambda: self._token(form, headers),
             "/revoke": lambda: self._revoke(form),
         }
+        if path.startswith("/authorize?"):
+            return self._consent(method, f"{self.issuer}{path}")
         return known.get(path, lambda: (404, {}, {}))()
+
+    def _consent(self, method: str, url: str) -> Reply:
+        """The page on which she allows it, and the way back."""
+        if method == "POST":
+            back = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+            return 303, {"Location": f"{back}?{urlencode(self.allow(url))}"}, ""
+        form = "<form method=post><button>Allow it all</button></form>"
+        return 200, {}, f"<!doctype html><html lang=en><title>Guard</title><h1>Allow it?</h1>{form}"
 
     def allow(self, url: str, **more: str) -> dict[str, str]:
         """What a person who allows it all brings back: she was sent to `url`."""
