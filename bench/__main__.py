@@ -55,6 +55,7 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("API",), doors.api),
     (("BASH",), doors.sandboxes),
     (("MCP",), tools_of_others.clients),
+    (("MCP",), tools_of_others.door),
     (("MCP",), tools_of_others.steps),
     (("B13",), pages.memory),
     (("B14",), pages.start),

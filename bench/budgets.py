@@ -119,6 +119,7 @@ BUDGETS: tuple[Budget, ...] = (
     ),
     Budget("MCP", "call", "a call through our client / the bare SDK's", "x", "at most", 1.3, 1.1),
     Budget("MCP", "connect", "ten servers at once / the slowest alone", "x", "at most", 1.3, 1.1),
+    Budget("MCP", "door", "a call of /mcp / the SDK's own minimal server", "x", "at most", 2, 1.5),
     Budget("MCP", "step", "CPU that 200 tools of ten servers add to one", "ms", "at most", 1, 0.5),
 )
 

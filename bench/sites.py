@@ -12,7 +12,7 @@ import time
 import urllib.request
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,22 @@ def scaled(
         _wait_for(site)
         time.sleep(5.0)  # workers announce themselves to nobody
         yield site
+
+
+UNDER_UVICORN = (
+    "import sys; from agentsite.server import serve_with_uvicorn; "
+    "serve_with_uvicorn('127.0.0.1', int(sys.argv[1]), 1)"
+)
+
+
+@contextmanager
+def under_uvicorn(site: Site, *, pinned: Collection[int]) -> Iterator[int]:
+    """One more process that serves the installation, as each of many does; at which port."""
+    with ExitStack() as stack:
+        also = replace(site, port=free_port(), web=[], workers=[])
+        _start(stack, also, [sys.executable, "-c", UNDER_UVICORN, str(also.port)], pinned)
+        _wait_for(also)
+        yield also.port
 
 
 def _prepared(stack: ExitStack, directory: Path, env: Mapping[str, str]) -> Site:

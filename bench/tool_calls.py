@@ -17,6 +17,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 django.setup()
 
+import httpx2  # noqa: E402
 from mcp import Client  # noqa: E402
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 
@@ -28,6 +29,8 @@ ASKED = {"text": "a word or two"}
 
 async def perform(task: dict[str, Any]) -> dict[str, Any]:
     base = f"http://127.0.0.1:{task['port']}"
+    if task["what"] == "door":
+        return await _door(task["door"], task["secret"], f"{base}/0/mcp", task["times"])
     if task["what"] == "calls":
         return await _calls(f"{base}/0/mcp", task["times"])
     urls = [f"{base}/{number}/mcp" for number in range(task["servers"])]
@@ -50,6 +53,28 @@ async def _calls(url: str, times: int) -> dict[str, Any]:
                 if number > 2:  # the first ones connect, and fill caches
                     taken[name].append((time.perf_counter() - began) * 1_000)
     await held.close()
+    return taken
+
+
+async def _door(door: str, secret: str, sdk: str, times: int) -> dict[str, Any]:
+    """Milliseconds of a call of `/mcp` and of the SDK's own server, by the SDK's client, in turn."""
+    taken: dict[str, list[float]] = {"own": [], "sdk": []}
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(door, http_client=http), cache=None) as ours,
+        Client(streamable_http_client(sdk), cache=None) as theirs,
+    ):
+        ways: dict[str, Callable[[], Awaitable[object]]] = {
+            "own": lambda: ours.call_tool("calculator", {"expression": "1 + 1"}),
+            "sdk": lambda: theirs.call_tool("echo", ASKED),
+        }
+        for number in range(times):
+            for name, act in ways.items():
+                began = time.perf_counter()
+                await act()
+                if number > 2:
+                    taken[name].append((time.perf_counter() - began) * 1_000)
     return taken
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from bench import machine
 from bench.budgets import Reading
 from bench.commands import Helper
-from bench.sites import environment
+from bench.sites import environment, under_uvicorn
 from bench.stage import Stage
 from bench.steps import costs
 from bench.tool_servers import COUNT
@@ -38,6 +38,26 @@ def clients(stage: Stage) -> Iterator[Reading]:
             every = median(one["all"] for one in found)
             alone = median(one["alone"] for one in found)
             yield Reading("MCP connect", every / alone, every * 1_000, alone * 1_000)
+
+
+def door(stage: Stage) -> Iterator[Reading]:
+    """A call of `/mcp` beside one of the SDK's own minimal server, both under uvicorn."""
+    site = stage.site
+    secret = site.installation.ask(what="token")["secret"]
+    with (
+        Helper("bench.tool_servers", pinned=machine.service_cores()) as servers,
+        Helper("bench.tool_calls", env=environment(stage.directory("door"), "")) as calls,
+        under_uvicorn(site, pinned=machine.server_cores()) as port,
+    ):
+        taken = calls.ask(
+            what="door",
+            door=f"http://127.0.0.1:{port}/mcp",
+            secret=secret,
+            port=servers.hear()["port"],
+            times=20 if stage.quick else CALLS,
+        )
+        own, sdk = median(taken["own"]), median(taken["sdk"])
+        yield Reading("MCP door", own / sdk, own, sdk)
 
 
 def steps(stage: Stage) -> Iterator[Reading]:

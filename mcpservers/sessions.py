@@ -48,6 +48,7 @@ from .listing import CONNECT_SECONDS, Described, described
 from .offers import MOST, Offers, offers_in
 from .programs import Started
 from .stdio import spoken_to
+from .taskcalls import TaskBegun, Tasks, follow, go_on, is_of_task
 from .transport import Challenge, GiveUp, Refused, client_for
 
 T = TypeVar("T")
@@ -64,8 +65,8 @@ LAST_ERRORS = 2_000
 BACKOFF = (2.0, 5.0, 15.0, 60.0)
 """Seconds in which one that could not be reached is not tried again, each time more."""
 
-_Answer: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
-    CallToolResult | InputRequiredResult
+_Answer: TypeAdapter[CallToolResult | InputRequiredResult | TaskBegun] = TypeAdapter(
+    TaskBegun | CallToolResult | InputRequiredResult
 )
 
 
@@ -155,6 +156,7 @@ async def connected(
             message_handler=hear,
             elicitation_callback=_nobody_is_there,
             cache=None,
+            extensions=[Tasks()],
         )
         async with client:
             yield client
@@ -337,12 +339,17 @@ class Sessions:
         try:
             client = session.ready.result()
             await self._told(session, client, on_listing)
-            given: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
-            if responses is not None:
-                given |= {"input_responses": dict(responses), "request_state": state or None}
-            params = CallToolRequestParams.model_validate(given)
             async with asyncio.timeout(seconds):
-                return await client.session.send_request(CallToolRequest(params=params), _Answer)
+                if responses is not None and is_of_task(state):
+                    return await go_on(client, state, responses)
+                given: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
+                if responses is not None:
+                    given |= {"input_responses": dict(responses), "request_state": state or None}
+                params = CallToolRequestParams.model_validate(given)
+                answer = await client.session.send_request(CallToolRequest(params=params), _Answer)
+                if isinstance(answer, TaskBegun):
+                    return await follow(client, answer.task_id, answer.poll_interval_ms)
+                return answer
         except (TimeoutError, AgentError, asyncio.CancelledError):
             raise
         except Exception as problem:

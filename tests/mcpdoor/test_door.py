@@ -160,7 +160,8 @@ def test_a_token_does_what_its_scopes_say(
 
     async def use(client: Client) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["list_agents", "read_conversation"]
+        looks = ["calculator", "search_memories", "search_documents"]
+        assert names == ["list_agents", "read_conversation", *looks]
         answer = await client.call_tool("start_conversation", {"text": "Hello"})
         assert answer.is_error
 

@@ -21,6 +21,7 @@ from mcpservers.elicitation import Refused, read_asked
 from mcpservers.models import McpQuestion, McpServer
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
+from tests.patience import until
 from tests.standins.authorisation import AuthorisationServer
 from tests.standins.mcp_server import Remote, said
 
@@ -89,6 +90,67 @@ def test_a_question_rests_the_run_and_its_answer_goes_back_with_what_the_server_
     with pytest.raises(Conflict):
         answer_server(actor=alice, question=question, accept=False)
     assert page not in client.get(conversation.get_absolute_url()).content.decode()
+
+
+def begins_a_task(_params: types.CallToolRequestParams) -> Any:
+    return {"resultType": "task", "taskId": "t-1", "status": "working", "ttlMs": None}
+
+
+WORKS: dict[str, Any] = {"status": "working"}
+IS_DONE: dict[str, Any] = {
+    "status": "completed",
+    "result": {"content": [{"type": "text", "text": "It took long."}]},
+}
+
+
+def test_a_call_that_goes_on_as_a_task_is_followed_to_its_answer(
+    alice: User, server: McpServer, remote: Remote, converse: Converse
+):
+    remote.asking["echo"] = begins_a_task
+    remote.tasks["t-1"] = [WORKS, WORKS, IS_DONE]
+    conversation = asked_for(alice, converse)
+    assert text_of(answered(conversation).content) == "It took long."
+    remote.tasks["t-1"] = [{"status": "failed", "error": {"code": 1, "message": "No paper."}}]
+    conversation = asked_for(alice, converse)
+    assert answered(conversation).is_error
+    assert "The task failed: No paper." in text_of(answered(conversation).content)
+    assert len(remote.called) == 2
+
+
+def test_a_task_that_takes_too_long_is_cancelled_at_its_server(
+    alice: User, server: McpServer, remote: Remote, converse: Converse
+):
+    McpServer.objects.update(timeout_seconds=1)
+    remote.asking["echo"] = begins_a_task
+    remote.tasks["t-1"] = [WORKS]
+    conversation = asked_for(alice, converse)
+    assert "did not answer within 1 seconds" in text_of(answered(conversation).content)
+    until(lambda: remote.ended == ["t-1"])
+
+
+def test_what_a_task_asks_rests_the_run_and_its_answer_goes_to_the_task(
+    alice: User, server: McpServer, remote: Remote, converse: Converse
+):
+    asks_where = types.ElicitRequest(
+        params=types.ElicitRequestFormParams(message="Where to?", requested_schema=FORM)
+    ).model_dump(by_alias=True, mode="json", exclude_none=True)
+    remote.asking["echo"] = begins_a_task
+    remote.tasks["t-1"] = [
+        WORKS,
+        {"status": "input_required", "inputRequests": {"trip": asks_where}},
+        IS_DONE,
+    ]
+    conversation = asked_for(alice, converse)
+    assert conversation.waits_for_person
+    question = McpQuestion.objects.get()
+    contents = {"trip": {"city": "Oslo", "nights": 2}}
+    answer_server(actor=alice, question=question, accept=True, contents=contents)
+    conversation = rested(conversation, 2)
+    assert text_of(answered(conversation).content) == "It took long."
+    ((uid, given),) = remote.updated
+    assert uid == "t-1"
+    assert given["trip"]["content"]["city"] == "Oslo"
+    assert len(remote.called) == 1, "nothing is begun anew"
 
 
 def test_a_person_may_decline_and_the_server_is_told(

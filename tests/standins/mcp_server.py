@@ -28,6 +28,14 @@ def said(text: str, **more: Any) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], **more)
 
 
+class TaskParams(types.RequestParams):
+    task_id: str
+
+
+class UpdateParams(TaskParams):
+    input_responses: dict[str, Any]
+
+
 @dataclass
 class Remote:
     """A server whose tools and answers a test changes while it runs."""
@@ -37,6 +45,11 @@ class Remote:
     answers: dict[str, Answer] = field(default_factory=dict)
     asking: dict[str, Callable[[types.CallToolRequestParams], Any]] = field(default_factory=dict)
     """In place of an answer: what the whole request brings."""
+    tasks: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """How a task stands each time it is looked at; the last stays."""
+    updated: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    """Tasks that were cancelled."""
     called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     cancelled: int = 0
@@ -72,6 +85,19 @@ class Remote:
             self.cancelled += 1
             raise
 
+    async def get_task(self, _context: Any, params: Any) -> dict[str, Any]:
+        stands = self.tasks[params.task_id]
+        now = stands.pop(0) if len(stands) > 1 else stands[0]
+        return {"resultType": "complete", "taskId": params.task_id, "pollIntervalMs": 100, **now}
+
+    async def update_task(self, _context: Any, params: Any) -> dict[str, Any]:
+        self.updated.append((params.task_id, params.input_responses))
+        return {"resultType": "complete"}
+
+    async def cancel_task(self, _context: Any, params: Any) -> dict[str, Any]:
+        self.ended.append(params.task_id)
+        return {"resultType": "complete"}
+
 
 async def _echo(given: dict[str, Any]) -> types.CallToolResult:
     return said(f"you said {given['text']}")
@@ -81,6 +107,12 @@ def door_of(held: Remote) -> Door:
     """An ASGI application that is `held`."""
     server: Any = Server("Stand-in", version="3", on_list_tools=held.list_tools,
                          on_call_tool=held.call_tool)  # fmt: skip
+    for name, params, handle in (
+        ("tasks/get", TaskParams, held.get_task),
+        ("tasks/update", UpdateParams, held.update_task),
+        ("tasks/cancel", TaskParams, held.cancel_task),
+    ):
+        server.add_request_handler(name, params, handle)
     app = server.streamable_http_app()
 
     async def door(scope: Any, receive: Any, send: Any) -> None:
