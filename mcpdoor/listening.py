@@ -119,7 +119,7 @@ class _Stream:
         """Until it is cancelled."""
         async with AsyncExitStack() as open_lines, asyncio.TaskGroup() as followers:
             for uid in {*self.resources.values(), *self.tasks.values()}:
-                line = await open_lines.enter_async_context(hub().subscribe(uid))
+                line = await open_lines.enter_async_context(hub.subscribe(uid))
                 followers.create_task(self._hear(uid, line))
             honoured = self._honoured()
             await self._send(types.SubscriptionsAcknowledgedNotification(params=honoured))

@@ -508,6 +508,9 @@ def _door_others(world: World) -> Got:
         _uses(world, world.mallorys, "start_conversation", text="x", agent=world.agent.uid),
         _asks(world, world.mallorys, "resources/read", {"uri": f"agentsite://conversations/{uid}"}),
         _asks(world, world.mallorys, "resources/list", {}),
+        _uses(world, world.mallorys, "search_memories", query="secret plan"),
+        _uses(world, world.mallorys, "search_documents", query="secret plan"),
+        _asks(world, world.mallorys, "prompts/list", {}),
     ]
     if any(MARK in each.text or "secret plan" in each.text for each in answers):
         return "it is shown"

@@ -110,6 +110,7 @@ def test_a_tool_of_a_server_that_wants_an_account_is_asked_for_works_and_is_held
     tool = page.get_by_role("article").filter(has_text="echo")
     expect(tool.locator("ins")).to_contain_text("evil.example.org")
     expect(tool.get_by_role("button", name="Release echo as it is now")).to_be_visible()
+    tool.scroll_into_view_if_needed()
     fits(alice, f"pulled-{form}")
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Take away").click()
