@@ -27,6 +27,7 @@ from . import (
     pinned,
     pipelines,
     prompts,
+    promptsources,
     schedules,
     shares,
     skills,
@@ -46,6 +47,7 @@ ONE_SKILL = "api/skills/<id:uid>"
 ONE_PIPELINE_RUN = "api/pipelines/runs/<id:uid>"
 ONE_COMPARISON = "api/comparisons/<id:uid>"
 ONE_PROMPT = "api/prompts/<id:uid>"
+ONE_PROMPT_SOURCE = "api/prompts/sources/<id:uid>"
 ONE_SOURCE = "api/skills/sources/<id:uid>"
 ONE_AGENT = "api/agents/<id:uid>"
 ONE_COLLECTION = "api/collections/<id:uid>"
@@ -191,6 +193,18 @@ urlpatterns = [
     ),
     path("api/prompts", prompts.PromptsView.as_view(), name="prompts"),
     path("api/prompts/import", prompts.ImportView.as_view(), name="prompts-import"),
+    path("api/prompts/sources", promptsources.PromptSourcesView.as_view(), name="prompt-sources"),
+    path(ONE_PROMPT_SOURCE, promptsources.OnePromptSourceView.as_view(), name="prompt-source"),
+    path(
+        f"{ONE_PROMPT_SOURCE}/ask",
+        promptsources.AskPromptSourceView.as_view(),
+        name="prompt-source-ask",
+    ),
+    path(
+        f"{ONE_PROMPT_SOURCE}/labels/<id:prompt>/<id:label>",
+        promptsources.PulledPromptView.as_view(),
+        name="prompt-source-label",
+    ),
     path(ONE_PROMPT, prompts.OnePromptView.as_view(), name="prompt"),
     path(f"{ONE_PROMPT}/export", prompts.ExportView.as_view(), name="prompt-export"),
     path(f"{ONE_PROMPT}/versions", prompts.VersionsView.as_view(), name="prompt-versions"),

@@ -223,7 +223,7 @@ class PulledLabel(models.Model):
     source = models.ForeignKey(
         PromptSource, on_delete=models.CASCADE, related_name="pulled", db_index=False
     )
-    version = models.ForeignKey(PromptVersion, on_delete=models.CASCADE, related_name="+")
+    version = models.ForeignKey(PromptVersion, on_delete=models.CASCADE, related_name="pulled")
     prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="pulled")
     label = models.CharField(max_length=50)
     """As it is called here."""

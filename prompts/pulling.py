@@ -23,7 +23,7 @@ from harness.errors import AgentError, Declined
 from jobs.apart import each_apart
 
 from .access import may_change
-from .actions.prompts import add_fetched, allow_fetched
+from .actions.prompts import add_fetched, allow_fetched, drop_overtaken
 from .choosing import LATEST
 from .fetching import Fetched, Haul, Place, fetch
 from .models import Prompt, PromptSource, PulledLabel
@@ -146,6 +146,8 @@ def _keep_one(actor: User, source: PromptSource, found: Fetched, gates: Gates) -
     )
     # Only news move a label: who moved it elsewhere here meant it so.
     news = before is None or before.version_id != version.pk
+    if news:
+        drop_overtaken(version.prompt)
     if news and source.moves_labels and not holding_agents(gates, version.prompt, label):
         allow_fetched(actor=actor, prompt=version.prompt, version=version, label=label)
 

@@ -11,11 +11,14 @@ from harness.errors import Invalid
 
 from .filling import Variable
 
+HIGHEST = 1_000_000
+"""Number of a version. Texts that were fetched and never allowed leave gaps."""
+
 
 class VersionSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    number: int = Field(ge=1, le=1_000)
+    number: int = Field(ge=1, le=HIGHEST)
     text: str = Field(min_length=1, max_length=50_000)
     variables: tuple[Variable, ...] = Field(default=(), max_length=50)
     note: str = Field(default="", max_length=500)

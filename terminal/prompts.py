@@ -27,6 +27,7 @@ from prompts.files import read_prompt, written_prompt
 from prompts.models import Prompt
 from prompts.previewing import preview
 from prompts.spec import read_variables
+from terminal import promptsources
 from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
@@ -57,6 +58,7 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made = command("label", "move a label to a version", "name", "label", "version")
     command("export", "print a prompt with all versions as YAML", "name")
     command("import", "add what a file says", "file")
+    promptsources.add_commands(command)
 
 
 def carry_out(options: Options) -> Ending:
@@ -75,6 +77,7 @@ def carry_out(options: Options) -> Ending:
         "label": _label,
         "export": _export,
         "import": _import,
+        **promptsources.ACTS,
     }[options["prompt"]]
     act(person, find_organisation(person, options["organisation"]), options)
     return Ending.DONE

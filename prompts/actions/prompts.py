@@ -25,7 +25,7 @@ from prompts.models import (
     PromptVersion,
     variables_as_stored,
 )
-from prompts.spec import PromptSpec, VersionSpec
+from prompts.spec import HIGHEST, PromptSpec, VersionSpec
 from prompts.using import agents_with
 from wire.naming import one_line
 
@@ -56,6 +56,23 @@ def create_prompt(
     Raises NotFound for a stranger, Forbidden, Invalid, TooLarge, Conflict for a name that is taken,
     LimitReached.
     """
+    return _make(
+        actor, organisation, name, text, tuple(variables), description, note=note, label=label
+    )
+
+
+def _make(
+    actor: User,
+    organisation: Organisation | None,
+    name: str,
+    text: str,
+    variables: tuple[Variable, ...],
+    description: str,
+    *,
+    note: str = "",
+    label: str = "",
+    number: int = 1,
+) -> Prompt:
     require_prompts_of(actor, organisation)
     name = name.strip()
     if not PROMPT_NAME.fullmatch(name) or len(name) > 64:
@@ -83,7 +100,7 @@ def create_prompt(
             created_by=actor,
         )
         _tell(AuditEntry.Action.PROMPT_MADE, actor, prompt)
-        version = _add(prompt, actor, text, tuple(variables), note)
+        version = _add(prompt, actor, text, variables, note, number=number)
         if label.strip():
             _move(prompt, actor, label, version)
     return prompt
@@ -165,15 +182,15 @@ def import_prompt(
         wanted = sorted(spec.versions, key=lambda each: each.number)
         if prompt is None:
             first, *wanted = wanted
-            _require_next(1, first)
-            prompt = create_prompt(
-                actor=actor,
-                organisation=organisation,
-                name=spec.name,
-                description=spec.description,
-                text=first.text,
-                variables=first.variables,
+            prompt = _make(
+                actor,
+                organisation,
+                spec.name,
+                first.text,
+                first.variables,
+                spec.description,
                 note=first.note,
+                number=first.number,
             )
             added = 1
         held = held_prompt(actor, prompt)
@@ -181,8 +198,9 @@ def import_prompt(
         for each in wanted:
             known = there.get(each.number)
             if known is None:
-                _require_next(len(there) + 1, each)
-                there[each.number] = _add(held, actor, each.text, each.variables, each.note, True)
+                there[each.number] = _add(
+                    held, actor, each.text, each.variables, each.note, True, number=each.number
+                )
                 added += 1
             elif known.digest != digest_of(_tidied(each.text), each.variables):
                 raise Conflict(
@@ -261,6 +279,16 @@ def allow_fetched(
         return _move(held, actor, label, found)
 
 
+def drop_overtaken(prompt: Prompt) -> int:
+    """Delete fetched texts that nobody allowed and no source has any more, since nothing can lead to them;
+    how many. The newest version stays, or its number would be given away again. Needs a transaction that
+    holds the prompt."""
+    newest = prompt.versions.order_by("-number").values_list("number", flat=True).first()
+    over = prompt.versions.filter(waits=True, pulled=None, labels=None).exclude(number=newest)
+    gone, _rows = over.delete()
+    return gone
+
+
 def _add(
     prompt: Prompt,
     actor: User,
@@ -268,6 +296,8 @@ def _add(
     variables: tuple[Variable, ...],
     note: str,
     always: bool = False,
+    *,
+    number: int | None = None,
     **fetched: Any,
 ) -> PromptVersion:
     text = _tidied(text)
@@ -279,8 +309,9 @@ def _add(
             newest.waits = False
             newest.save(update_fields=["waits"])
         return newest
-    number = newest.number + 1 if newest else 1
-    if number > MOST_VERSIONS:
+    if number is None:
+        number = newest.number + 1 if newest else 1
+    if number > HIGHEST or prompt.versions.count() >= MOST_VERSIONS:
         raise LimitReached(
             _("A prompt has at most %(limit)d versions.") % {"limit": MOST_VERSIONS},
             hint=_("Make another prompt."),
@@ -295,7 +326,7 @@ def _add(
         created_by=actor,
         **fetched,
     )
-    if number > 1:
+    if newest is not None:
         _tell(AuditEntry.Action.PROMPT_VERSION_ADDED, actor, prompt, version=number, sha256=digest)
     return made
 
@@ -363,15 +394,6 @@ def _check(text: str, variables: tuple[Variable, ...]) -> None:
                 hint=_("Declare it once."),
             )
         seen.add(each.name)
-
-
-def _require_next(number: int, version: VersionSpec) -> None:
-    if version.number != number:
-        raise Invalid(
-            _("Version %(number)d is missing in the file.") % {"number": number},
-            field="versions",
-            hint=_("Versions are counted from 1, without gaps."),
-        )
 
 
 def _require_unnamed(prompt: Prompt, label: str = "") -> None:

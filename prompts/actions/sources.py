@@ -123,15 +123,16 @@ def ask_source(*, actor: User, source: PromptSource) -> PromptSource:
     return pull(held)
 
 
-def allow_pulled(*, actor: User, pulled: PulledLabel) -> PromptLabel:
-    """Have the label here point to what the source's does. Raises NotFound, Forbidden."""
+def allow_pulled(*, actor: User, pulled: PulledLabel, number: int) -> PromptLabel:
+    """Have the label here point to what the source's does: the version of that number, which was looked at.
+    Raises NotFound, Forbidden, and Conflict where the source has another text by now."""
     with transaction.atomic():
         held = _held(actor, pulled.source)
         found = PulledLabel.objects.filter(source=held, pk=pulled.pk)
         row = found.select_related("prompt", "version").first()
         if row is None:
             raise NotFound(_("There is no such text."))
-        if row.version_id != pulled.version_id:
+        if row.version.number != number:
             raise Conflict(
                 _("The source has another text by now."), hint=_("Look at what differs first.")
             )

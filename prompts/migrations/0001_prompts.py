@@ -156,7 +156,7 @@ class Migration(migrations.Migration):
                 ('seen_at', models.DateTimeField(auto_now=True)),
                 ('prompt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pulled', to='prompts.prompt')),
                 ('source', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='pulled', to='prompts.promptsource')),
-                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='prompts.promptversion')),
+                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pulled', to='prompts.promptversion')),
             ],
             options={
                 'verbose_name': 'label of a source of prompts',

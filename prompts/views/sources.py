@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -13,7 +11,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
 from accounts.requests import SignedInRequest
-from agents.versiondiff import lines_between
 from harness.errors import AgentError, Forbidden, NotFound
 from prompts.access import may_change
 from prompts.actions.sources import (
@@ -25,7 +22,7 @@ from prompts.actions.sources import (
 )
 from prompts.forms import ChangeSourceForm, SourceForm
 from prompts.models import PromptSource, PulledLabel
-from prompts.pulling import Gates, gates_of, holding_agents
+from prompts.standing import compared, standings
 from reading.digits import number_of
 
 from .lookup import refused
@@ -75,13 +72,7 @@ def show_source(request: SignedInRequest, source_uid: str) -> HttpResponse:
                 return redirect("prompts:source", source_uid=source_uid)
         except AgentError as problem:
             status = refused(form, problem)
-    pulled = PulledLabel.objects.filter(source=source).select_related("prompt", "version")
-    gates = gates_of(source.organisation)
-    context = {
-        "source": source,
-        "form": form,
-        "pulled": [_shown(each, gates) for each in pulled],
-    }
+    context = {"source": source, "form": form, "pulled": compared(standings(source))}
     return render(request, "prompts/source.html", context, status=status)
 
 
@@ -106,10 +97,8 @@ def allow(request: SignedInRequest, source_uid: str) -> HttpResponse:
     found = rows.filter(pk=pulled or 0).first()
     if found is None:
         raise NotFound(_("There is no such text."))
-    shown = found.prompt.versions.filter(number=number or 0).first()
-    found.version_id = shown.pk if shown else 0
     try:
-        allow_pulled(actor=request.user, pulled=found)
+        allow_pulled(actor=request.user, pulled=found, number=number or 0)
     except AgentError as problem:
         if problem.code != "conflict":
             raise
@@ -133,17 +122,3 @@ def _source(request: SignedInRequest, uid: str) -> PromptSource:
     if found is None:
         raise NotFound(_("There is no such source."))
     return found
-
-
-def _shown(pulled: PulledLabel, gates: Gates) -> dict[str, Any]:
-    """With what differs from what the label points to here."""
-    here = pulled.prompt.labels.select_related("version").filter(name=pulled.label).first()
-    follows = here is not None and here.version_id == pulled.version_id
-    before = here.version.text if here else ""
-    return {
-        "row": pulled,
-        "here": here,
-        "follows": follows,
-        "changes": [] if follows else list(lines_between(before, pulled.version.text)),
-        "held_by": [] if follows else holding_agents(gates, pulled.prompt, pulled.label),
-    }

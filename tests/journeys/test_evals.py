@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from harness.providers.scripted import reply
 from receipts.verifying import public_key, verify
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
+from tests.journeys.looks import looks_right
 from tests.journeys.model_service import ModelService
-from tests.journeys.people import Person
 from tests.journeys.site import ROOT, Site
 
 RULE = "Never promise a refund."
@@ -34,15 +33,6 @@ checks:
   type: text
   none: [will get a refund]
 """
-
-
-def looks_right(person: Person, name: str) -> None:
-    size = "phone" if person.phone else "desktop"
-    if folder := os.environ.get("JOURNEY_PICTURES"):
-        person.page.screenshot(path=Path(folder) / f"evals-{name}-{size}.png", full_page=True)
-    assert person.audit() == ""
-    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert width <= 0, f"{name} is wider than the window by {width}"
 
 
 def try_it(page: Page, agent: str) -> None:
@@ -96,13 +86,13 @@ def test_a_version_that_forgets_a_rule_is_blocked_and_let_pass_with_a_reason(
     page.goto("/evals/")
     page.locator("section", has=page.locator("#new-title")).get_by_label("Name").fill(name)
     page.get_by_role("button", name="Create").click()
-    looks_right(alice, "suite-empty")
+    looks_right(alice, "evals-suite-empty")
     suite = page.url
     page.goto(f"/c/{uid}/case/")
     page.get_by_label("Suite").select_option(label=name)
     page.get_by_role("button", name="Make it").click()
     expect(page.locator("textarea")).to_have_value(re.compile("Good day"))
-    looks_right(alice, "case")
+    looks_right(alice, "evals-case")
     page.get_by_role("button", name="Delete this case").click()
     page.get_by_role("link", name="New case").click()
     page.locator("textarea").fill(CASE)
@@ -120,37 +110,37 @@ def test_a_version_that_forgets_a_rule_is_blocked_and_let_pass_with_a_reason(
     instruct(site, name, "Help.")
     page.goto(suite)
     try_it(page, name)
-    looks_right(alice, "evaluation")
+    looks_right(alice, "evals-evaluation")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("main")).to_contain_text("1 case does worse")
     page.get_by_text("Answers", exact=True).click()
-    looks_right(alice, "comparison")
+    looks_right(alice, "evals-comparison")
     page.goto(suite)
-    looks_right(alice, "suite")
+    looks_right(alice, "evals-suite")
     page.get_by_role("link", name="Settings", exact=True).last.click()
-    looks_right(alice, "settings")
+    looks_right(alice, "evals-settings")
 
     page.goto("/evals/")
-    looks_right(alice, "suites")
+    looks_right(alice, "evals-suites")
     page.get_by_role("link", name=name).last.click()
     expect(page.locator("main")).to_contain_text("house-rule: promises no refund")
-    looks_right(alice, "blocked")
+    looks_right(alice, "evals-blocked")
     page.locator("#reason-2").fill("The rule is gone.")
     page.get_by_role("button", name="Release all the same").click()
     expect(page.locator("main")).to_contain_text("The rule is gone.")
     page.get_by_role("button", name="Roll back to the version before").click()
     expect(page.locator("main")).to_contain_text("Version 1 is in use.")
-    looks_right(alice, "released")
+    looks_right(alice, "evals-released")
     page.locator("#canary-reason-2").fill("A try.")
     page.get_by_role("button", name="Make it the canary").click()
     expect(page.locator("main")).to_contain_text("10% of new conversations begin with version 2.")
-    looks_right(alice, "canary")
+    looks_right(alice, "evals-canary")
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Roll back the canary").click()
     expect(page.locator("#canary-title")).to_have_count(0)
 
     page.goto(f"/c/{uid}/receipt/")
-    looks_right(alice, "receipt")
+    looks_right(alice, "evals-receipt")
     receipt = downloaded(page, "Download the receipt", tmp_path)
     key = downloaded(page, "Public key", tmp_path)
     assert verify(receipt, public_key(key)).conversation == uid

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from playwright.sync_api import expect
 
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
-from tests.journeys.people import Person
+from tests.journeys.looks import looks_right
 
 ASKING = """\
 name: {name}
@@ -19,15 +16,6 @@ steps:
 - {{name: release, approval: "May this go out? {{{{draft}}}}"}}
 - {{name: send, prompt: "Send {{{{draft}}}}", script: [It is sent.]}}
 """
-
-
-def looks_right(person: Person, name: str) -> None:
-    size = "phone" if person.phone else "desktop"
-    if folder := os.environ.get("JOURNEY_PICTURES"):
-        person.page.screenshot(path=Path(folder) / f"pipelines-{name}-{size}.png", full_page=True)
-    assert person.audit() == ""
-    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert width <= 0, f"{name} is wider than the window by {width}"
 
 
 @on_screen(phone=True)
@@ -40,14 +28,14 @@ def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool
     text.fill(text.input_value().replace("Reviewed answer", name))
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
-    looks_right(alice, "definition")
+    looks_right(alice, "pipelines-definition")
     page.get_by_label("Question").fill("How high are two towers?")
     page.get_by_label("Play the steps' scripts, without a model").check()
     page.get_by_role("button", name="Start").click()
     answer = page.get_by_role("region", name="Answer")
     expect(answer).to_contain_text("Two of them are 660 m high")
     expect(page.locator("#run-title").get_by_role("status")).to_have_text("done")
-    looks_right(alice, "done")
+    looks_right(alice, "pipelines-done")
 
     page.goto("/pipelines/")
     page.get_by_label("Pipeline as YAML").fill(ASKING.format(name=f"{name}, asking"))
@@ -56,7 +44,7 @@ def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool
     page.get_by_label("Play the steps' scripts, without a model").check()
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text("May this go out? A draft.")).to_be_visible()
-    looks_right(alice, "asking")
+    looks_right(alice, "pipelines-asking")
     page.get_by_text("What it said").click()
     for _each in range(2):
         with page.expect_response(lambda response: "/now/" in response.url):
@@ -71,8 +59,8 @@ def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool
     page.get_by_role("checkbox", name=name, exact=True).check()
     page.get_by_role("checkbox", name="General work", exact=True).check()
     page.get_by_label("Have the pipelines play their scripts, without a model").check()
-    looks_right(alice, "compare")
+    looks_right(alice, "pipelines-compare")
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text("Winner")).to_be_visible()
     expect(page.get_by_role("row", name=name)).to_contain_text("done")
-    looks_right(alice, "compared")
+    looks_right(alice, "pipelines-compared")

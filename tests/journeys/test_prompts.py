@@ -8,13 +8,7 @@ from playwright.sync_api import expect
 
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
-from tests.journeys.people import Person
-
-
-def looks_right(person: Person, name: str) -> None:
-    assert person.audit() == ""
-    width = person.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert width <= 0, f"{name} is wider than the window by {width}"
+from tests.journeys.looks import looks_right
 
 
 @on_screen(phone=True)
@@ -35,10 +29,10 @@ def test_a_prompt_is_made_changed_compared_and_labelled(visit: Visit, phone: boo
     labels.get_by_label("Version", exact=True).fill("2")
     labels.get_by_role("button", name="Move the label").click()
     expect(labels.get_by_role("link", name="version 2")).to_be_visible()
-    looks_right(alice, "prompt")
+    looks_right(alice, "prompts-prompt")
     page.get_by_role("link", name=re.compile("^Version 2")).click()
     expect(page.locator("ins")).to_have_text("Answer {{person}} in a {{tone}} tone.")
-    looks_right(alice, "version")
+    looks_right(alice, "prompts-version")
 
 
 @on_screen(phone=True)
@@ -51,7 +45,7 @@ def test_a_source_that_is_away_says_so(visit: Visit, phone: bool):
     page.get_by_role("button", name="Add").click()
     page.get_by_role("button", name="Ask it now").click()
     expect(page.get_by_role("heading", name="Away since")).to_be_visible()
-    looks_right(alice, "source")
+    looks_right(alice, "prompts-source")
     page.goto("/prompts/sources/")
     expect(page.locator("main")).to_contain_text("away since")
-    looks_right(alice, "sources")
+    looks_right(alice, "prompts-sources")

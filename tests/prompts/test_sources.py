@@ -3,11 +3,13 @@ source is away."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.actions.tokens import create_token
@@ -21,7 +23,13 @@ from evals.actions.suites import create_suite
 from harness.agentconfig import AgentConfig, PromptUse
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
 from prompts.access import find_prompt
-from prompts.actions.prompts import add_version, create_prompt, move_label
+from prompts.actions.prompts import (
+    add_version,
+    create_prompt,
+    import_prompt,
+    move_label,
+    spec_of,
+)
 from prompts.actions.sources import (
     MOST_SOURCES,
     add_source,
@@ -31,8 +39,10 @@ from prompts.actions.sources import (
     remove_source,
 )
 from prompts.choosing import version_for, version_named
+from prompts.files import read_prompt, written_prompt
 from prompts.models import Prompt, PromptLabel, PromptSource, PromptVersion, PulledLabel
 from prompts.pulling import pull, pull_due
+from prompts.standing import MOST_COMPARED
 from prompts.using import told
 from tests.cast import shown
 from tests.standins.langfuse import KEYS, Langfuse, langfuse
@@ -83,7 +93,7 @@ def test_a_fetched_text_waits_as_a_version_until_it_is_allowed(
     with pytest.raises(NotFound, match="not allowed yet"):
         move_label(actor=alice, prompt=version.prompt, label="staging", version="1")
 
-    allow_pulled(actor=alice, pulled=PulledLabel.objects.get())
+    allow_pulled(actor=alice, pulled=PulledLabel.objects.get(), number=1)
     elsewhere_at.put("Support/Tone", "Be rude.", "production")
     ask_source(actor=alice, source=source)
 
@@ -175,7 +185,7 @@ def test_no_label_follows_by_itself_past_the_gate_of_an_agent(alice, acme, sourc
 
     assert version_named(prompt, "production").text == "Be ours."
     assert version_named(prompt, "latest").text == "Be ours."
-    allow_pulled(actor=alice, pulled=PulledLabel.objects.get())
+    allow_pulled(actor=alice, pulled=PulledLabel.objects.get(), number=2)
     assert version_named(prompt, "production").text.startswith("Be {{mood}}")
 
 
@@ -303,7 +313,7 @@ def test_another_agentsite_is_a_source(
 
     ask_source(actor=alice, source=source)
     for pulled in PulledLabel.objects.all():
-        allow_pulled(actor=alice, pulled=pulled)
+        allow_pulled(actor=alice, pulled=pulled, number=pulled.version.number)
 
     ours = find_prompt(alice, acme, "tone")
     assert ours.organisation == acme
@@ -455,6 +465,132 @@ def test_a_manager_looks_after_sources_on_the_pages(alice, acme, client_of, else
 
 
 @pytest.mark.django_db
+def test_texts_that_nobody_allowed_go_when_others_take_their_place(
+    alice, acme, source, elsewhere_at
+):
+    texts = ["Be {{mood}} to {{person}}.", "Be quick.", "Be slow.", "Be {{mood}} to {{person}}."]
+    for text in (*texts, "Be brief."):
+        elsewhere_at.put("Support/Tone", text, "production")
+        ask_source(actor=alice, source=source)
+
+    prompt = Prompt.objects.get()
+    rows = PromptVersion.objects.order_by("number")
+    assert [(each.number, each.text) for each in rows] == [(5, "Be brief.")]
+    allow_pulled(actor=alice, pulled=PulledLabel.objects.get(), number=5)
+    elsewhere_at.put("Support/Tone", "Be loud.", "production")
+    ask_source(actor=alice, source=source)
+    assert version_for(acme, use()).text == "Be brief.", "what was allowed stays"
+
+    file = written_prompt(spec_of(prompt)).replace("name: support-tone", "name: copy")
+    copy, added = import_prompt(actor=alice, organisation=acme, spec=read_prompt(file))
+    assert (added, [each.number for each in copy.versions.order_by("number")]) == (2, [5, 6])
+    assert import_prompt(actor=alice, organisation=acme, spec=read_prompt(file))[1] == 0
+
+
+@pytest.mark.django_db
+def test_a_page_draws_what_differs_for_the_first_labels_and_links_to_the_rest(
+    alice, source, elsewhere_at, client_of
+):
+    for number in range(MOST_COMPARED + 2):
+        elsewhere_at.put(f"p{number}", f"Say {number}.", "production")
+    ask_source(actor=alice, source=source)
+
+    text = client_of(alice).get(f"/prompts/sources/{source.uid}/").content.decode()
+    assert text.count("<ins>") == MOST_COMPARED
+    assert text.count(">What differs<") == 3
+    assert text.count("Allow it") == MOST_COMPARED + 3
+
+
+@pytest.fixture
+def program(client):
+    def ask(person, method: str, address: str, body=None, scopes=tuple(TokenScope.values)):
+        organisation = person.memberships.get().organisation
+        token = create_token(actor=person, organisation=organisation, name="t", scopes=list(scopes))
+        return client.generic(
+            method,
+            f"/api/prompts/sources{address}",
+            json.dumps(body) if body is not None else "",
+            content_type="application/json",
+            headers={"x-api-key": token.secret},
+        )
+
+    return ask
+
+
+@pytest.mark.django_db
+def test_a_program_looks_after_sources_at_api(
+    alice, bob, mallory, elsewhere, acme, elsewhere_at, program
+):
+    elsewhere_at.put("tone", "Be kind.", "production")
+    body = {"kind": "langfuse", "address": elsewhere_at.url, "secret": KEYS, "labels": LABELS}
+    reads = [TokenScope.CONVERSATIONS_READ]
+    assert program(alice, "POST", "", body, scopes=reads).status_code == 403
+    assert program(alice, "POST", "", {**body, "kind": "none"}).status_code == 422
+    made = program(alice, "POST", "", body)
+    assert (made.status_code, made.json()["moves_labels"]) == (201, False)
+    one = f"/{made.json()['id']}"
+    asked = program(alice, "POST", f"{one}/ask")
+    assert KEYS not in made.content.decode() + asked.content.decode()
+    [pulled] = asked.json()["pulled"]
+    assert (pulled["name"], pulled["version"], pulled["here"], pulled["waits"]) == (
+        "tone",
+        1,
+        None,
+        True,
+    )
+    label = f"{one}/labels/tone/production"
+    read = program(alice, "GET", label).json()
+    assert (read["text"], read["text_here"]) == ("Be kind.", "")
+    elsewhere_at.put("tone", "Be quick.", "production")
+    program(alice, "POST", f"{one}/ask")
+    assert program(alice, "POST", label, {"version": 1}).status_code == 409
+    assert program(alice, "POST", label, {"version": 2}).json()["here"] == 2
+    assert program(alice, "GET", label).json()["text_here"] == "Be quick."
+    assert program(alice, "PATCH", one, {"moves_labels": True}).json()["moves_labels"]
+    assert program(alice, "PATCH", one, {}).json()["moves_labels"]
+    assert [row["id"] for row in program(alice, "GET", "").json()] == [made.json()["id"]]
+    assert program(bob, "GET", "").status_code == 403
+    assert program(mallory, "GET", "").json() == []
+    for person in (bob, mallory):
+        for method, address in (("GET", one), ("POST", f"{one}/ask"), ("GET", label)):
+            assert program(person, method, address).status_code == 404
+        assert program(person, "POST", label, {"version": 2}).status_code == 404
+        assert program(person, "DELETE", one).status_code == 404
+    assert program(alice, "DELETE", one).json() == {"status": "deleted"}
+    assert not PromptSource.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_source_is_looked_after_in_a_terminal(alice, acme, elsewhere_at, tmp_path, capsys):
+    def run(*words: str) -> str:
+        call_command("agent", "prompt", *words, "--user", "alice")
+        return str(capsys.readouterr().out)
+
+    elsewhere_at.put("tone", "Be kind.", "production")
+    key = tmp_path / "key"
+    key.write_text(f"{KEYS}\n", encoding="utf-8")
+    added = run(
+        "add-source", "langfuse", elsewhere_at.url, "--key-file", str(key), "--follow", "production"
+    )
+    uid = PromptSource.objects.get().uid
+    assert uid in added
+    assert "tone production: version 1, nowhere here, waits" in run("ask-source", uid)
+    assert "+ Be kind." in run("source", uid, "--differs")
+    assert "production is version 1" in run("allow", uid, "tone", "production", "1")
+    assert "tone production: version 1, in use" in run("source", uid)
+    elsewhere_at.away = 503
+    with pytest.raises(CommandError, match="answered 503"):
+        run("ask-source", uid)
+    assert "away since" in run("sources")
+    run("change-source", uid, "--labels-follow", "yes")
+    assert PromptSource.objects.get().moves_labels
+    run("remove-source", uid)
+    assert run("sources") == ""
+    with pytest.raises(CommandError, match="no such source"):
+        run("source", uid)
+
+
+@pytest.mark.django_db
 def test_strangers_find_nothing_and_members_may_not(
     alice, bob, mallory, elsewhere, acme, source, client_of
 ):
@@ -471,7 +607,7 @@ def test_strangers_find_nothing_and_members_may_not(
         with pytest.raises(NotFound):
             ask_source(actor=person, source=source)
         with pytest.raises(NotFound):
-            allow_pulled(actor=person, pulled=pulled)
+            allow_pulled(actor=person, pulled=pulled, number=1)
         with pytest.raises(NotFound):
             remove_source(actor=person, source=source)
         client = client_of(person)
