@@ -2,7 +2,8 @@
 
 It lives in an environment of its own, without this process's variables, is told no words of anybody, and
 keeps nothing between two questions. Its lines are bounded, as is the time that each may take. With this
-process, and those forked from it, it ends, since its input does; and by itself when nothing is asked.
+process it ends, since its input does, however this one dies and whomever it had forked; and by itself when
+nothing is asked.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class _Loop:
             )
         except OSError as problem:
             raise NotReady(f"it does not start: {problem}") from problem
+        _begun.append(self._process)
         self._read = b""
         self._until = time.monotonic() + START_SECONDS
         try:
@@ -118,6 +120,8 @@ class _Loop:
 
     def close(self) -> None:
         """Not of a process that another one of ours began: its ends of the pipes are closed alone."""
+        with suppress(ValueError):
+            _begun.remove(self._process)
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -169,6 +173,8 @@ class _Loop:
 
 _lock = threading.Lock()
 _loops: list[_Loop] = []
+_begun: list[subprocess.Popen[bytes]] = []
+"""All of this process's, also while they start: whoever is forked meanwhile has their pipes as well."""
 
 
 def _ready() -> _Loop:
@@ -191,9 +197,17 @@ def end() -> None:
 
 
 def _forked() -> None:
-    """Another thread of the process that this one came from may have held it."""
+    """Another thread of the process that this one came from may have held it; and an input that this one
+    keeps open would not end with that one."""
     global _lock
     _lock = threading.Lock()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for process in _begun:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None and not pipe.closed:
+                os.dup2(nothing, pipe.fileno(), inheritable=False)
+    os.close(nothing)
+    _begun.clear()
 
 
 atexit.register(_end)

@@ -205,6 +205,27 @@ def test_the_loop_has_no_variables_of_ours_reaches_nothing_and_is_begun_anew_whe
     assert _children() == []
 
 
+def test_who_is_forked_meanwhile_does_not_keep_it_from_ending_with_its_host():
+    ended: list[int] = []
+
+    def answer(_heard):
+        (loop,) = _children()
+        told, says = (Path(f"/proc/{loop}/fd/{number}").readlink() for number in (0, 1))
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                mine = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+                code = int(bool({told, says} & {each.readlink() for each in mine}))
+            finally:
+                os._exit(code)
+        ended.append(os.waitpid(child, 0)[1])
+        return {"text": "answer:1"}
+
+    assert orchestrated(["a"], answer) == {"end": "end_turn"}, "nor does it lose its own host"
+    assert ended == [0], "its input ends with the one process that speaks with it"
+
+
 @pytest.mark.parametrize(
     ("program", "words"),
     [
