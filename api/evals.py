@@ -57,6 +57,11 @@ class NewEvaluation(serializers.Serializer[Any]):
     provider = StrictText(required=False, allow_blank=True, max_length=50)
     model = StrictText(required=False, allow_blank=True, max_length=100)
     skills = serializers.DictField(child=StrictText(max_length=50), required=False)
+    prompts = serializers.DictField(
+        child=StrictText(max_length=50),
+        required=False,
+        help_text="Versions or labels by name, where they differ from those the agent names.",
+    )
     scripted = serializers.BooleanField(required=False, help_text="Play the cases' scripts.")
     repetitions = serializers.IntegerField(required=False, min_value=1, max_value=100)
     parallel = serializers.IntegerField(required=False, min_value=1, max_value=1_000)

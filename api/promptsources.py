@@ -71,7 +71,9 @@ class PromptSourceRow(serializers.Serializer[Any]):
 class PulledPromptLabel(serializers.Serializer[Any]):
     prompt = serializers.CharField(help_text="Its id.")
     name = serializers.CharField()
-    label = serializers.CharField(help_text="As it is called here.")
+    label = serializers.CharField(  # type: ignore[assignment]  # the base's own is a text
+        help_text="As it is called here."
+    )
     version = serializers.IntegerField(help_text="The copy of what the label there points to.")
     here = serializers.IntegerField(
         allow_null=True, help_text="The version that the label here points to."

@@ -86,6 +86,11 @@ class StartForm(OurForm):
         required=False,
         help_text=_("As in “tidy=1.2 review=canary”. Empty: those that the version names."),
     )
+    prompts = forms.CharField(
+        label=_("Versions of prompts"),
+        required=False,
+        help_text=_("As in “tone=3 rules=staging”. Empty: those that the version names."),
+    )
     repetitions = forms.IntegerField(label=_("Tries of each case"), initial=1)
     parallel = forms.IntegerField(label=_("Tries at once"))
     limit = forms.DecimalField(
@@ -115,8 +120,9 @@ class StartForm(OurForm):
         given.pop("agent")
         given.pop("version")
         limit = given.pop("limit")
-        words = [word.partition("=") for word in given.pop("skills", "").split()]
-        given["skills"] = {name: version for name, _sign, version in words}
+        for field in ("skills", "prompts"):
+            words = [word.partition("=") for word in given.pop(field, "").split()]
+            given[field] = {name: version for name, _sign, version in words}
         given["limit"] = None if limit is None else units_of(limit)
         return given
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from agents.models import Agent, AgentVersion
 
-from .actions.evaluations import digest_of_suite
+from .actions.evaluations import SCRIPTED, digest_of_suite
 from .models import Evaluation, Release, Requirement
 from .reports import compare, summary
 
@@ -116,6 +117,7 @@ def _latest(requirement: Requirement, version: AgentVersion) -> Evaluation | Non
         skills={},
         skill_version=None,
     )
+    done = done.filter(Q(overrides={}) | Q(scripted=True, overrides=SCRIPTED))
     if not requirement.by_script:
-        done = done.filter(scripted=False, overrides={})
+        done = done.filter(scripted=False)
     return done.order_by("-id").first()

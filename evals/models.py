@@ -139,7 +139,7 @@ class Evaluation(models.Model):
     agent_version = models.ForeignKey(AgentVersion, on_delete=models.RESTRICT, related_name="+")
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
     overrides = models.JSONField(default=dict)
-    """Provider and model where they differ from the version's."""
+    """Provider, model and prompts where they differ from the version's."""
     skills = models.JSONField(default=dict)
     """Versions of skills by name, where they differ from those the version names."""
     skill_version = models.ForeignKey(

@@ -123,7 +123,8 @@ def _begin(evaluation: Evaluation, trial: Trial, uid: str) -> None:
         version=evaluation.agent_version.number,
         title=f"{trial.name} #{trial.repetition}",
         parent=root,
-        overrides=evaluation.overrides,
+        overrides={name: it for name, it in evaluation.overrides.items() if name != "prompts"},
+        as_child={name: it for name, it in evaluation.overrides.items() if name == "prompts"},
         told_date=spec.told_date,
         uid=uid,
     )

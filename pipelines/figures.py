@@ -7,13 +7,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from conversations.ancestry import TreeOf
 from spending.amounts import money, number
 from spending.models import Usage
+
+SCRIPTED = "scripted"
+"""The provider that plays scripts: what it says costs nothing, and has no price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def figures_of(
     rows: Any = Usage.objects.filter(conversation__in=TreeOf(root_id)).order_by()
     sums = rows.aggregate(
         calls=Count("id"),
-        priced=Count("cost"),
+        priced=Count("id", filter=Q(cost__isnull=False) | Q(provider=SCRIPTED)),
         money=Sum("cost"),
         **{name: Sum(name) for name in Usage.TOKENS},
     )

@@ -65,6 +65,9 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--provider", default="", help="in place of the version's own")
     made.add_argument("--model", default="", help="in place of the version's own")
     made.add_argument("--skill", action="append", default=[], metavar="NAME=VERSION")
+    made.add_argument(
+        "--prompt", dest="prompts", action="append", default=[], metavar="NAME=VERSION"
+    )
     made.add_argument("--scripted", action="store_true", help="play the cases' scripts")
     made.add_argument("--repetitions", type=whole_number(1, 100), default=1)
     made.add_argument("--parallel", type=whole_number(1, 1_000))
@@ -143,6 +146,7 @@ def _run(person: User, organisation: Organisation, options: Options) -> Ending:
         provider=options["provider"],
         model=options["model"],
         skills=dict(each.partition("=")[::2] for each in options["skill"]),
+        prompts=dict(each.partition("=")[::2] for each in options["prompts"]),
         scripted=options["scripted"],
         repetitions=options["repetitions"],
         parallel=options["parallel"],

@@ -47,8 +47,9 @@ OVERRIDABLE = frozenset(
 )
 """Fields of an agent's configuration that whoever begins a conversation may give for it alone. Rules
 for tools may only be added to the agent's, and only such as allow less."""
-OF_CHILDREN = frozenset({"limits", "temperature"})
-"""Further ones that a conversation begun by an agent may have, as whoever lets agents begin any says."""
+OF_CHILDREN = frozenset({"limits", "prompts", "temperature"})
+"""Further ones that a conversation below another may have, as whoever begins it there says: an agent, or an
+evaluation."""
 OFFERS_NAMED = 20
 """How many choices an error lists before it stops."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -18,10 +19,11 @@ from evals.access import held_evaluation, held_suite
 from evals.auditing import about_suite
 from evals.models import Evaluation, Suite, Trial
 from evals.running import START, stop_all
-from harness.agentconfig import SKILL_NAME
+from harness.agentconfig import SKILL_NAME, PromptUse
 from harness.errors import Conflict, Invalid
 from jobs.dispatch import dispatch
 from programs.actions.sessions import cap_session
+from prompts.choosing import version_for
 from skills_app.models import SkillVersion
 
 MOST_REPETITIONS = 100
@@ -39,6 +41,7 @@ def start_evaluation(
     provider: str = "",
     model: str = "",
     skills: Mapping[str, str] | None = None,
+    prompts: Mapping[str, str] | None = None,
     scripted: bool = False,
     repetitions: int = 1,
     parallel: int | None = None,
@@ -49,7 +52,8 @@ def start_evaluation(
 ) -> Evaluation:
     """Try every case of the suite `repetitions` times with this version, `parallel` at once.
 
-    `provider` and `model` stand in place of the version's, `skills` (versions by name) beside its own;
+    `provider` and `model` stand in place of the version's, `skills` (versions by name) beside its own,
+    `prompts` (versions or labels by name) in place of those by which it names them;
     `skill_version` is the one whose own cases these are; `scripted` plays the cases' scripts. `limit` caps
     all of it, in hundred-millionths of a US dollar.
     Raises NotFound, Forbidden, Conflict for a suite without cases, Invalid naming the field, and what
@@ -62,6 +66,7 @@ def start_evaluation(
     overrides = {name: value for name, value in (("provider", provider), ("model", model)) if value}
     if scripted:
         overrides = dict(SCRIPTED)
+    instead = _prompts_instead(version, suite, prompts or {})
     with transaction.atomic():
         held = held_suite(actor, suite)
         cases = list(held.cases.order_by("id"))
@@ -91,7 +96,7 @@ def start_evaluation(
             root=root,
             agent_version=version,
             environment=environment,
-            overrides=overrides,
+            overrides={**overrides, **instead},
             skills=skills,
             skill_version=skill_version,
             scripted=scripted,
@@ -150,6 +155,30 @@ def stop_evaluation(*, actor: User, evaluation: Evaluation) -> Evaluation:
                 AuditEntry.Action.EVALUATION_STOPPED, actor, held.suite, evaluation=held.uid
             )
     return held
+
+
+def _prompts_instead(
+    version: AgentVersion, suite: Suite, wanted: Mapping[str, str]
+) -> dict[str, Any]:
+    """The version's prompts with these versions or labels. Raises Invalid, NotFound."""
+    if not wanted:
+        return {}
+    uses = version.config.prompts
+    for name in wanted:
+        if name not in {use.name for use in uses}:
+            named = ", ".join(sorted(use.name for use in uses)) or _("none")
+            raise Invalid(
+                _("This version of the agent names no prompt “%(name)s”.") % {"name": name[:64]},
+                field="prompts",
+                hint=_("It names: %(names)s.") % {"names": named},
+            )
+    changed = [
+        PromptUse(name=use.name, version=wanted.get(use.name, use.version), values=use.values)
+        for use in uses
+    ]
+    for use in changed:
+        version_for(suite.organisation, use)
+    return {"prompts": [use.model_dump(mode="json") for use in changed]}
 
 
 def _check(*, repetitions: int, parallel: int, most: int, skills: Mapping[str, str]) -> None:

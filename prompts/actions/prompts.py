@@ -284,7 +284,7 @@ def drop_overtaken(prompt: Prompt) -> int:
     how many. The newest version stays, or its number would be given away again. Needs a transaction that
     holds the prompt."""
     newest = prompt.versions.order_by("-number").values_list("number", flat=True).first()
-    over = prompt.versions.filter(waits=True, pulled=None, labels=None).exclude(number=newest)
+    over = prompt.versions.filter(waits=True, pulled=None, labels=None).exclude(number=newest or 0)
     gone, _rows = over.delete()
     return gone
 

@@ -12,6 +12,7 @@ from tests.journeys.people import Person
 def looks_right(person: Person, name: str) -> None:
     """`name` is the picture's, and stands in what is said where something is wrong."""
     page = person.page
+    page.wait_for_load_state()
     if folder := os.environ.get("JOURNEY_PICTURES"):
         size = "phone" if person.phone else "desktop"
         page.screenshot(path=Path(folder) / f"{name}-{size}.png", full_page=True)
@@ -19,5 +20,8 @@ def looks_right(person: Person, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}-{size}-dark.png", full_page=True)
         page.emulate_media(color_scheme="light")
     assert person.audit() == ""
-    width = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert width <= 0, f"{name} is wider than the window by {width}"
+    # On a phone the window grows with what is too wide: it is compared with the screen.
+    screen = page.viewport_size
+    assert screen is not None
+    width = page.evaluate("document.documentElement.scrollWidth") - screen["width"]
+    assert width <= 0, f"{name} is wider than the screen by {width}"

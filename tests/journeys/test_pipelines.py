@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from harness.providers.scripted import Hold, reply, say
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
 from tests.journeys.looks import looks_right
+from tests.journeys.model_service import ModelService
 
 ASKING = """\
 name: {name}
 agent: General work
 steps:
-- {{name: draft, prompt: "Draft {{{{question}}}}", script: [A draft.]}}
+- {{name: draft, prompt: "Draft {{{{question}}}}"}}
 - {{name: release, approval: "May this go out? {{{{draft}}}}"}}
-- {{name: send, prompt: "Send {{{{draft}}}}", script: [It is sent.]}}
+- {{name: send, prompt: "Send {{{{draft}}}}"}}
 """
 
 
 @on_screen(phone=True)
-def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool):
+def test_a_pipeline_is_saved_started_drawn_and_decided(
+    visit: Visit, service: ModelService, phone: bool
+):
     alice = visit(phone=phone)
     page = alice.page
     page.goto("/pipelines/?example=reviewed-answer")
@@ -40,9 +44,15 @@ def test_a_pipeline_is_saved_started_drawn_and_decided(visit: Visit, phone: bool
     page.goto("/pipelines/")
     page.get_by_label("Pipeline as YAML").fill(ASKING.format(name=f"{name}, asking"))
     page.get_by_role("button", name="Save").click()
+    hold = Hold()
+    service.expect("Draft a letter", reply(say("A dr", hold, "aft.")))
+    service.expect("Send A draft.", reply("It is sent."))
     page.get_by_label("Question").fill("a letter")
-    page.get_by_label("Play the steps' scripts, without a model").check()
     page.get_by_role("button", name="Start").click()
+    expect(page.locator(".pipeline-node.running")).to_contain_text("draft")
+    expect(page.locator(".pipeline-arriving")).to_have_text("A dr")
+    looks_right(alice, "pipelines-live")
+    hold.release.set()
     expect(page.get_by_text("May this go out? A draft.")).to_be_visible()
     looks_right(alice, "pipelines-asking")
     page.get_by_text("What it said").click()
