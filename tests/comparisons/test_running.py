@@ -67,8 +67,6 @@ def test_whatever_drives_pipelines_is_compared_by_the_same_figures(alice, worker
     assert [entry.state for entry in shown.entries] == ["done"] * 3
     assert [entry.figures.steps for entry in shown.entries][:2] == [3, 2]
     assert [entry.figures.model_calls for entry in shown.entries] == [3, 2, 1]
-    assert shown.figures.model_calls == 6
-    assert shown.figures.cost_text == "$0.00", "what is played costs nothing, also in the sum"
 
 
 def test_what_did_not_pass_its_quality_gate_cannot_win(alice, line, compare):
@@ -81,6 +79,7 @@ def test_what_did_not_pass_its_quality_gate_cannot_win(alice, line, compare):
     assert "did not pass" in shown.entries[0].row.problem
     assert shown.won.by == "tokens"
     assert shown.won.place == 2
+    assert shown.figures.cost_text == "$0.00", "what is played costs nothing, also in the sum"
 
 
 def test_a_judge_that_cannot_be_read_gives_no_points(alice, line, compare):

@@ -13,8 +13,9 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import django
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 BOUND = 1.2
 """Wall time over the sum of what trials took, divided by how many are under way at once."""
+SHOWN_EACH = 60
+"""Seconds between two lines that say how far it is."""
 
 
 def main() -> int:
@@ -43,7 +46,7 @@ def main() -> int:
     return 0 if all(fits) else 1
 
 
-def _prepared(cases: int, parallel: int):  # type: ignore[no-untyped-def]
+def _prepared(cases: int, parallel: int) -> Callable[[int], Evaluation]:
     from django.conf import settings  # noqa: PLC0415
 
     from accounts.actions.organisations import create_organisation  # noqa: PLC0415
@@ -88,12 +91,23 @@ def _prepared(cases: int, parallel: int):  # type: ignore[no-untyped-def]
             repetitions=tries,
             parallel=parallel,
         )
+        begun = shown = time.monotonic()
         while found.state == found.State.RUNNING:
             time.sleep(0.2)
             found.refresh_from_db()
+            if time.monotonic() - shown > SHOWN_EACH:
+                shown = time.monotonic()
+                done = list(found.trials.exclude(ended_at=None).values("started_at", "ended_at"))
+                sys.stderr.write(
+                    f"{len(done)} trials, {shown - begun:.0f} s, work {_work(done):.0f} s\n"
+                )
         return found
 
     return begin
+
+
+def _work(trials: list[dict[str, Any]]) -> float:
+    return sum((each["ended_at"] - each["started_at"]).total_seconds() for each in trials)
 
 
 def _figures(name: str, evaluation: Evaluation) -> bool:
@@ -103,7 +117,7 @@ def _figures(name: str, evaluation: Evaluation) -> bool:
     assert evaluation.ended_at is not None
     begun = min(each["started_at"] for each in trials)
     wall = (evaluation.ended_at - begun).total_seconds()
-    work = sum((each["ended_at"] - each["started_at"]).total_seconds() for each in trials)
+    work = _work(trials)
     over = wall / (work / evaluation.parallel)
     calls = sum(each["model_calls"] for each in trials)
     passed = sum(each["state"] == "passed" for each in trials)

@@ -29,6 +29,36 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HEAD = b"---\nname: greeting\ndescription: How we greet.\n---\n\nSay good morning.\n"
 
 
+FETCHES = """---
+name: greeting
+description: How we greet, by https://HOST/words.
+---
+
+Fetch https://HOST/words, and greet so.
+"""
+ONE_HOST = """
+version: 1
+name: Greeting
+cases:
+- name: asks-our-docs
+  input: Hello
+  script:
+    replies:
+    - calls: [{tool: web_fetch, input: {url: 'https://docs.example/words'}}]
+      if_told: https://docs.example/words
+    - calls: [{tool: web_fetch, input: {url: 'https://other.example/words'}}]
+      if_told: https://other.example/words
+    - say: Good morning
+  checks:
+  - {name: greets, type: text, all: [morning]}
+  - {name: fetches once, type: call, tool: web_fetch, at_most: 1}
+  - name: fetches docs.example alone
+    type: call
+    tool: web_fetch
+    matching: {url: '^https://docs\\.example/'}
+"""
+
+
 def cases(answer: str = "Good morning") -> bytes:
     return f"""
 version: 1
@@ -111,6 +141,28 @@ def test_a_version_becomes_stable_only_when_its_cases_are_green(alice, carry, ke
     with pytest.raises(Conflict, match="Not passed"):
         move_channel(actor=alice, skill=worse.skill, channel="stable", version=worse)
     move_channel(actor=alice, skill=worse.skill, channel="stable", version=version)
+    assert stable(version) == "1"
+
+
+def test_a_version_that_has_another_host_fetched_is_named_by_the_case_that_sees_it(
+    alice, acme, keep
+):
+    def files(host: str) -> dict[str, bytes]:
+        text = FETCHES.replace("HOST", host)
+        return {"SKILL.md": text.encode(), CASES: ONE_HOST.encode()}
+
+    version = create_skill(actor=alice, organisation=acme, files=files("docs.example"))
+    ask_for_release(actor=alice, version=version)
+    keep(version)
+    decide_release(actor=alice, version=version, approve=True)
+
+    worse = add_version(actor=alice, skill=version.skill, files=files("other.example"))
+    ask_for_release(actor=alice, version=worse)
+    (trial,) = keep(worse).trials.all()
+    with pytest.raises(Conflict, match="Not passed: asks-our-docs"):
+        decide_release(actor=alice, version=worse, approve=True)
+    failed = [each for each in trial.outcomes if not each["passed"]]
+    assert [each["name"] for each in failed] == ["fetches docs.example alone"]
     assert stable(version) == "1"
 
 

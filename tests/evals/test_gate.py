@@ -14,10 +14,11 @@ from audit.models import AuditEntry
 from evals.actions.releases import need_no_more, release_version, require_suite, roll_back
 from evals.gate import words_on
 from evals.models import Release
-from harness.agentconfig import AgentConfig
-from harness.errors import Conflict, Forbidden, NotFound
+from harness.agentconfig import AgentConfig, PromptUse
+from harness.errors import Conflict, Forbidden, Invalid, NotFound
+from prompts.actions.prompts import add_version, create_prompt
 
-from .conftest import spec
+from .conftest import spec, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -132,6 +133,32 @@ def test_scripts_count_only_where_that_is_said(gated, alice, suite, try_it):
     try_it(version=better)
 
     assert [word.green for word in words_on(better)] == [False]
+
+
+def test_other_versions_of_prompts_are_tried_and_say_nothing_of_the_agents_version(
+    alice, acme, agent, suite, add_cases, try_it
+):
+    tone = create_prompt(
+        actor=alice, organisation=acme, name="tone", text="Greet warmly.", label="production"
+    )
+    add_version(actor=alice, prompt=tone, text="Be curt.")
+    replies = [
+        {"say": "Good morning", "if_told": "Greet warmly."},
+        {"say": "What?", "if_told": "Be curt."},
+    ]
+    add_cases(spec(script={"replies": replies}))
+    require_suite(actor=alice, agent=agent, suite=suite, by_script=True)
+    told = AgentConfig(provider="demo", prompts=(PromptUse(name="tone"),))
+    change_agent(actor=alice, agent=agent, name="Clerk", description="", config=told)
+    version = agent.newest
+
+    assert states(try_it(version=version, prompts={"tone": "2"})) == ["failed"]
+    assert "It was not tried" in words_on(version)[0].why
+    assert states(try_it(version=version)) == ["passed"]
+    assert words_on(version)[0].green
+    for wrong, error in (({"tune": "1"}, Invalid), ({"tone": "9"}, NotFound)):
+        with pytest.raises(error, match=next(iter(wrong))):
+            try_it(version=version, prompts=wrong)
 
 
 def test_without_a_suite_each_change_comes_into_use_at_once(gated, alice):

@@ -7,16 +7,12 @@ import pytest
 from conversations.actions.redacting import redact_content
 from conversations.models import Conversation, Event
 from evals.actions.evaluations import start_evaluation
-from evals.actions.releases import require_suite
 from evals.checks.facts import Facts
 from evals.collecting import collect
-from evals.gate import words_on
 from evals.models import CachedReply
 from evals.running import LOOK, conclude, look_again, start_due
-from harness.errors import Invalid, NotFound
 from jobs.dispatch import dispatch
 from jobs.engine import engine
-from prompts.actions.prompts import add_version, create_prompt
 from spending.models import Usage
 from tests.conversations.conftest import rested, still
 
@@ -171,30 +167,6 @@ def test_a_second_run_without_change_asks_no_model(try_it, add_cases):
         conversation__parent=second.root, type="span.model_request_end"
     ).values_list("payload", flat=True)
     assert all(end["cached"] for end in ends)
-
-
-def test_other_versions_of_prompts_are_tried_and_say_nothing_to_the_gate(
-    try_it, add_cases, agent, alice, acme, suite
-):
-    tone = create_prompt(
-        actor=alice, organisation=acme, name="tone", text="Greet warmly.", label="production"
-    )
-    add_version(actor=alice, prompt=tone, text="Be curt.")
-    version = next_version(agent, prompts=[{"name": "tone"}])
-    replies = [
-        {"say": "Good morning", "if_told": "Greet warmly."},
-        {"say": "What?", "if_told": "Be curt."},
-    ]
-    add_cases(spec(script={"replies": replies}))
-    require_suite(actor=alice, agent=agent, suite=suite, by_script=True)
-
-    assert states(try_it(version=version, prompts={"tone": "2"})) == ["failed"]
-    assert "not tried" in words_on(version)[0].why
-    assert states(try_it(version=version)) == ["passed"]
-    assert words_on(version)[0].green
-    for wrong, error in (({"tune": "1"}, Invalid), ({"tone": "9"}, NotFound)):
-        with pytest.raises(error, match=next(iter(wrong))):
-            try_it(version=version, prompts=wrong)
 
 
 def test_another_script_or_instructions_are_asked_anew(try_it, add_cases, agent):
