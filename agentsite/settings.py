@@ -921,6 +921,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "SkillScope": ["own", "organisation", "server"],
         "NewSkillScope": ["own", "organisation"],
         "SharedScope": ["organisation", "server"],
+        "PromptSourceKind": ["langfuse", "site", "git"],
         "SkillSourceKind": ["server", "index", "git", "clawhub", "plugin", "folder"],
         "EvaluationState": ["running", "done", "stopped"],
         "PipelineRunState": ["running", "done", "failed", "stopped"],

@@ -13,6 +13,8 @@ from conversations.models import Conversation, Event
 from harness.events import (
     AgentMcpToolResult,
     AgentMcpToolUse,
+    AgentToolUse,
+    CallHandedOut,
     EndTurn,
     InputTaken,
     ModelUsage,
@@ -24,6 +26,7 @@ from harness.events import (
     SpanToolEnd,
     SpanToolStart,
     UserToolConfirmation,
+    UserToolResult,
 )
 from harness.history import Entry
 from harness.providers.scripted import call
@@ -46,9 +49,10 @@ def at(second: float, uid: str, event: Any) -> Entry:
     return Entry(uid, event, int(second * 10) + 1, second)
 
 
-def test_a_wait_for_a_person_and_the_work_around_it_have_their_times():
+def test_waits_for_a_person_and_calls_here_there_and_of_workers_have_their_times():
     use = AgentMcpToolUse(name="send", mcp_server_name="mail", input={"to": "secret"})
     usage = ModelUsage(input_tokens=5, cache_read_input_tokens=7, output_tokens=3)
+    handed_out = CallHandedOut(tool_use_id="build", effect="write", name="bash", input={})
     turn = turn_of(
         [
             at(0, "begin", InputTaken(event_ids=("m",))),
@@ -61,6 +65,9 @@ def test_a_wait_for_a_person_and_the_work_around_it_have_their_times():
             at(62, "go", SpanToolStart(tool_use_id="call", effect="outside")),
             at(64, "done", SpanToolEnd(tool_use_id="call", is_error=True)),
             at(64, "told", AgentMcpToolResult(mcp_tool_use_id="call", content=(), is_error=True)),
+            at(64.1, "build", AgentToolUse(name="bash", input={})),
+            at(64.2, "out", handed_out),
+            at(64.8, "built", UserToolResult(tool_use_id="build", content=())),
             at(65, "over", SessionStatusIdle(stop_reason=EndTurn())),
             at(99, "next", InputTaken(event_ids=("n",))),
         ]
@@ -73,8 +80,9 @@ def test_a_wait_for_a_person_and_the_work_around_it_have_their_times():
         ("approval send", 3, 60, False),
         ("rest", 4, 61, False),
         ("execute_tool send", 62, 64, True),
+        ("execute_tool bash", 64.2, 64.8, False),
     ]
-    model, *_waits, tool = turn.spans
+    model, *_waits, tool, _worked = turn.spans
     assert model.facts["gen_ai.usage.input_tokens"] == 12
     assert tool.facts["agentsite.mcp.server"] == "mail"
     assert tool.facts["mcp.method.name"] == "tools/call"
