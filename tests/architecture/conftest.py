@@ -47,7 +47,7 @@ from pipelines.actions.definitions import save_pipeline
 from pipelines.files import read_pipeline
 from pipelines.models import PipelineRun
 from prompts.actions.prompts import create_prompt
-from prompts.models import PromptSource
+from prompts.models import PromptSource, PulledLabel
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
 from schedules.models import Delivery, OrderRun, QueueItem
@@ -300,6 +300,14 @@ def alices_objects(
     prompt_source = PromptSource.objects.create(
         organisation=acme, kind="site", address="https://secret-prompts.example"
     )
+    PulledLabel.objects.create(
+        source=prompt_source,
+        prompt=prompt,
+        version=prompt.versions.get(),
+        label="production",
+        remote_name="tone",
+        remote_version="1",
+    )
     skill = create_skill(actor=alice, organisation=acme, files={"SKILL.md": SKILL_TEXT})
     source = add_source(
         actor=alice, organisation=acme, kind="index", address="https://secret.example"
@@ -368,6 +376,11 @@ def alices_objects(
         "api/comparisons/": {"uid": comparison.uid},
         "prompts/sources/": {"source_uid": prompt_source.uid},
         "prompts/": {"uid": prompt.uid, "number": 1},
+        "api/prompts/sources/": {
+            "uid": prompt_source.uid,
+            "prompt": prompt.uid,
+            "label": "production",
+        },
         "api/prompts/": {"uid": prompt.uid, "number": 1, "label": "production"},
         "evals/skills/": {"uid": skill.uid},
         "skills/sources/": {"uid": source.uid, "offer_id": offer.pk},
