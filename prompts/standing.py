@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+
 from agents.versiondiff import Line, lines_between
 from harness.errors import NotFound
 
@@ -62,7 +64,7 @@ def standing_at(source: PromptSource, prompt: str, label: str) -> Standing:
     for each in standings(source):
         if each.row.label == label and prompt in {each.row.prompt.uid, each.row.prompt.name}:
             return each
-    raise NotFound("The source has no such prompt with that label.")
+    raise NotFound(_("The source has no such prompt with that label."))
 
 
 def compared(found: list[Standing]) -> list[Compared]:

@@ -23,6 +23,7 @@ from prompts.actions.sources import (
 )
 from prompts.models import PromptSource
 from prompts.standing import Standing, standing_at, standings
+from reading.digits import number_of
 from terminal.givenfiles import text_at
 from terminal.screen import printable
 
@@ -130,7 +131,7 @@ def _ask(person: User, organisation: Organisation, options: Options) -> None:
 def _allow(person: User, organisation: Organisation, options: Options) -> None:
     source = _found(person, organisation, options)
     found = standing_at(source, options["prompt_name"], options["label"])
-    number = int(options["version"]) if options["version"].isdecimal() else 0
+    number = number_of(options["version"]) or 0
     moved = allow_pulled(actor=person, pulled=found.row, number=number)
     _print(f"{moved.name} is version {moved.version.number}")
 
