@@ -1,5 +1,6 @@
 """Deleted conversations and uploads, whoever deletes: their files are noted, and removed after them. A
-conversation is locked first. Uploads under way are noted as well.
+conversation is locked first. Uploads under way are noted as well, and single files of a workspace that
+stays.
 
 A process that dies in between leaves the note, and a sweep of the next one finishes. Whether somebody
 may delete them is the question of `actions.conversations` and `actions.stored_files`.
@@ -8,15 +9,15 @@ may delete them is the question of `actions.conversations` and `actions.stored_f
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 from django.utils import timezone
 
-from harness.errors import AgentError
-from tools_app.workspace import remove_workspace
+from harness.errors import AgentError, NotFound
+from tools_app.workspace import Workspace, remove_workspace, workspace_for
 
 from .models import Conversation, Removal, StoredFile
 from .storedbytes import is_of_upload, remove_bytes
@@ -37,7 +38,7 @@ def _lock(instance: Conversation, **_kwargs: Any) -> None:
 @receiver(post_delete, sender=StoredFile, dispatch_uid="conversations.removals.uploads")
 def _note(instance: Conversation | StoredFile, **_kwargs: Any) -> None:
     """Also where a person or an organisation goes, and its conversations and uploads with it."""
-    Removal.objects.get_or_create(uid=instance.uid)
+    Removal.objects.get_or_create(uid=instance.uid, path="")
 
 
 def clear(uids: Iterable[str]) -> None:
@@ -58,5 +59,32 @@ def clear(uids: Iterable[str]) -> None:
 
 def clear_left() -> None:
     """Remove what was left, in any order, so that one that cannot be removed blocks no other."""
-    due = Removal.objects.exclude(not_before__gt=timezone.now())
-    clear(list(due.order_by("?").values_list("uid", flat=True)[:AT_A_TIME]))
+    due = Removal.objects.exclude(not_before__gt=timezone.now()).order_by("?")
+    clear(list(due.filter(path="").values_list("uid", flat=True)[:AT_A_TIME]))
+    for uid, path in due.exclude(path="").values_list("uid", "path")[:AT_A_TIME]:
+        _clear_path(uid, path)
+
+
+def note_paths(conversation: Conversation, paths: Iterable[str]) -> None:
+    """That these files of its workspace are to go. Needs the transaction that forgets them."""
+    notes = [Removal(uid=conversation.uid, path=path) for path in paths]
+    Removal.objects.bulk_create(notes, ignore_conflicts=True)
+
+
+def clear_paths(conversation_uid: str, paths: Sequence[str]) -> None:
+    """Remove what was noted of this workspace, after the transaction."""
+    for path in paths:
+        _clear_path(conversation_uid, path)
+
+
+def _clear_path(uid: str, path: str) -> None:
+    """Nothing is made anew for a conversation that is gone: whoever deleted it cleared its notes."""
+    try:
+        if Conversation.objects.filter(uid=uid).exists():
+            Workspace(workspace_for(uid)).remove(path)
+    except NotFound:
+        pass
+    except (AgentError, OSError) as problem:
+        logger.warning("a copy in the workspace of %s remains for now: %s", uid, problem)
+        return
+    Removal.objects.filter(uid=uid, path=path).delete()

@@ -6,7 +6,6 @@ The bytes lie where `storedbytes` says. Those whose row goes, or never came, are
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +27,7 @@ from conversations.actions.own import require_own
 from conversations.models import Conversation, FileResource, ForeignMark, Removal, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
-from harness.errors import AgentError, Conflict, Invalid, LimitReached, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from tools_app.workspace import Workspace, workspace_for
 
 CHUNK = 1024 * 1024
@@ -38,7 +37,6 @@ NAME_LIMIT = 255
 RESOURCES = 500
 AT_A_TIME = 200
 """Expired files that one sweep removes; the next one goes on."""
-logger = logging.getLogger(__name__)
 _TYPE = re.compile(r"[\w.+-]{1,63}/[\w.+-]{1,63}", re.ASCII)
 
 
@@ -209,18 +207,8 @@ def forget_copies(conversation: Conversation, file_uids: Sequence[str]) -> None:
         mark.path = f"removed/{mark.pk}"
         mark.save(update_fields=["path"])
     if paths:
-        transaction.on_commit(partial(_remove_copies, conversation.uid, paths))
-
-
-def _remove_copies(conversation_uid: str, paths: Sequence[str]) -> None:
-    workspace = Workspace(workspace_for(conversation_uid))
-    for path in paths:
-        try:
-            workspace.remove(path)
-        except NotFound:
-            continue
-        except (AgentError, OSError) as problem:
-            logger.warning("a copy in the workspace of %s remains: %s", conversation_uid, problem)
+        removals.note_paths(conversation, paths)
+        transaction.on_commit(partial(removals.clear_paths, conversation.uid, paths))
 
 
 def _require_still_there(actor: User, organisation: Organisation) -> None:

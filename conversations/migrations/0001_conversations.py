@@ -81,10 +81,14 @@ class Migration(migrations.Migration):
             name='Removal',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('uid', models.CharField(max_length=40, unique=True)),
+                ('uid', models.CharField(max_length=40)),
+                ('path', models.TextField(blank=True, default='')),
                 ('not_before', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('uid', 'path'), name='conversations_removal_once')],
+            },
         ),
         migrations.CreateModel(
             name='Conversation',

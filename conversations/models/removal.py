@@ -1,4 +1,5 @@
-"""What is left to delete outside of the tables, once a conversation's rows are gone, or an upload's.
+"""What is left to delete outside of the tables, once a conversation's rows are gone, or an upload's, or what
+was said of a file in a workspace.
 
 Written in the transaction that deletes it, so that a process which dies right after leaves no files
 behind for ever, and before an upload begins. `conversations.removals` clears the rows.
@@ -10,11 +11,18 @@ from django.db import models
 
 
 class Removal(models.Model):
-    uid = models.CharField(max_length=40, unique=True)
-    """Of the conversation or upload that was deleted."""
+    uid = models.CharField(max_length=40)
+    """Of the conversation or upload that was deleted, or in whose workspace something is to go."""
+    path = models.TextField(blank=True, default="")
+    """Of one file in that workspace; empty: all of it."""
     not_before = models.DateTimeField(null=True)
     """Of an upload that is under way: until then it may still get its row. Null: it is to go now."""
     created_at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["uid", "path"], name="conversations_removal_once")
+        ]
+
     def __str__(self) -> str:
-        return self.uid
+        return f"{self.uid}/{self.path}" if self.path else self.uid
