@@ -32,6 +32,7 @@ from . import (
     shares,
     skills,
     skillsources,
+    skilltrials,
     tasks,
     teams,
     webhooks,
@@ -247,6 +248,11 @@ urlpatterns = [
         f"{ONE_SKILL}/versions/<version:label>/decision",
         skills.SkillDecisionView.as_view(),
         name="skill-decision",
+    ),
+    path(
+        f"{ONE_SKILL}/versions/<version:label>/trials",
+        skilltrials.SkillTrialsView.as_view(),
+        name="skill-trials",
     ),
     path(
         "api/conversations/<id:uid>/skills",

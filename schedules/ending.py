@@ -50,14 +50,17 @@ def settle_ends(now: datetime | None = None) -> int:
     waiting = OrderRun.objects.filter(is_settled=False).order_by("pk")
     found = list(waiting.values_list("pk", flat=True)[:AT_A_TIME])
     told = "the end of run %s of a schedule was not settled"
-    return each_apart(partial(settle, now=now), found, told=told)
+    return each_apart(partial(settle, now=now, wait=False), found, told=told)
 
 
-def settle(run_id: int, now: datetime | None = None) -> None:
-    """Nothing, if somebody has settled it."""
+def settle(run_id: int, now: datetime | None = None, *, wait: bool = True) -> None:
+    """Nothing, if somebody has settled it; without `wait` also while somebody holds its order, so that looks at
+    the same time do not stand in line behind each other."""
     now = now or timezone.now()
     with transaction.atomic():
-        held = StandingOrder.objects.select_for_update(of=("self",), no_key=True)
+        held = StandingOrder.objects.select_for_update(
+            of=("self",), no_key=True, skip_locked=not wait
+        )
         order = held.select_related("owner", "organisation").filter(runs=run_id).first()
         # Its words are copied: whoever takes them out holds the row as well (`forgetting`).
         ended = OrderRun.objects.select_for_update(no_key=True)

@@ -158,17 +158,18 @@ def begin_queued(now: datetime | None = None) -> int:
     """Begin what waits to; how many rows that were."""
     waiting = list(OrderRun.objects.queued().values_list("pk", flat=True)[:AT_A_TIME])
     for run_id in waiting:
-        begin(run_id, now)
+        begin(run_id, now, wait=False)
     return len(waiting)
 
 
-def begin(run_id: int, now: datetime | None = None) -> None:
+def begin(run_id: int, now: datetime | None = None, *, wait: bool = True) -> None:
     """Begin this run, or say in its row why it does not; nothing, if it is no longer queued or has to wait
-    for an earlier one. Whatever happens to the process, there is one conversation at most."""
+    for an earlier one, and without `wait` also while somebody holds its order. Whatever happens to the
+    process, there is one conversation at most."""
     now = now or timezone.now()
     try:
         with transaction.atomic():
-            blocking = _begin(run_id, now)
+            blocking = _begin(run_id, now, wait=wait)
     except Exception as failure:
         # An order that nobody can begin must not keep the others from beginning.
         logger.exception("the run %s of a schedule could not begin", run_id)
@@ -182,9 +183,9 @@ def begin(run_id: int, now: datetime | None = None) -> None:
             logger.warning("an earlier run cannot be stopped: %s", refusal.code)
 
 
-def _begin(run_id: int, now: datetime) -> list[Conversation]:
+def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
     """The conversations that have to be stopped before it may begin."""
-    run = _held(run_id)
+    run = _held(run_id, wait=wait)
     if run is None:
         return []
     order = run.order
@@ -246,10 +247,10 @@ def _begin(run_id: int, now: datetime) -> list[Conversation]:
     return []
 
 
-def _held(run_id: int) -> OrderRun | None:
+def _held(run_id: int, *, wait: bool = True) -> OrderRun | None:
     """The queued run under its order's lock, which is taken first by everybody."""
     order = (
-        StandingOrder.objects.select_for_update(of=("self",), no_key=True)
+        StandingOrder.objects.select_for_update(of=("self",), no_key=True, skip_locked=not wait)
         .select_related("owner", "organisation", "agent_version__agent__current", "environment")
         .filter(runs=run_id)
         .first()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -56,6 +56,13 @@ def begin_trial_run(*, actor: User, version: SkillVersion) -> SkillTrialRun:
         made = SkillTrialRun.objects.create(version=found, started_by=actor)
         dispatch(JOB, run_id=made.pk)
     return made
+
+
+def trial_runs_of(reader: User, version: SkillVersion) -> models.QuerySet[SkillTrialRun]:
+    """What is kept of this version, newest first: for who may begin one, nothing for others."""
+    if not (manages(reader, version.skill) or may_write(reader, version.skill)):
+        return SkillTrialRun.objects.none()
+    return SkillTrialRun.objects.filter(version=version).order_by("-pk")
 
 
 def plan_of(run_id: int) -> Plan | None:

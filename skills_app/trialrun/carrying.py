@@ -331,14 +331,15 @@ async def _resolve(host: str, _port: int) -> list[str]:
 
 
 def clear_away() -> int:
-    """How many folders were removed that trial runs of killed processes left on this machine."""
+    """How many folders were removed that trial runs of killed processes left on this machine. What cannot be
+    removed stays for the next time."""
     removed = 0
     for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             facts = place.lstat()
             ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
             if ours and time.time() - facts.st_mtime > LEFT_SECONDS:
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(place)
                 removed += 1
     return removed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -208,12 +209,19 @@ def test_what_is_not_declared_is_told_first_seen_first_and_the_rest_is_counted()
     assert ([each.name for each in kept], more) == (["ls", "zap"], 0)
 
 
+def _refuse(_place: Path) -> None:
+    raise PermissionError("a skill took its rights away")
+
+
 def test_folders_that_killed_runs_left_are_removed_and_no_others(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name, seconds in (("agentsite-trial-old", 7_200), ("agentsite-trial-new", 5), ("x", 7_200)):
         (tmp_path / name / "home").mkdir(parents=True)
         os.utime(tmp_path / name, (time.time() - seconds, time.time() - seconds))
     (tmp_path / "agentsite-trial-link").symlink_to(tmp_path / "x")
+    with monkeypatch.context() as held:
+        held.setattr(shutil, "rmtree", _refuse)
+        assert clear_away() == 0
     assert clear_away() == 1
     assert {each.name for each in tmp_path.iterdir()} == {
         *("agentsite-trial-new", "agentsite-trial-link", "x")
@@ -286,7 +294,16 @@ def test_the_page_of_a_version_says_what_was_seen(client, alice, bob, mallory, a
     assert "&lt;b&gt;evil:80" in page
     assert "~/.ssh/x" in page
     assert "hx-get" not in page.partition('id="trial"')[2].partition("</section>")[0]
+    program = f"/api{place.rstrip('/')}/trials"
+    (seen_by_it,) = client.get(program).json()
+    assert (seen_by_it["state"], seen_by_it["report"]["undeclared"]) == ("done", 2)
+    assert seen_by_it["report"]["files"][0]["bait"]
+    assert seen_by_it["report"]["more"]["hosts"] == 0
+    assert client.post(program, content_type="application/json").status_code == 201
+    assert [each["state"] for each in client.get(program).json()] == ["running", "done"]
     client.force_login(mallory)
+    assert client.get(program).status_code == 404
+    assert client.post(program, content_type="application/json").status_code == 404
     assert client.post(f"{place}trial/").status_code == 404
     assert client.get(f"{place}trial/").status_code == 404
 
