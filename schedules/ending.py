@@ -54,8 +54,8 @@ def settle_ends(now: datetime | None = None) -> int:
 
 
 def settle(run_id: int, now: datetime | None = None, *, wait: bool = True) -> None:
-    """Nothing, if somebody has settled it; without `wait` also while somebody holds its order, so that looks at
-    the same time do not stand in line behind each other."""
+    """Nothing, if somebody has settled it; without `wait` also while somebody holds its order, so that looks
+    at the same time do not stand in line behind each other."""
     now = now or timezone.now()
     with transaction.atomic():
         held = StandingOrder.objects.select_for_update(
