@@ -25,6 +25,7 @@ from bench import (
     standing,
     steps,
     streaming,
+    taught,
     tools_of_others,
     turns,
 )
@@ -57,6 +58,8 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("MCP",), tools_of_others.clients),
     (("MCP",), tools_of_others.door),
     (("MCP",), tools_of_others.steps),
+    (("SKILLS",), taught.steps),
+    (("SKILLS",), taught.calls),
     (("B13",), pages.memory),
     (("B14",), pages.start),
     (("B3",), streaming.cost_with_redis),

@@ -10,7 +10,7 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Budget:
     id: str
-    """B1 … B18, TEAM, RECALL, API, BASH or MCP; several lines may share one."""
+    """B1 … B18, TEAM, RECALL, API, BASH, MCP or SKILLS; several lines may share one."""
     part: str
     figure: str
     unit: str
@@ -121,6 +121,9 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("MCP", "connect", "ten servers at once / the slowest alone", "x", "at most", 1.3, 1.1),
     Budget("MCP", "door", "a call of /mcp / the SDK's own minimal server", "x", "at most", 2, 1.5),
     Budget("MCP", "step", "CPU that 200 tools of ten servers add to one", "ms", "at most", 1, 0.5),
+    Budget("SKILLS", "step", "CPU that 1,000 skills add to one", "ms", "at most", 1, 0.5),
+    Budget("SKILLS", "share", "of the prompt, in parts of their share", "x", "at most", 1.05, 1),
+    Budget("SKILLS", "nested", "CPU of a skill's call / of a model's", "x", "at most", 2, 1.5),
 )
 
 IDS = tuple(dict.fromkeys(budget.id for budget in BUDGETS))

@@ -7,6 +7,8 @@ nothing, so that thousands of deltas a second leave on time. For correctness the
     bench stream COUNT PER_SECOND   COUNT deltas of 16 characters, each the time it was due; 0: at once
     bench loop STEPS                a call of `think` for each of STEPS replies, then a text
     bench children N COUNT RATE     N calls of `subagent`, each to `bench stream COUNT RATE`, then a text
+    bench calls N                   N calls of `think` in one reply, then a text
+    bench nested N                  a call of the bench's skill that calls `think` N times, then a text
     bench input SIZE                a call of `write_file` with SIZE characters in pieces of 20, then a text
 
 GET /stats says how late its deltas were and which requests came when; POST /watch?pid=… has it read
@@ -28,7 +30,7 @@ import uvloop
 from bench.figures import STAMP
 from bench.machine import family_seconds
 
-_ORDER = re.compile(rb"bench (stream|loop|input) (\d+)(?: (\d+))?")
+_ORDER = re.compile(rb"bench (stream|loop|input|calls|nested) (\d+)(?: (\d+))?")
 _CHILDREN = re.compile(rb"bench children (\d+) (\d+) (\d+)")
 
 _HEAD = (
@@ -90,12 +92,15 @@ def _input_delta(text: str, index: int = 0) -> bytes:
     return _event("content_block_delta", index=index, delta=delta)
 
 
-def fan_out(count: int, order: str) -> bytes:
-    """A whole reply that has so many subagents do what the order says, side by side."""
-    given = json.dumps({"description": "Stream", "prompt": order})
+SKILL_TOOL = "skill__bench__many"
+"""Calls `think` as often as it is told to."""
+
+
+def fan_out(count: int, name: str, given: str) -> bytes:
+    """A whole reply with so many calls of the tool, each with the same arguments."""
     pieces = []
     for place in range(count):
-        call = {"type": "tool_use", "id": f"toolu_{place}", "name": "subagent", "input": {}}
+        call = {"type": "tool_use", "id": f"toolu_{place}", "name": name, "input": {}}
         end = _event("content_block_stop", index=place - 1) if place else b""
         opening = end + _start(place, call) if place else _opening(call)
         pieces.append(_chunk(opening + _input_delta(given, place)))
@@ -200,12 +205,18 @@ class Connection(asyncio.Protocol):
         children = _CHILDREN.search(body)
         if children and not done:
             many, deltas, per_second = map(int, children.groups())
-            self._transport.write(fan_out(many, f"bench stream {deltas} {per_second}"))
+            order = f"bench stream {deltas} {per_second}"
+            given = json.dumps({"description": "Stream", "prompt": order})
+            self._transport.write(fan_out(many, "subagent", given))
             return
         if children:
             what, count, rate = b"stream", b"1", b"0"
         if what == b"loop" and done < int(count):
             self._transport.write(self._service.small_call)
+        elif what == b"calls" and not done:
+            self._transport.write(fan_out(int(count), "think", '{"thought": "thinking"}'))
+        elif what == b"nested" and not done:
+            self._transport.write(fan_out(1, SKILL_TOOL, f'{{"times": {int(count)}}}'))
         elif what == b"input" and not done:
             self._transport.write(call_reply("write_file", int(count)))
         elif what == b"stream" and rate and int(rate):

@@ -6,6 +6,7 @@ Writes rows where the product's own doors would take minutes: what is measured i
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from datetime import timedelta
@@ -59,6 +60,10 @@ from harness.ids import new_conversation_id, new_event_id  # noqa: E402
 from mcpservers.listing import Described, local_name  # noqa: E402
 from mcpservers.models import McpServer, McpTool  # noqa: E402
 from schedules.models import OrderRun, StandingOrder  # noqa: E402
+from skills_app.folder import read_folder  # noqa: E402
+from skills_app.models import Skill, SkillVersion  # noqa: E402
+from skills_app.storing import store_version  # noqa: E402
+from skillsets.models import SkillSet, UsedSkill  # noqa: E402
 
 MODEL = "claude-bench"
 BATCH = 2_000
@@ -120,6 +125,61 @@ class Installation:
         row.agent_version = version
         row.save()
         return {"conversations": [[row.uid, self._cookie]]}
+
+    def with_skills(self, count: int) -> dict[str, Any]:
+        """A conversation that has so many skills, more than any agent names, and the characters that
+        they may take of its prompt."""
+        versions = []
+        for number in range(count):
+            name = f"skill-{number}"
+            head = f"---\nname: {name}\ndescription: What is done where work is of kind {number}.\n---\n"
+            versions.append(self._skill(name, {"SKILL.md": f"{head}\nDo it.\n".encode()}))
+        row = self._taught(versions)
+        return {
+            "conversations": [[row.uid, self._cookie]],
+            "share": settings.AGENTSITE_SKILLS_PROMPT,
+        }
+
+    def with_composed_skill(self) -> dict[str, Any]:
+        """A conversation with a skill whose tool calls `think` as often as it is told to."""
+        tool = {
+            "name": "many",
+            "description": "Thinks.",
+            "entry": "scripts/many.py:many",
+            "input": {"type": "object", "properties": {"times": {"type": "integer"}}},
+        }
+        source = (
+            "from agentsite_skill import call_tool\n\n\ndef many(times):\n"
+            "    for _time in range(times):\n        call_tool('think', thought='thinking')\n"
+        )
+        files = {
+            "SKILL.md": b"---\nname: bench\ndescription: Thinks.\n---\n\nThink.\n",
+            "agentsite.yaml": json.dumps({"tools": [tool], "calls": ["think"]}).encode(),
+            "scripts/many.py": source.encode(),
+        }
+        row = self._taught([self._skill("bench", files)])
+        return {"conversations": [[row.uid, self._cookie]]}
+
+    def _skill(self, name: str, files: dict[str, bytes]) -> SkillVersion:
+        """Of everybody's, once."""
+        skill, made = Skill.objects.get_or_create(organisation=None, owner=None, name=name)
+        if not made:
+            return SkillVersion.objects.get(skill=skill)
+        version = store_version(None, skill, read_folder(files))
+        SkillVersion.objects.filter(pk=version.pk).update(state=SkillVersion.State.RELEASED)
+        skill.stable = skill.latest = version
+        skill.save(update_fields=["stable", "latest"])
+        return version
+
+    def _taught(self, versions: list[SkillVersion]) -> Conversation:
+        row = self._conversation(self._user, self._organisation)
+        row.save()
+        SkillSet.objects.create(conversation=row, agent_version=self._version)
+        UsedSkill.objects.bulk_create(
+            UsedSkill(conversation=row, skill_id=each.skill_id, version=each, by=UsedSkill.By.AGENT)
+            for each in versions
+        )
+        return row
 
     def token(self) -> dict[str, Any]:
         """The secret of a token of that person's, and what she begins sessions with."""

@@ -167,6 +167,7 @@ def schedule_facts(until: str) -> dict[str, Any]:
     begun = runs.exclude(started_at=None)
     late = [run.started_at - run.due_at for run in begun if run.due_at and run.started_at]
     said = Event.objects.filter(conversation__in=begun.values("conversation"), type="user.message")
+    settled = runs.filter(is_settled=True).exclude(ended_at=None)
     twice = said.values("conversation").annotate(count=Count("id")).filter(count__gt=1)
     # Begun, and then begun again under another conversation.
     begun_as = OrderRun.objects.exclude(conversation=None).values("conversation")
@@ -175,7 +176,8 @@ def schedule_facts(until: str) -> dict[str, Any]:
         "due": len(due),
         "lost": len(due - set(rows)),
         "doubled": len(rows) - len(set(rows)) + of_no_run,
-        "open": len(due) - runs.filter(is_settled=True).exclude(ended_at=None).count(),
+        # What fell due while its order was being stored may have begun as well.
+        "open": len(due - set(settled.values_list("order", "due_at"))),
         "states": dict(Counter(runs.values_list("state", flat=True))),
         "said_twice": twice.count(),
         "latest": max(late, default=timedelta()).total_seconds(),
