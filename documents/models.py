@@ -39,8 +39,11 @@ def new_passage_id() -> str:
 class CollectionQuerySet(models.QuerySet["Collection"]):
     def visible_to(self, user: User) -> Self:
         """Her own and those that are shared, in organisations of which she is a member now."""
-        if not user.is_active:
-            return self.none()
+        return self.seen_by(user) if user.is_active else self.none()
+
+    def seen_by(self, user: User) -> Self:
+        """The same, for who has asked whether her account is open; of a query that is built once, `user` may
+        be what is given then."""
         mine = Organisation.objects.filter(memberships__user=user).values("pk")
         return self.filter(Q(owner=user) | Q(owner=None), organisation__in=mine)
 

@@ -15,6 +15,7 @@ from conversations.models import Conversation
 from documents.models import Collection, Passage
 from documents.searching import search_passages
 from harness.policy import Policy
+from jobs.prepared import Prepared
 from memory.retrieval.question import read_question
 from reading.digits import number_of
 
@@ -59,10 +60,22 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     ]
 
 
+_COLLECTIONS = Prepared(
+    lambda given: (
+        Collection.objects.seen_by(given.user)
+        .filter(organisation=given.organisation)
+        .values_list("pk")[:1]
+    )
+)
+"""Asked for each message."""
+
+
 def has_passages(conversation: Conversation) -> bool:
     """Whether there are documents that its agent may read."""
-    seen = Collection.objects.visible_to(conversation.owner)
-    there = seen.filter(organisation=conversation.organisation_id).exists()
+    owner = conversation.owner
+    there = owner.is_active and _COLLECTIONS.exists(
+        user=owner.pk, organisation=conversation.organisation_id
+    )
     return there and _reads_passages(conversation)
 
 

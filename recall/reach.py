@@ -7,13 +7,16 @@ What is found there is narrowed to what the owner sees (`memory.searching`) each
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from documents.models import Collection, CollectionQuerySet
-from memory.models import MemoryStore
+from jobs.prepared import Prepared
+from memory.models import Memory, MemoryStore
 from memory.models.store import MemoryStoreQuerySet
 
 from .models import AttachedStore, MemoryOff
@@ -47,18 +50,49 @@ def read_by_others(conversation: Conversation) -> bool:
 def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
     """Those of the organisation and of the agent, and where it may be the owner's main one and those that the
     conversation was given."""
-    if not reach.on:
+    if not (reach.on and conversation.owner.is_active):
         return MemoryStore.objects.none()
-    agent = conversation.agent_version.agent_id
-    shared = Q(owner=None) & (Q(agent=None) | Q(agent=agent))
-    given = Q(pk__in=AttachedStore.objects.filter(conversation=conversation).values("store"))
-    mine = Q(owner=conversation.owner_id) & (Q(main=True) | given)
-    return (
-        MemoryStore.objects.visible_to(conversation.owner)
-        .in_force()
-        .filter(shared | mine if reach.personal else shared)
-        .filter(organisation=conversation.organisation_id)
+    return _stores(_place_of(conversation), personal=reach.personal)
+
+
+def has_memories(conversation: Conversation, reach: Reach) -> bool:
+    """Whether there is anything in these stores."""
+    if not (reach.on and conversation.owner.is_active):
+        return False
+    asked = _PERSONAL if reach.personal else _SHARED
+    return asked.exists(**vars(_place_of(conversation)))
+
+
+def _place_of(conversation: Conversation) -> SimpleNamespace:
+    return SimpleNamespace(
+        user=conversation.owner_id,
+        organisation=conversation.organisation_id,
+        agent=conversation.agent_version.agent_id,
+        conversation=conversation.pk,
     )
+
+
+def _stores(place: Any, *, personal: bool) -> MemoryStoreQuerySet:
+    """`place`: the ids of who is there, or what is given of a query that is built once."""
+    shared = Q(owner=None) & (Q(agent=None) | Q(agent=place.agent))
+    attached = AttachedStore.objects.filter(conversation=place.conversation)
+    mine = Q(owner=place.user) & (Q(main=True) | Q(pk__in=attached.values("store")))
+    return (
+        MemoryStore.objects.seen_by(place.user)
+        .in_force()
+        .filter(shared | mine if personal else shared)
+        .filter(organisation=place.organisation)
+    )
+
+
+def _memories(place: Any, *, personal: bool) -> QuerySet[Memory, tuple[int]]:
+    found = Memory.objects.filter(store__in=_stores(place, personal=personal))
+    return found.order_by().values_list("pk")[:1]
+
+
+_PERSONAL = Prepared(lambda given: _memories(given, personal=True))
+_SHARED = Prepared(lambda given: _memories(given, personal=False))
+"""Asked for each message."""
 
 
 def collections_for(conversation: Conversation) -> CollectionQuerySet:

@@ -27,7 +27,7 @@ from memory.searching import Hit, Recalled, search_memories
 from .events import MemoryRecalled
 from .models import Recall
 from .passages import has_passages, passages_for
-from .reach import reach_of, stores_for
+from .reach import has_memories, reach_of, stores_for
 
 MOST = 5
 """Memories that one message recalls."""
@@ -103,11 +103,11 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
     if not reach.on:
         recall.hits, recall.passages, recall.confidence = [], [], 0.0
         return False
-    stores = stores_for(conversation, reach)
     found = NOTHING
-    there = Memory.objects.filter(store__in=stores).exists()
+    there = has_memories(conversation, reach)
     if there:
         owner, now = conversation.owner, timezone.now()
+        stores = stores_for(conversation, reach)
         found = search_memories(owner, text, stores, limit=20, at=now, for_agents=True)
     hits = _worth_telling(found)
     told = {hit["memory"] for hit in recall.hits}

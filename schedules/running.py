@@ -10,8 +10,10 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -23,6 +25,7 @@ from conversations.models import Conversation, StoredFile
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound, TooMany
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
+from jobs.prepared import Prepared
 from programs.actions.sessions import begin_session
 from vaults.models import Vault
 
@@ -247,15 +250,43 @@ def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
     return []
 
 
+def _order_of(run: Any, *, skip_locked: bool) -> QuerySet[StandingOrder]:
+    return (
+        StandingOrder.objects.select_for_update(of=("self",), no_key=True, skip_locked=skip_locked)
+        .select_related("owner", "organisation", "agent_version__agent__current", "environment")
+        .filter(runs=run)
+    )
+
+
+_HELD = Prepared(lambda given: _order_of(given.run, skip_locked=False))
+_HELD_IF_FREE = Prepared(lambda given: _order_of(given.run, skip_locked=True))
+_QUEUED = Prepared(
+    lambda given: OrderRun.objects.queued().select_for_update(no_key=True).filter(pk=given.run)
+)
+_OFFERED = Prepared(
+    lambda given: (
+        Agent.objects.visible_to(given.user)
+        .usable_in(given.organisation)
+        .on_offer()
+        .filter(pk=given.agent)
+        .values_list("pk")
+    )
+)
+_PLACE = Prepared(
+    lambda given: (
+        Environment.objects.visible_to(given.user)
+        .usable_in(given.organisation)
+        .filter(pk=given.environment)
+        .values_list("pk")
+    )
+)
+"""Asked for each run that begins, of which there may be a thousand in a minute."""
+
+
 def _held(run_id: int, *, wait: bool = True) -> OrderRun | None:
     """The queued run under its order's lock, which is taken first by everybody."""
-    order = (
-        StandingOrder.objects.select_for_update(of=("self",), no_key=True, skip_locked=not wait)
-        .select_related("owner", "organisation", "agent_version__agent__current", "environment")
-        .filter(runs=run_id)
-        .first()
-    )
-    run = OrderRun.objects.queued().select_for_update(no_key=True).filter(pk=run_id).first()
+    order = (_HELD if wait else _HELD_IF_FREE).first(run=run_id)
+    run = _QUEUED.first(run=run_id)
     if order is None or run is None:
         return None
     run.order = order
@@ -343,9 +374,11 @@ def require_beginnable(order: StandingOrder) -> None:
         raise CannotBegin(
             "agent_archived_error", _("The agent “%(name)s” is archived.") % {"name": agent.name}
         )
-    seen = Agent.objects.visible_to(owner).usable_in(order.organisation).on_offer()
+    place = {"user": owner.pk, "organisation": order.organisation_id}
+    offered = _OFFERED.exists(agent=agent.pk, **place)
+    # Whoever sees an agent sees its versions but for drafts.
     mine = AgentVersion.objects.visible_to(owner).filter(pk=version.pk)
-    if not (seen.filter(pk=agent.pk).exists() and mine.exists()):
+    if not (offered and (not version.draft or mine.exists())):
         raise CannotBegin(
             REJECTED,
             _("Version %(number)d of the agent “%(name)s” is not offered to its owner any more.")
@@ -353,8 +386,7 @@ def require_beginnable(order: StandingOrder) -> None:
         )
     if environment.archived_at is not None:
         raise CannotBegin("environment_archived_error", _("The environment is archived."))
-    places = Environment.objects.visible_to(owner).usable_in(order.organisation)
-    if not places.filter(pk=environment.pk).exists():
+    if not _PLACE.exists(environment=environment.pk, **place):
         raise CannotBegin("environment_not_found_error", _("The environment is gone."))
     if order.files and environment.has_workers:
         raise CannotBegin(

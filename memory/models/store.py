@@ -30,8 +30,11 @@ class MemoryStoreQuerySet(models.QuerySet["MemoryStore"]):
     def visible_to(self, user: User) -> Self:
         """Her own, those of her organisations, and those of agents there that she sees. Nobody sees
         another person's, whatever she manages."""
-        if not user.is_active:
-            return self.none()
+        return self.seen_by(user) if user.is_active else self.none()
+
+    def seen_by(self, user: User) -> Self:
+        """The same, for who has asked whether her account is open; of a query that is built once, `user` may
+        be what is given then."""
         agents = Agent.objects.visible_to(user).values("pk")
         shared = Q(owner=None) & (Q(agent=None) | Q(agent__in=agents))
         mine = Organisation.objects.filter(memberships__user=user).values("pk")
