@@ -935,6 +935,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "TaskStatus": ["pending", "in_progress", "completed", "cancelled"],
         "TaskOwnerKind": ["person", "agent"],
         "TeammateStatus": ["working", "waiting", "idle", "stopped", "dismissed"],
+        "TeamRequestKind": ["shutdown", "plan", "handover", "question"],
+        "TeamRequestState": ["pending", "approved", "rejected", "expired"],
         "TeamMessageKind": ["message", "broadcast", "request", "person", "notice"],
         "TaskLinkKind": ["conversation", "run", "file"],
         "TokenEndpointSignIn": ["client_secret_basic", "client_secret_post"],

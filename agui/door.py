@@ -86,7 +86,7 @@ class Frames:
                 if "interrupts" in data:
                     return self._run.waiting(data["interrupts"], data["below"])
                 return self._run.cancelled()
-        return self._run.happened(data["id"], data["value"])
+        return self._run.happened(data["id"], data["value"], data.get("began"))
 
 
 def _frames(events: Iterable[BaseEvent]) -> bytes:

@@ -39,6 +39,7 @@ from harness.events import (
     RequiresAction,
     SessionStatusIdle,
     SessionStatusTerminated,
+    SubagentEnded,
     UserMessage,
     UserToolConfirmation,
 )
@@ -172,7 +173,7 @@ class Run:
                     continue
                 self._entered = True
                 events.append({**before, "id": row.uid})
-            events.append({"type": row.type, "id": row.uid, "value": value})
+            events.append(self._told(row, value))
             if self._unanswered and row.seq >= self._last:
                 return News(events, row.seq, over=self._over(self._unanswered))
             if (
@@ -188,6 +189,18 @@ class Run:
             left = open_interrupts(mine.get())
             return News(events, seq, over=self._over(left))
         return News(events, seq, more=len(rows) == AT_ONCE)
+
+    def _told(self, row: Event, value: Any) -> Wire:
+        told = {"type": row.type, "id": row.uid, "value": value}
+        if isinstance(value, SubagentEnded):
+            # It may have begun before this run.
+            started = Event.objects.filter(
+                conversation=self._conversation,
+                type="x.subagent_started",
+                subject=value.tool_use_id,
+            )
+            told["began"] = next((began.value for began in started), None)
+        return told
 
     def _before(self, value: Any) -> Wire | None:
         """ENTERED where the run begins, a message's where it is taken; None for what is of another

@@ -52,6 +52,7 @@ from harness.events import (
     SessionStatusRescheduled,
     SessionUpdated,
     SpanModelRequestEnd,
+    SubagentStarted,
     TodosUpdated,
     ToolResult,
     ToolUse,
@@ -59,6 +60,8 @@ from harness.events import (
     dump,
 )
 from harness.events import Event as EventValue
+
+from .activities import activity
 
 VERSION = "1.0"
 CUSTOM = "agentsite."
@@ -114,7 +117,10 @@ class Projection:
             return []
         return self._grow(message_id, self._held[message_id])
 
-    def happened(self, uid: str, value: EventValue) -> list[BaseEvent]:
+    def happened(
+        self, uid: str, value: EventValue, began: SubagentStarted | None = None
+    ) -> list[BaseEvent]:
+        """What an event is told as; `began` of a subagent that has ended."""
         match value:
             case AgentMessage():
                 self._held.pop(uid, None)
@@ -149,7 +155,7 @@ class Projection:
                 body = {name: item for name, item in dump(value).items() if name != "type"}
                 return [CustomEvent(name=f"{CUSTOM}{value.type.removeprefix('x.')}", value=body)]
             case _:
-                return []
+                return activity(value, began)
 
     def rested(
         self,

@@ -34,6 +34,7 @@ from . import (
     skillsources,
     skilltrials,
     tasks,
+    teamrequests,
     teams,
     webhooks,
     who,
@@ -55,6 +56,7 @@ ONE_COLLECTION = "api/collections/<id:uid>"
 ONE_MEMORY = "api/memories/<id:uid>"
 ONE_DECAY = "api/memories/stores/<id:uid>/decay"
 ONE_TASK = "api/tasks/<id:task_uid>"
+TEAM_REQUESTS = "api/conversations/<id:uid>/team-requests"
 ONE_TEAMMATE = "api/conversations/<id:uid>/team/<id:member>"
 ONE_SCHEDULE = "api/schedules/<id:uid>"
 ONE_ITEM = f"{ONE_SCHEDULE}/items/<id:item_uid>"
@@ -262,6 +264,12 @@ urlpatterns = [
     path("api/conversations/<id:uid>/team", teams.RosterView.as_view(), name="team"),
     path(ONE_TEAMMATE, teams.OneTeammateView.as_view(), name="teammate"),
     path(f"{ONE_TEAMMATE}/messages", teams.TeamMessagesView.as_view(), name="team-messages"),
+    path(TEAM_REQUESTS, teamrequests.RequestsView.as_view(), name="team-requests"),
+    path(
+        f"{TEAM_REQUESTS}/<id:asked>/answer",
+        teamrequests.AnswerView.as_view(),
+        name="team-request-answer",
+    ),
     path("api/tasks", tasks.TasksView.as_view(), name="tasks"),
     path(ONE_TASK, tasks.OneTaskView.as_view(), name="task"),
     path(f"{ONE_TASK}/claim", tasks.TaskClaimView.as_view(), name="task-claim"),

@@ -33,11 +33,14 @@ from harness.events import (
     SessionStatusIdle,
     SessionStatusRunning,
     StopDetails,
+    SubagentEnded,
+    SubagentStarted,
     Todo,
     TodosUpdated,
     UserCustomToolResult,
 )
 from harness.history import Entry
+from teams_app.events import TaskDeleted, TaskFacts, TaskUpdated, TeammateStatus
 from tests.chat.drawing import before_query
 from tests.conversations.scenes import fill
 from tools_app.questions import TOOL
@@ -111,6 +114,48 @@ def test_the_plan_is_state():
     todo = Todo(content="Test", active_form="Testing", status="in_progress")
     (told,) = entered().happened("x", TodosUpdated(todos=(todo,)))
     assert wire(told)["snapshot"] == {"todos": [todo.model_dump()]}
+
+
+def test_subagents_teammates_and_tasks_are_activities_and_each_keeps_one_message():
+    began = SubagentStarted(
+        tool_use_id="c", subagent="sesn_1", name="explore", description="Look", background=True
+    )
+    ended = SubagentEnded(
+        tool_use_id="c", subagent="sesn_1", state="completed", tokens=7, seconds=1.5
+    )
+    task = TaskFacts(id="task_1", number=1, subject="Write", status="in_progress", owner="anna")
+    anna = {"name": "anna", "conversation_id": "sesn_2"}
+    run = entered()
+    told = [
+        wire(event)
+        for value in (
+            began,
+            ended,
+            TeammateStatus(**anna, status="working", role="writes"),
+            TeammateStatus(**anna, status="idle"),
+            TaskUpdated(board_id="board_1", task=task),
+            TaskDeleted(board_id="board_1", task=task),
+        )
+        for event in run.happened("e", value, began)
+    ]
+    assert {event["type"].value for event in told} == {"ACTIVITY_SNAPSHOT"}
+    assert all(event["replace"] for event in told)
+    messages = [event["message_id"] for event in told]
+    assert messages[::2] == messages[1::2]
+    assert len(set(messages)) == 3
+    first, last, works, idle, taken, gone = (event["content"] for event in told)
+    about = {
+        "conversation_id": "sesn_1",
+        "tool_use_id": "c",
+        "name": "explore",
+        "description": "Look",
+        "background": True,
+    }
+    assert first == {**about, "state": "running"}
+    assert last == {**about, "state": "completed", "tokens": 7, "seconds": 1.5}
+    assert (works, idle) == ({**anna, "status": "working"}, {**anna, "status": "idle"})
+    assert (taken["subject"], taken["owner"], taken["status"]) == ("Write", "anna", "in_progress")
+    assert gone["status"] == "deleted"
 
 
 def test_fields_that_nobody_knows_are_named_and_no_answer_is_half_heard():
@@ -343,6 +388,18 @@ def test_a_run_that_ends_while_the_log_is_read_tells_its_last_words_first(hers, 
 
     assert news[-1].over is not None
     assert last.uid in [each["id"] for one in news for each in one.events]
+
+
+def test_one_that_began_before_the_run_and_ends_in_it_is_told_whole(hers, below):
+    parent, child = below
+    about = {"tool_use_id": "sevt_call", "subagent": child.uid}
+    append(parent.pk, [Entry.of(SubagentStarted(**about, name="plan", description="Think"))])
+    run = Run(hers, parent, both_answered(open_interrupts(parent)))
+    append(parent.pk, [Entry.of(SubagentEnded(**about, state="stopped"))])
+    (event,) = run.read(run.after).events[1:]
+    (told,) = entered().happened(event["id"], event["value"], event["began"])
+    content = wire(told)["content"]
+    assert (content["name"], content["state"]) == ("plan", "stopped")
 
 
 def test_a_message_is_refused_while_something_below_is_open(hers, below):

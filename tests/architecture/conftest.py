@@ -438,6 +438,10 @@ def alices_objects(
         "api/tasks/": {"task_uid": task.uid, "link": link_of_task.pk},
         **programs(alice, acme, conversation),
         "api/conversations/<id:uid>/team/": {"uid": conversation.uid, "member": teammate.name},
+        "api/conversations/<id:uid>/team-requests/": {
+            "uid": conversation.uid,
+            "asked": question.uid,
+        },
         "api/": {"uid": conversation.uid, "rest": "nothing", "share": share.uid},
         "shared/": {"token": "nobody-was-given-this-token"},
         "settings/links/<id:uid>/": {"uid": link.uid},

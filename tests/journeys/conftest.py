@@ -131,9 +131,15 @@ def visit(
     people: list[Person] = []
 
     def open_window(
-        *, at: Site | None = None, anonymous: bool = False, whole: bool = False, **kind: bool
+        *,
+        at: Site | None = None,
+        state: Path | None = None,
+        anonymous: bool = False,
+        whole: bool = False,
+        **kind: bool,
     ) -> Person:
-        state = None if anonymous or at is not None else signed_in
+        if at is None and not anonymous:
+            state = signed_in
         browser = request.getfixturevalue("whole_chromium") if whole else chromium
         people.append(Person(browser, at or site, state=state, **kind))
         return people[-1]

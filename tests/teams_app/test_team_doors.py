@@ -267,6 +267,54 @@ def test_a_program_is_told_what_is_wrong_with_a_teammate_or_a_message(
     assert program.get(f"{team}/anna/messages", {"read": "maybe"}).status_code == 422
 
 
+def test_a_program_reads_what_a_team_asks_and_answers_only_for_its_own_person(
+    alice: User,
+    acme: Organisation,
+    bob: User,
+    mallory: User,
+    elsewhere: Organisation,
+    lead: Conversation,
+    anna: Teammate,
+) -> None:
+    asked = f"/api/conversations/{lead.uid}/team-requests"
+    first, mine = members_of(anna.team)
+    plan = make_request(
+        actor=alice, asker=mine, kind="plan", text="A, then B", key="p", addressee=first
+    )
+    question = make_request(
+        actor=alice, asker=mine, kind="question", text="Which?", key="q", person=alice
+    )
+    Share.objects.create(conversation=lead, user=bob, role="writer")
+    hers, his = bearer(alice, acme), bearer(bob, acme)
+    newest, oldest = hers.get(asked).json()
+    shown = ("id", "kind", "asker", "addressee", "person", "text", "state", "answer")
+    assert [newest[name] for name in shown] == [
+        *(question.uid, "question", "anna", None, "alice", "Which?", "pending", ""),
+    ]
+    assert [oldest[name] for name in shown] == [
+        *(plan.uid, "plan", "anna", "lead", None, "A, then B", "pending", ""),
+    ]
+
+    answer = f"{asked}/{question.uid}/answer"
+    for other, door in (
+        (his, answer),
+        (bearer(mallory, elsewhere), answer),
+        (hers, f"{asked}/{plan.uid}/answer"),
+    ):
+        assert send(other, "post", door, text="Blue").status_code == 404
+    reads = bearer(alice, acme, TokenScope.CONVERSATIONS_READ)
+    assert send(reads, "post", answer, text="Blue").status_code == 403
+    assert send(hers, "post", answer, text=" ").json()["error"]["field"] == "text"
+    told = send(hers, "post", answer, text="Blue").json()
+    assert (told["state"], told["answer"]) == ("approved", "Blue")
+    assert send(hers, "post", answer, text="Red").status_code == 409
+    (left,) = his.get(asked, {"state": "pending"}).json()
+    assert left["id"] == plan.uid
+    assert his.get(asked, {"state": "open"}).status_code == 422
+    assert bearer(mallory, elsewhere).get(asked).status_code == 404
+    quiet(anna)
+
+
 def test_mallorys_program_finds_no_team_and_who_may_only_read_changes_none(
     alice: User,
     acme: Organisation,

@@ -1,0 +1,54 @@
+"""What goes on beside the words of a run, as AG-UI's activities: subagents, teammates, tasks of the board.
+
+Each is one message of the client's that every snapshot takes the place of. Pure; what a subagent that has
+ended began as is read by `following`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_ui.core import ActivitySnapshotEvent, BaseEvent
+
+from harness.events import Event as EventValue
+from harness.events import SubagentEnded, SubagentStarted
+from teams_app.events import TaskDeleted, TaskEvent, TeammateStatus
+
+SUBAGENT, TEAMMATE, TASK = "agentsite.subagent", "agentsite.teammate", "agentsite.task"
+
+
+def activity(value: EventValue, began: SubagentStarted | None = None) -> list[BaseEvent]:
+    """The snapshot that an event makes, none for one that is no activity. `began`: of one that has ended."""
+    match value:
+        case SubagentStarted():
+            return [_subagent(value, state="running")]
+        case SubagentEnded() if began is not None:
+            ended = {"state": value.state, "tokens": value.tokens, "seconds": value.seconds}
+            return [_subagent(began, **ended)]
+        case TeammateStatus():
+            about = {"name": value.name, "status": value.status}
+            content = {**about, "conversation_id": value.conversation_id}
+            return [_snapshot(f"{TEAMMATE}:{value.conversation_id}", TEAMMATE, content)]
+        case TaskEvent():
+            task = value.task.model_dump(mode="json")
+            gone = {"status": "deleted"} if isinstance(value, TaskDeleted) else {}
+            return [_snapshot(f"{TASK}:{value.task.id}", TASK, {**task, **gone})]
+    return []
+
+
+def _subagent(began: SubagentStarted, **state: Any) -> BaseEvent:
+    content = {
+        "conversation_id": began.subagent,
+        "tool_use_id": began.tool_use_id,
+        "name": began.name,
+        "description": began.description,
+        "background": began.background,
+        **state,
+    }
+    return _snapshot(f"{SUBAGENT}:{began.tool_use_id}", SUBAGENT, content)
+
+
+def _snapshot(message_id: str, kind: str, content: dict[str, Any]) -> BaseEvent:
+    return ActivitySnapshotEvent(
+        message_id=message_id, activity_type=kind, content=content, replace=True
+    )
