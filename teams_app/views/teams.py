@@ -7,11 +7,13 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.requests import SignedInRequest
+from chat.views.answers import done
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation
 from harness.errors import Invalid, NotFound
@@ -63,8 +65,7 @@ def change(request: SignedInRequest, uid: str, member: str) -> HttpResponse:
             hint=_("Choose from: %(names)s.") % {"names": ", ".join(ACTS)},
         )
     act(actor=request.user, teammate=teammate)
-    messages.success(request, _("Done."))
-    return redirect("tasks:team", uid=uid)
+    return done(request, _("Done."), to=reverse("tasks:team", args=[uid]))
 
 
 def _stop_all(request: SignedInRequest, lead: Conversation) -> HttpResponse:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.actions.tokens import create_token
@@ -129,7 +130,7 @@ def test_what_waits_for_a_person_is_told_by_mail_until_she_begins_it(
 
 
 def test_the_strip_shows_tasks_and_teammates_and_leads_a_teammate_back(
-    lead: Conversation, anna: Teammate, alice: User
+    lead: Conversation, anna: Teammate, alice: User, client_of: ClientOf
 ) -> None:
     create_task(actor=alice, board=board_of(lead), subject="Chapter")
     quiet(anna)
@@ -137,6 +138,16 @@ def test_the_strip_shows_tasks_and_teammates_and_leads_a_teammate_back(
     strip = str(page_of(lead).panels["team"])
     assert "0 of 1 done" in strip
     assert "anna" in strip
+    # What it does now and used is loaded when somebody looks; it can be stopped right there.
+    assert reverse("subagents:now", args=[anna.conversation.uid]) in strip
+    client, door = client_of(alice), reverse("tasks:member", args=[lead.uid, "anna"])
+    assert door in strip
+    now = client.get(reverse("subagents:now", args=[anna.conversation.uid]))
+    assert "tokens" in text_of(now)
+    assert client.post(door, {"act": "stop"}, headers={"hx-request": "true"}).status_code == 204
+    assert status(anna) is Status.STOPPED
+    lead.refresh_from_db()
+    assert "resume" in str(page_of(lead).panels["team"])
     anna.conversation.refresh_from_db()
     assert "is a teammate in" in str(page_of(anna.conversation).panels["team"])
 
