@@ -66,6 +66,16 @@ BUDGETS: tuple[Budget, ...] = (
         for part in ("SQLite", "PostgreSQL")
         for by in ("", " with letters")
     ),
+    *(
+        Budget("B17", f"{part}{by}", f"of these, {words}", unit, "at most", None, None)
+        for part in ("SQLite", "PostgreSQL")
+        for by, words, unit in (
+            (" busy", "p95 of its thread", "ms"),
+            (" with letters busy", "p95 of its thread", "ms"),
+            (" with letters first", "the first of a process", "ms"),
+            (" with letters same", "of the ten nearest, found", "%"),
+        )
+    ),
     Budget("B18", "idle", "core taken by 10,000 schedules, none due", "%", "at most", 1.0, 0.2),
     Budget("B18", "due", "until the last of 1,000 due at once begins", "s", "at most", 60, 30),
     Budget("B18", "chat", "lateness p99 meanwhile (window 40 ms)", "ms", "at most", 60, 60),

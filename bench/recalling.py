@@ -78,12 +78,25 @@ def _searched(stage: Stage, part: str) -> Iterator[Reading]:
         for count in (many // 10, many)
     }
     for vectors, name in ((False, part), (True, f"{part} with letters")):
+        first = {
+            count: helper.ask(what="ask", count=1, vectors=vectors)["ms"][0]
+            for count, helper in helpers.items()
+        }
         times: dict[int, list[float]] = {count: [] for count in helpers}
+        busy: dict[int, list[float]] = {count: [] for count in helpers}
         # In turn, so that what else the machine does is shared.
         for _ in range(2 if stage.quick else 10):
             for count, helper in helpers.items():
-                times[count] += helper.ask(what="ask", count=20, vectors=vectors)["ms"]
+                told = helper.ask(what="ask", count=20, vectors=vectors)
+                times[count] += told["ms"]
+                busy[count] += told["busy"]
         p95 = {count: quantile(each, 0.95) for count, each in times.items()}
         few = p95[many // 10]
         yield Reading(f"B17 {name}", p95[many], p95[many], few)
         yield Reading(f"B17 {name} growth", p95[many] / few, p95[many], few)
+        its = quantile(busy[many], 0.95)
+        yield Reading(f"B17 {name} busy", its, its, quantile(busy[many // 10], 0.95))
+        if vectors:
+            yield Reading(f"B17 {name} first", first[many], first[many], first[many // 10])
+            same = helpers[many].ask(what="compare", count=40)["found"]
+            yield Reading(f"B17 {name} same", 100 * sum(same) / len(same), sum(same), len(same))

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import django
+import numpy
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 django.setup()
@@ -30,8 +31,9 @@ from accounts.models import Organisation, User  # noqa: E402
 from bench.commands import answer_tasks  # noqa: E402
 from documents.models import Collection, Document, Passage, PassageVector  # noqa: E402
 from documents.searching import search_passages  # noqa: E402
+from memory.embedding.contract import Scale  # noqa: E402
 from memory.embedding.letters import Letters  # noqa: E402
-from memory.embedding.nearest import as_blob  # noqa: E402
+from memory.embedding.nearest import Stored, as_stored, nearest  # noqa: E402
 from memory.models import Memory, MemoryStore, MemoryVector  # noqa: E402
 from memory.retrieval.words import indexed  # noqa: E402
 from memory.searching import search_memories  # noqa: E402
@@ -55,8 +57,12 @@ class Remembered:
         if task["what"] == "fill":
             await sync_to_async(self._fill)(task["count"])
             return {}
+        settings.AGENTSITE_EMBEDDINGS = "letters"
+        if task["what"] == "compare":
+            return {"found": await sync_to_async(self._compared)(task["count"])}
         settings.AGENTSITE_EMBEDDINGS = "letters" if task["vectors"] else ""
-        return {"ms": await sync_to_async(self._ask)(task["count"])}
+        ms, busy = await sync_to_async(self._ask)(task["count"])
+        return {"ms": ms, "busy": busy}
 
     def _fill(self, count: int) -> None:
         self._owner = User.objects.create_user("owner@bench.example", email="owner@bench.example")
@@ -95,9 +101,14 @@ class Remembered:
         made = Memory.objects.bulk_create(rows)
         MemoryVector.objects.bulk_create(
             MemoryVector(
-                memory=row, model=Letters.name, sha256=row.sha256, audience=row.audience, data=data
+                memory=row,
+                model=Letters.name,
+                sha256=row.sha256,
+                audience=row.audience,
+                code=stored.code,
+                data=stored.data,
             )
-            for row, data in zip(made, _vectors([row.content for row in rows]), strict=True)
+            for row, stored in zip(made, _vectors([row.content for row in rows]), strict=True)
         )
 
     def _read(self, organisation: Organisation, count: int) -> None:
@@ -122,23 +133,53 @@ class Remembered:
                 )
             made = Passage.objects.bulk_create(rows)
             PassageVector.objects.bulk_create(
-                PassageVector(passage=row, model=Letters.name, audience=row.audience, data=data)
-                for row, data in zip(made, _vectors([row.text for row in rows]), strict=True)
+                PassageVector(
+                    passage=row,
+                    model=Letters.name,
+                    audience=row.audience,
+                    code=stored.code,
+                    data=stored.data,
+                )
+                for row, stored in zip(made, _vectors([row.text for row in rows]), strict=True)
             )
 
-    def _ask(self, count: int) -> list[float]:
-        """Milliseconds of each search, for words of which half stand together in one memory."""
-        every, found = MemoryStore.objects.all(), []
+    def _ask(self, count: int) -> tuple[list[float], list[float]]:
+        """Milliseconds of each search, and those that its thread was busy."""
+        every, found, busy = MemoryStore.objects.all(), [], []
         documents = Collection.objects.all()
+        for words in self._questions(count):
+            began, begun = time.perf_counter(), time.thread_time()
+            search_memories(self._owner, words, every, limit=20, at=timezone.now(), for_agents=True)
+            search_passages(self._owner, words, documents, limit=10)
+            found.append((time.perf_counter() - began) * 1000)
+            busy.append((time.thread_time() - begun) * 1000)
+        return found, busy
+
+    def _questions(self, count: int) -> Iterator[str]:
+        """Words of which half stand together in one memory."""
         hers = Memory.objects.filter(store__organisation__memberships__user=self._owner)
         there = hers.aggregate(first=Min("pk"), last=Max("pk"))
         for _ in range(count):
             some = Memory.objects.get(pk=self._chance.randint(there["first"], there["last"]))
-            words = " ".join([*self._chance.sample(some.content.split(), 6), *self._words(6)])
-            began = time.perf_counter()
-            search_memories(self._owner, words, every, limit=20, at=timezone.now(), for_agents=True)
-            search_passages(self._owner, words, documents, limit=10)
-            found.append((time.perf_counter() - began) * 1000)
+            yield " ".join([*self._chance.sample(some.content.split(), 6), *self._words(6)])
+
+    def _compared(self, count: int) -> list[float]:
+        """Of the ten memories whose vectors are nearest when all are compared exactly, the share
+        that is found without words, for each question."""
+        rows = MemoryVector.objects.filter(
+            memory__store__organisation__memberships__user=self._owner
+        )
+        audience = rows.values_list("audience", flat=True)[:1].get()
+        keys, data = zip(*rows.values_list("memory", "data"), strict=True)
+        every = numpy.frombuffer(b"".join(data), dtype=numpy.float32).reshape(len(keys), -1)
+        scale, found = Scale(Letters.floor, Letters.alike), []
+        for words in self._questions(count):
+            (asked,) = Letters().embed([words])
+            best = {keys[place] for place in numpy.argsort(-(every @ asked))[:10].tolist()}
+            near = nearest(
+                asked, scale, rows, of="memory", model=Letters.name, audiences=[audience], keys=()
+            )
+            found.append(len(best & near.keys()) / len(best))
         return found
 
     def _text(self) -> str:
@@ -150,8 +191,8 @@ class Remembered:
             yield _word(int(WORDS ** self._chance.random()))
 
 
-def _vectors(texts: list[str]) -> Iterator[bytes]:
-    return map(as_blob, Letters().embed(texts))
+def _vectors(texts: list[str]) -> Iterator[Stored]:
+    return map(as_stored, Letters().embed(texts))
 
 
 def _word(number: int) -> str:

@@ -217,15 +217,15 @@ class Passage(models.Model):
 
 
 class PassageVector(Vector):
-    passage = models.OneToOneField(
-        Passage, on_delete=models.CASCADE, primary_key=True, related_name="vector"
-    )
+    passage = models.OneToOneField(Passage, on_delete=models.CASCADE, related_name="vector")
 
     class Meta:
         verbose_name = _("vector of a passage")
         verbose_name_plural = _("vectors of passages")
         indexes = [
-            models.Index(fields=["audience", "model", "passage"], name="passage_vectors_newest")
+            models.Index(
+                fields=["audience", "model", "id", "passage", "code"], name="passage_vector_codes"
+            )
         ]
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from django.db.models.functions import Left
 
 from jobs.dispatch import dispatch
 from memory.embedding.indexing import Due, make_vectors
+from memory.embedding.nearest import Stored
 from memory.embedding.paying import Payer
 
 from .models import Passage, PassageVector
@@ -46,11 +47,12 @@ class _Passages:
             for key, text, audience, payer in texts
         ]
 
-    def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
+    def keep(self, model: str, made: Sequence[tuple[Due, Stored]]) -> None:
         with transaction.atomic():
             held = Passage.objects.select_for_update(of=("self",), no_key=True)
-            rows = held.filter(pk__in=[due.key for due, _data in made]).order_by("pk")
+            rows = held.filter(pk__in=[due.key for due, _stored in made]).order_by("pk")
             there = set(rows.values_list("pk", flat=True))
+            PassageVector.objects.filter(passage__in=[due.key for due, _stored in made]).delete()
             PassageVector.objects.bulk_create(
                 [
                     PassageVector(
@@ -58,14 +60,12 @@ class _Passages:
                         model=model,
                         sha256=due.sha256,
                         audience=due.audience,
-                        data=data,
+                        code=stored.code,
+                        data=stored.data,
                     )
-                    for due, data in made
+                    for due, stored in made
                     if due.key in there
-                ],
-                update_conflicts=True,
-                unique_fields=["passage"],
-                update_fields=["model", "sha256", "audience", "data"],
+                ]
             )
 
 

@@ -14,6 +14,7 @@ from django.db.models.functions import Left
 from jobs.dispatch import dispatch
 
 from .embedding.indexing import Due, make_vectors
+from .embedding.nearest import Stored
 from .embedding.paying import Payer
 from .models import Memory, MemoryVector
 
@@ -41,11 +42,12 @@ class _Memories:
             for key, text, sha256, audience, organisation, owner in found[:most]
         ]
 
-    def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
+    def keep(self, model: str, made: Sequence[tuple[Due, Stored]]) -> None:
         with transaction.atomic():
             held = Memory.objects.select_for_update(of=("self",), no_key=True)
-            rows = held.filter(pk__in=[due.key for due, _data in made]).order_by("pk")
+            rows = held.filter(pk__in=[due.key for due, _stored in made]).order_by("pk")
             now = dict(rows.values_list("pk", "sha256"))
+            MemoryVector.objects.filter(memory__in=[due.key for due, _stored in made]).delete()
             MemoryVector.objects.bulk_create(
                 [
                     MemoryVector(
@@ -53,14 +55,12 @@ class _Memories:
                         model=model,
                         sha256=due.sha256,
                         audience=due.audience,
-                        data=data,
+                        code=stored.code,
+                        data=stored.data,
                     )
-                    for due, data in made
+                    for due, stored in made
                     if now.get(due.key) == due.sha256
-                ],
-                update_conflicts=True,
-                unique_fields=["memory"],
-                update_fields=["model", "sha256", "audience", "data"],
+                ]
             )
 
 

@@ -121,17 +121,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='PassageVector',
             fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('model', models.CharField(max_length=80)),
                 ('sha256', models.CharField(max_length=64)),
                 ('audience', models.CharField(max_length=60)),
+                ('code', models.BinaryField()),
                 ('data', models.BinaryField()),
-                ('passage', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='documents.passage')),
+                ('passage', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='vector', to='documents.passage')),
             ],
             options={
                 'verbose_name': 'vector of a passage',
                 'verbose_name_plural': 'vectors of passages',
                 'indexes': [
-                    models.Index(fields=['audience', 'model', 'passage'], name='passage_vectors_newest'),
+                    models.Index(fields=['audience', 'model', 'id', 'passage', 'code'], name='passage_vector_codes'),
                 ],
             },
         ),

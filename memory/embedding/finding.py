@@ -23,7 +23,7 @@ from .scales import scale_of
 @dataclass(frozen=True, slots=True)
 class Nearby:
     cosines: Mapping[int, float] = field(default_factory=dict)
-    """By primary key."""
+    """By the rows' primary keys."""
     near: Near | None = None
     """The same for the ranking; None: words alone decide."""
     alike: float = 1.0
@@ -35,10 +35,12 @@ def find_near(
     user: User,
     question: str,
     *,
+    of: str,
     audiences: Collection[str],
     keys: Collection[int],
 ) -> Nearby:
-    """`seen`: the vectors that may be looked at; `keys`: rows that words found."""
+    """`seen`: the vectors that may be looked at, `of` the rows of which column; `keys`: those that words
+    found."""
     embedder = chosen()
     scale = None if embedder is None else scale_of(embedder)
     if embedder is None:
@@ -47,5 +49,5 @@ def find_near(
     if scale is None or asked is None:
         return Nearby(by_words_alone=True)
     model = embedder.name
-    cosines = nearest(asked, scale, seen, model=model, audiences=audiences, keys=keys)
+    cosines = nearest(asked, scale, seen, of=of, model=model, audiences=audiences, keys=keys)
     return Nearby(cosines, near_of(embedder, scale, cosines), scale.alike)

@@ -26,7 +26,7 @@ from memory.models.vector import PROBLEM_LIMIT
 from . import paying
 from .chosen import chosen
 from .contract import Embedder, Vectors
-from .nearest import as_blob
+from .nearest import Stored, as_stored
 from .paying import Payer
 from .scales import APART, measure
 from .service import SHORTEST, Service, Unanswered
@@ -61,7 +61,7 @@ class Table(Protocol):
         """Rows without a vector of this model, with so many characters of their texts, the highest key first;
         `below`, `above`: only those with lower, or higher ones."""
 
-    def keep(self, model: str, made: Sequence[tuple[Due, bytes]]) -> None:
+    def keep(self, model: str, made: Sequence[tuple[Due, Stored]]) -> None:
         """Those that still say that."""
 
 
@@ -123,10 +123,10 @@ def _pass(table: Table, embedder: Embedder, claim: EmbeddingClaim) -> bool:
 
 def _make(table: Table, embedder: Embedder, claim: EmbeddingClaim, due: Sequence[Due]) -> bool:
     """Whether any was made. Raises Unanswered, having kept what was made before that, and _Overtaken."""
-    made: list[tuple[Due, bytes]] = []
+    made: list[tuple[Due, Stored]] = []
     try:
         for each, vector in _made(embedder, due):
-            made.append((each, as_blob(vector)))
+            made.append((each, as_stored(vector)))
     finally:
         if made:
             if not _hold(claim):

@@ -1,31 +1,41 @@
 """How near texts are to a question by their vectors: of rows of a table, or of texts at hand.
 
-Rows are looked up by their audience, so that those of others are not met, and narrowed by the query set that
-is given, which has the permission in it, before anybody hears of them. What is compared is bounded, and so is
-what it takes of memory and time, however many there are.
+All vectors of the question's audiences are compared by their codes (`held`). Whose are nearest by these are
+looked up with the query set that is given, which has the permission in it, and compared exactly: only of them
+anybody hears.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
 from memory.retrieval.ranking import Near
 
+from .codes import as_words, code_of
 from .contract import Embedder, Scale, Vectors
+from .held import held
 
-LOOKED_AT = 3_000
-"""Vectors that are compared with a question: those of the newest rows, and those asked for by key."""
-BYTES = 6 * 1024 * 1024
+LOOKED_UP = 400
+"""Vectors that are compared exactly, beside those of rows that words found."""
+BYTES = 2_500_000
 """That they take: of long ones it are fewer."""
+DEEPER = (1, 2, 4)
+"""Times as many are looked up next, where most of those before may not be seen or are gone."""
 NEAREST = 100
-"""So many of them are candidates, before they are narrowed."""
+"""So many of them are found."""
 DIGITS = 4
 """Of a cosine: beyond them it depends on the machine."""
+
+
+class Stored(NamedTuple):
+    """A vector as it is kept in a row."""
+
+    data: bytes
+    code: bytes
 
 
 def nearest(
@@ -33,30 +43,68 @@ def nearest(
     scale: Scale,
     seen: QuerySet[Any],
     *,
+    of: str,
     model: str,
     audiences: Collection[str],
     keys: Collection[int],
 ) -> dict[int, float]:
-    """Cosines by primary key, of rows of `seen` alone: of the nearest among the newest that these audiences
-    have, and of all that have `keys`."""
+    """Cosines by the keys of rows, of `seen` alone: of the nearest that these audiences have, and of all that
+    have `keys`. `of`: the column of `seen` that has the key."""
     if not asked.any():
         return {}
-    every = seen.model.objects.filter(model=model)
-    most = max(1, min(LOOKED_AT, BYTES // asked.nbytes))
-    newest: list[tuple[int, bytes]] = []
-    for audience in sorted(audiences):
-        of_these = every.filter(audience=audience).order_by("-pk")
-        newest += of_these.values_list("pk", "data")[:most]
-    if len(audiences) > 1:
-        newest = heapq.nlargest(most, newest, key=lambda row: row[0])
-    asked_for = set(keys)
-    cosines = _chosen(newest, asked, scale.floor, asked_for)
-    wanted = asked_for.difference(key for key, _data in newest)
+    cosines: dict[int, float] = {}
+    wanted = set(keys)
+    for some in _by_codes(asked, seen.model.objects.filter(model=model), of, model, audiences):
+        of_these = seen.filter(model=model, **{f"{of}__in": wanted.union(some)})
+        found = list(of_these.values_list(of, "data"))
+        cosines |= _compared(found, asked)
+        wanted.clear()
+        if 2 * len({key for key, _data in found}.intersection(some)) >= len(some):
+            break
+        _let_go(seen.model.objects.filter(model=model), of, model, audiences, some)
     if wanted:
-        rows = list(every.filter(pk__in=wanted).values_list("pk", "data"))
-        cosines |= _chosen(rows, asked, scale.floor, wanted)
-    there = seen.filter(model=model, pk__in=cosines).values_list("pk", flat=True)
-    return {key: cosines[key] for key in there}
+        rows = seen.filter(model=model, **{f"{of}__in": wanted}).values_list(of, "data")
+        cosines |= _compared(list(rows), asked)
+    close = sorted(cosines, key=lambda key: (-cosines[key], -key))[:NEAREST]
+    among = {*keys, *(key for key in close if cosines[key] >= scale.floor)}
+    return {key: cosine for key, cosine in cosines.items() if key in among}
+
+
+def _by_codes(
+    asked: Vectors, every: QuerySet[Any], of: str, model: str, audiences: Collection[str]
+) -> Iterator[list[int]]:
+    """Keys of the nearest by their codes, the nearest first and the newest of the same, some at a time."""
+    numpy = import_module("numpy")  # needed by few installations
+    at_once = max(1, min(LOOKED_UP, BYTES // asked.nbytes))
+    code = as_words(code_of(asked))[:, 0]
+    most = at_once * sum(DEEPER)
+    far, keys = [], []
+    for audience in sorted(audiences):
+        found = held(every, model, audience).nearest(
+            every.filter(audience=audience), of, code, most
+        )
+        if found:
+            far.append(found[0])
+            keys.append(found[1])
+    if not keys:
+        return
+    all_keys = numpy.concatenate(keys)
+    order = numpy.lexsort((-all_keys, numpy.concatenate(far)))[:most]
+    ordered = all_keys[order].tolist()
+    for times in DEEPER:
+        some, ordered = ordered[: times * at_once], ordered[times * at_once :]
+        if some:
+            yield some
+
+
+def _let_go(
+    every: QuerySet[Any], of: str, model: str, audiences: Collection[str], keys: Sequence[int]
+) -> None:
+    there = set(every.filter(**{f"{of}__in": keys}).values_list(of, flat=True))
+    gone = set(keys) - there
+    if gone:
+        for audience in audiences:
+            held(every, model, audience).drop(gone)
 
 
 def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> Near:
@@ -64,26 +112,18 @@ def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> N
     return Near(by_id, scale.floor, embedder.share)
 
 
-def _chosen(
-    rows: Sequence[tuple[int, bytes]], asked: Vectors, floor: float, wanted: Collection[int]
-) -> dict[int, float]:
-    """Cosines of the nearest of rows, and of those that are wanted."""
+def _compared(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> dict[int, float]:
     rows = [row for row in rows if len(row[1]) == asked.nbytes]
     if not rows:
         return {}
     numpy = import_module("numpy")  # needed by few installations
     every = numpy.frombuffer(b"".join(data for _key, data in rows), dtype=numpy.float32)
-    cosines = numpy.round(every.reshape(len(rows), -1) @ asked, DIGITS)
-    close = numpy.flatnonzero(cosines >= floor)
-    # Of the same cosine the first, which are the newest.
-    best = close[numpy.argsort(-cosines[close], kind="stable")][:NEAREST].tolist()
-    places = [*best, *(place for place, (key, _data) in enumerate(rows) if key in wanted)]
-    return {rows[place][0]: round(float(cosines[place]), DIGITS) for place in places}
+    cosines = (every.reshape(len(rows), -1) @ asked).tolist()
+    return {key: round(cosine, DIGITS) for (key, _data), cosine in zip(rows, cosines, strict=True)}
 
 
-def as_blob(vector: Vectors) -> bytes:
-    made: bytes = vector.astype("<f4").tobytes()
-    return made
+def as_stored(vector: Vectors) -> Stored:
+    return Stored(vector.astype("<f4").tobytes(), code_of(vector))
 
 
 class EmbeddedTexts:

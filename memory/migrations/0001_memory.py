@@ -166,17 +166,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='MemoryVector',
             fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('model', models.CharField(max_length=80)),
                 ('sha256', models.CharField(max_length=64)),
                 ('audience', models.CharField(max_length=60)),
+                ('code', models.BinaryField()),
                 ('data', models.BinaryField()),
-                ('memory', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='vector', serialize=False, to='memory.memory')),
+                ('memory', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='vector', to='memory.memory')),
             ],
             options={
                 'verbose_name': 'vector of a memory',
                 'verbose_name_plural': 'vectors of memories',
                 'indexes': [
-                    models.Index(fields=['audience', 'model', 'memory'], name='memory_vectors_newest'),
+                    models.Index(fields=['audience', 'model', 'id', 'memory', 'code'], name='memory_vector_codes'),
                 ],
             },
         ),

@@ -1,8 +1,9 @@
 """Vectors of texts beside the rows whose texts they are of, as float32, who is making them and how far that
 is, and what a model's cosines mean.
 
-One is of a model and of a text, by its hash: of another it counts for nothing and is made anew. It goes with
-its row. What makes them is `memory.embedding`'s part.
+One is of a model and of a text, by its hash: of another it counts for nothing and is made anew, as another
+row, so that what has a higher key is newer. It goes with its row. What makes them is `memory.embedding`'s
+part.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ class Vector(models.Model):
     model = models.CharField(max_length=80)
     sha256 = models.CharField(max_length=64)
     audience = models.CharField(max_length=60)
-    """Its row's: those of the same people are looked up together, the newest first."""
+    """Its row's: those of the same people are held together (`memory.embedding.held`)."""
+    code = models.BinaryField()
+    """The same in few bits, which all are compared by (`memory.embedding.codes`)."""
     data = models.BinaryField()
 
     class Meta:
@@ -27,15 +30,16 @@ class Vector(models.Model):
 
 
 class MemoryVector(Vector):
-    memory = models.OneToOneField(
-        Memory, on_delete=models.CASCADE, primary_key=True, related_name="vector"
-    )
+    memory = models.OneToOneField(Memory, on_delete=models.CASCADE, related_name="vector")
 
     class Meta:
         verbose_name = _("vector of a memory")
         verbose_name_plural = _("vectors of memories")
+        # With all that is read of one, so that no row is met when codes are read.
         indexes = [
-            models.Index(fields=["audience", "model", "memory"], name="memory_vectors_newest")
+            models.Index(
+                fields=["audience", "model", "id", "memory", "code"], name="memory_vector_codes"
+            )
         ]
 
     def __str__(self) -> str:

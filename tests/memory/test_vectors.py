@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
 
 import numpy
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -16,10 +17,12 @@ from memory import vectors
 from memory.actions.memories import change_memory, create_memory, redact_version
 from memory.actions.remembering import forget_memory, own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store, delete_store
-from memory.embedding import indexing, minilm, nearest
+from memory.embedding import indexing, minilm
 from memory.embedding.chosen import EMBEDDERS, chosen
+from memory.embedding.codes import BITS, as_words, code_of, distances
 from memory.embedding.indexing import make_vectors
 from memory.embedding.letters import Letters
+from memory.embedding.nearest import as_stored
 from memory.models import EmbeddingClaim, Memory, MemoryStore, MemoryVector, MemoryVersion
 from memory.retrieval.ranking import Near, fused
 from memory.retrieval.turns import Turn, TurnIndex
@@ -109,13 +112,75 @@ def test_kinds_times_and_trust_narrow_what_vectors_find_as_what_words_find(alice
     assert found(alice, for_agents=True) == []
 
 
-def test_only_the_newest_are_compared_beside_those_that_words_found(alice, shared, monkeypatch):
-    monkeypatch.setattr(nearest, "LOOKED_AT", 1)
+def others(store, count: int, text: str) -> None:
+    """So many more with one text's vector, which no word finds."""
+    rows = [
+        Memory(
+            store=store,
+            path=f"/others/{number}.md",
+            content=text,
+            sha256="1" * 64,
+            size=len(text),
+            audience=store.audience,
+        )
+        for number in range(count)
+    ]
+    (vector,) = Letters().embed([text])
+    stored = as_stored(vector)
+    MemoryVector.objects.bulk_create(
+        MemoryVector(
+            memory=row,
+            model=Letters.name,
+            sha256=row.sha256,
+            audience=row.audience,
+            code=stored.code,
+            data=stored.data,
+        )
+        for row in Memory.objects.bulk_create(rows)
+    )
+
+
+def test_the_oldest_of_many_is_found_by_its_vector(alice, shared):
     known(alice, shared)
+    others(shared, 3_100, "Tea is green.")
+    assert found(alice) == [WAREHOUSE]
+
+
+def test_those_that_are_nearer_and_gone_hide_nothing(alice, shared):
+    known(alice, shared)
+    others(shared, 900, MISSPELT)
+    assert set(found(alice)) == {MISSPELT}
+    Memory.objects.filter(content=MISSPELT).delete()
+    assert found(alice) == [WAREHOUSE]
+    with CaptureQueriesContext(connection) as queries:
+        assert found(alice) == [WAREHOUSE]
+    assert sum('"memory_memoryvector"."data"' in each["sql"] for each in queries) == 1
+
+
+def test_what_is_written_later_is_found_at_once_and_what_was_rolled_back_never(alice, shared):
     known(alice, shared, "Tea is green.")
     assert found(alice) == []
-    (hit,) = search_memories(alice, "Petronella", MemoryStore.objects.all()).hits
-    assert hit.likeness
+    with transaction.atomic():
+        known(alice, shared)
+        assert found(alice) == [WAREHOUSE]
+        transaction.set_rollback(True)
+    assert found(alice) == []
+    known(alice, shared, "Warehouses are run by Petronella.")
+    assert found(alice) == ["Warehouses are run by Petronella."]
+
+
+def test_codes_are_as_far_apart_as_vectors_and_the_same_for_ever():
+    tea, warehouse, misspelt = Letters().embed(["Tea is green.", WAREHOUSE, MISSPELT])
+    codes = as_words(b"".join(map(code_of, (tea, warehouse, misspelt))))
+    far, near, same = distances(codes, codes[:, 2]).tolist()
+    assert same == 0
+    assert numpy.cos(numpy.pi * near / BITS) == pytest.approx(float(warehouse @ misspelt), abs=0.15)
+    assert numpy.cos(numpy.pi * far / BITS) == pytest.approx(float(tea @ misspelt), abs=0.15)
+    axis = numpy.eye(1, 512)[0]
+    assert (
+        hashlib.sha256(code_of(axis)).hexdigest()
+        == "a05149eb4c3876921f33aa7a493bc4a314bf5e5499b3f7921d95a02d6a01924a"
+    )
 
 
 def test_without_an_embedder_nothing_more_is_asked(alice, shared, settings):

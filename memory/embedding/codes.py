@@ -1,0 +1,55 @@
+"""Vectors as few bits: on which side of planes a vector lies, so that many can be compared at once.
+
+Of two vectors the share of planes that lie between them is their angle, give or take a few hundredths: enough
+to choose whom to compare exactly (`nearest`), never to say how near somebody is. The planes are the same on
+every machine and for ever, or codes that are kept would mean nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib import import_module
+
+from .contract import Vectors
+
+BITS = 1_024
+WORDS = BITS // 64
+BYTES = BITS // 8
+_SUMMED = 3
+"""Words whose bits are counted in one byte: 192 at most."""
+
+
+def code_of(vector: Vectors) -> bytes:
+    numpy = import_module("numpy")  # needed by few installations
+    sides = vector.astype(numpy.float32) @ _planes(len(vector)) > 0
+    made: bytes = numpy.packbits(sides).tobytes()
+    return made
+
+
+def as_words(codes: bytes) -> Vectors:
+    """Of codes one behind the other: a row for each word, a column for each code."""
+    numpy = import_module("numpy")  # needed by few installations
+    return numpy.frombuffer(codes, dtype=numpy.uint64).reshape(-1, WORDS).T
+
+
+def distances(codes: Vectors, asked: Vectors) -> Vectors:
+    """Planes between each of `codes` (`as_words`) and one."""
+    numpy = import_module("numpy")  # needed by few installations
+    found = numpy.zeros(codes.shape[1], dtype=numpy.uint16)
+    for first in range(0, WORDS, _SUMMED):
+        words = range(first, min(WORDS, first + _SUMMED))
+        some = numpy.zeros(codes.shape[1], dtype=numpy.uint8)
+        for word in words:
+            some += numpy.bitwise_count(codes[word] ^ asked[word])
+        found += some
+    return found
+
+
+@cache
+def _planes(dimensions: int) -> Vectors:
+    """Of ones and minus ones, drawn from a hash: a generator's numbers may change with its release."""
+    numpy = import_module("numpy")  # needed by few installations
+    drawn = hashlib.shake_256(b"agentsite planes").digest(dimensions * BYTES)
+    bits = numpy.unpackbits(numpy.frombuffer(drawn, dtype=numpy.uint8))
+    return bits.reshape(dimensions, BITS).astype(numpy.float32) * 2 - 1
