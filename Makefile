@@ -56,6 +56,8 @@ kill-matrix: $(DEV_STAMP) ## Kill a conversation at every commit point, in every
 	$(BIN)/python -m tests.killing --mcp --database postgresql --process worker
 	$(BIN)/python -m tests.killing --tree
 	$(BIN)/python -m tests.killing --tree --database postgresql --process worker
+	$(BIN)/python -m tests.killing --analysis
+	$(BIN)/python -m tests.killing --analysis --database postgresql --process worker
 
 between: $(DEV_STAMP) ## Do everything outsiders may do between any two appends of a run: make between [ARGS="-k worker"]
 	BETWEEN=$${BETWEEN:-all} $(BIN)/python -m pytest tests/conversations/test_between_appends.py $(ARGS)

@@ -29,6 +29,11 @@ parser.add_argument(
     help="have a tool of an MCP server do it, which asks a person first",
 )
 parser.add_argument("--tree", action="store_true", help="have subagents do the work")
+parser.add_argument(
+    "--analysis",
+    action="store_true",
+    help="have a document and the conversation itself read in the background",
+)
 parser.add_argument("--verbose", action="store_true")
 options = parser.parse_args()
 
@@ -54,6 +59,7 @@ with ExitStack() as services:
         port = services.enter_context(remote.served())
         os.environ["KILLING_MCP_URL"] = f"http://127.0.0.1:{port}/mcp"
     os.environ["KILLING_TREE"] = "1" if options.tree else ""
+    os.environ["KILLING_ANALYSIS"] = "1" if options.analysis else ""
     django.setup()
     from tests.killing.matrix import main
 

@@ -1,14 +1,15 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
     python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
-        [--branches] [--composed] [--compaction] [--mcp] [--tree]
+        [--branches] [--composed] [--compaction] [--mcp] [--tree] [--analysis]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
 end, files too, with `--compaction` asking for a summary) is played over HTTP and, as a person would, again
 after a failure; nothing else helps the conversation along but the restart.
 With `--composed` a skill's own tool does the work by nested calls, with `--tree` subagents do, with `--mcp` a
-tool of an MCP server has the effect and asks a person before.
+tool of an MCP server has the effect and asks a person before; with `--analysis` nothing is done but that a
+document and the conversation are read in the background.
 Prints `points: N, lost: 0, repeated: 0` and exits with 1 if a number behind a colon is not 0.
 """
 
@@ -30,9 +31,11 @@ from urllib.parse import urlencode
 import redis
 import uvicorn
 from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.middleware.csrf import _get_new_csrf_string as new_csrf
 from django.test import Client
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from agentsite.asgi import application
 from agentsite.celery import app as celery
@@ -51,7 +54,7 @@ from harness.providers.scripted import registered
 from jobs import here
 from jobs.broker import schedule_recurring
 from mcpservers.models import McpQuestion
-from tests.killing import databases, scenario, tree
+from tests.killing import analysis, databases, scenario, tree
 from tests.killing.commits import When, commits
 from tests.killing.verdict import problems_of
 
@@ -64,6 +67,8 @@ WORKER_MODULES = (
     *("celery.worker.consumer", "celery.worker.loops", "celery.fixups.django"),
     *("kombu.transport.redis", "live.redis_hub"),
 )
+SOON = 4.0
+"""Seconds after a rest in which a conversation is read, if somebody was told to."""
 PATIENCE = 120.0
 """Seconds for one point; a conversation that is not done by then counts as lost."""
 
@@ -80,6 +85,7 @@ class Trial:
     children: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     died: bool = False
+    rests_since: float | None = None
 
     @property
     def effects(self) -> list[str]:
@@ -173,9 +179,21 @@ def post(trial: Trial, path: str, *, to: int | None = None, **fields: str) -> No
 def post_to(trial: Trial, address: str, uid: str, **fields: str) -> None:
     """A connection that breaks is seen as a page that failed; `uid` whose page is to come."""
     token = new_csrf()
-    body = urlencode({**fields, "csrfmiddlewaretoken": token})
+    body = urlencode({**fields, "csrfmiddlewaretoken": token}).encode()
+    _send(trial, address, uid, token, body, "application/x-www-form-urlencoded")
+
+
+def upload_to(trial: Trial, address: str, uid: str, name: str, text: str) -> None:
+    token = new_csrf()
+    body = encode_multipart(
+        BOUNDARY, {"csrfmiddlewaretoken": token, "uploads": SimpleUploadedFile(name, text.encode())}
+    )
+    _send(trial, address, uid, token, body, MULTIPART_CONTENT)
+
+
+def _send(trial: Trial, address: str, uid: str, token: str, body: bytes, kind: str) -> None:
     headers = {
-        "Content-Type": "application/x-www-form-urlencoded",
+        "Content-Type": kind,
         "Cookie": (
             f"{settings.SESSION_COOKIE_NAME}={trial.session}; {settings.CSRF_COOKIE_NAME}={token}"
         ),
@@ -235,6 +253,34 @@ def play_for_the_tree(trial: Trial) -> bool:
         if decide_calls(trial, each.pk, rows):
             return False
     return tree.is_done(trial.conversation)
+
+
+def play_for_the_analysis(trial: Trial) -> bool:
+    """The same for what is read in the background: she says something, uploads a document, and says it again
+    where what she said was not read when it rested."""
+    said = analysis.said(trial.conversation)
+    if not said:
+        post(trial, "messages/", content=analysis.SAID, key="key-0")
+        return False
+    if not analysis.upload_is_there():
+        uid = analysis.collection().uid
+        upload_to(trial, f"/settings/documents/{uid}/", uid, analysis.NAME, analysis.HANDBOOK)
+        return False
+    if not analysis.rests(trial.conversation):
+        trial.rests_since = None
+        return False
+    if analysis.is_read(trial.conversation):
+        return analysis.document_is_read()
+    now = time.monotonic()
+    trial.rests_since = trial.rests_since or now
+    if (
+        now - trial.rests_since > SOON
+        and said < analysis.AGAIN
+        and not analysis.is_being_read(trial.conversation)
+    ):
+        post(trial, "messages/", content=analysis.SAID, key=f"key-{said}")
+        trial.rests_since = None
+    return False
 
 
 def play_the_person(trial: Trial) -> bool:
@@ -299,6 +345,8 @@ def try_point(template: Template, point: int, when: When) -> Trial:
     play, judge = play_the_person, problems_of
     if scenario.is_tree():
         play, judge = play_for_the_tree, tree.problems_of
+    if scenario.is_analysis():
+        play, judge = play_for_the_analysis, analysis.problems_of
     trial = Trial(folder, database, template.conversation, template.session, free_port())
     try:
         trial.use()
@@ -309,6 +357,8 @@ def try_point(template: Template, point: int, when: When) -> Trial:
         while not (done or trial.problems) and time.monotonic() < end:
             for role in roles():
                 if not is_alive(role, trial):
+                    if scenario.is_analysis():
+                        analysis.let_time_pass()
                     start(role, trial)
             done = play(trial)
             time.sleep(0.01)

@@ -25,7 +25,7 @@ from mcpservers.asking import ASK
 from mcpservers.models import McpServer
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
-from tests.killing import tree
+from tests.killing import analysis, tree
 
 SCRIPT = "killed"
 FIRST, SECOND = "Do the work.", "And a word more."
@@ -59,6 +59,8 @@ SUMMARY = "It was looked, written and counted."
 def answer(request: ModelRequest) -> Answer:
     if is_tree():
         return tree.answer(request)
+    if is_analysis():
+        return analysis.answer(request)
     if request.purpose == "compaction":
         return reply(SUMMARY)
     parts = [part for message in request.messages for part in message.parts]
@@ -81,6 +83,11 @@ def answer(request: ModelRequest) -> Answer:
 def is_tree() -> bool:
     """Whether a lead has subagents do the work (`tests.killing.tree`)."""
     return bool(getattr(settings, "KILLING_TREE"))  # noqa: B009 - known to the matrix only
+
+
+def is_analysis() -> bool:
+    """Whether a document and the conversation are read in the background (`tests.killing.analysis`)."""
+    return bool(getattr(settings, "KILLING_ANALYSIS"))  # noqa: B009 - known to the matrix only
 
 
 def is_composed() -> bool:
@@ -156,6 +163,8 @@ def prepare() -> tuple[Conversation, str]:
         environment=Environment.objects.create(name="Own workspace"),
         features={"teams": is_tree()},
     )
+    if is_analysis():
+        analysis.prepare(conversation)
     browser = Client()
     browser.force_login(alice)
     return conversation, browser.cookies[settings.SESSION_COOKIE_NAME].value

@@ -18,8 +18,9 @@ LEAST_POINTS = 4
         ["--every", "32", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "30", "--composed"],
         ["--every", "120", "--tree"],
+        ["--every", "20", "--analysis"],
     ],
-    ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents"],
+    ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents", "analysis"],
 )
 @pytest.mark.usefixtures("django_db_setup")  # to be copied from
 def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
