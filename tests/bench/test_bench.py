@@ -35,7 +35,15 @@ def test_one_budget_is_measured_and_reported_from_end_to_end(tmp_path: Path):
 
 
 def test_every_budget_has_its_number_and_an_aim_at_least_as_strict_as_its_limit():
-    named = [*(f"B{number}" for number in range(1, 19)), "TEAM", "RECALL", "API", "BASH", "MCP", "SKILLS"]
+    named = [
+        *(f"B{number}" for number in range(1, 19)),
+        "TEAM",
+        "RECALL",
+        "API",
+        "BASH",
+        "MCP",
+        "SKILLS",
+    ]
     assert named == list(IDS)
     for budget in BUDGETS:
         for value in (budget.aim, budget.limit):
