@@ -123,11 +123,19 @@ class Policy:
     meant_by: MeantBy = as_written
     _ordered: tuple[LevelledRule, ...] = field(init=False, repr=False, compare=False)
     """Broadest level first."""
+    _denying: tuple[LevelledRule, ...] = field(init=False, repr=False, compare=False)
+    """Of these, those that deny whatever the input: what is on offer is asked of every tool at each step."""
 
     def __post_init__(self) -> None:
         own = [LevelledRule(rule, Level.AGENT) for rule in self.rules]
         ordered = tuple(sorted([*own, *self.others], key=lambda held: held.level))
+        denying = tuple(
+            held
+            for held in ordered
+            if held.rule.permission == "always_deny" and held.rule.when is None
+        )
         object.__setattr__(self, "_ordered", ordered)
+        object.__setattr__(self, "_denying", denying)
 
     def offers(self, tool: Tool, features: Features) -> bool:
         """Whether the model is told of the tool at all: not if it is denied whatever its input."""
@@ -135,13 +143,7 @@ class Policy:
             return False
         if features.plan_mode and tool.effect is not Effect.READ:
             return False
-        # Asked for every tool at every step, so names are compared with rules that may deny alone.
-        denied = any(
-            held.rule.permission == "always_deny"
-            and held.rule.when is None
-            and self._covers(held.rule, tool.name)
-            for held in self._ordered
-        )
+        denied = any(self._covers(held.rule, tool.name) for held in self._denying)
         return self._lists(tool) and not denied
 
     def judge(

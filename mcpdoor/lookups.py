@@ -41,9 +41,9 @@ def reckon(_who: Principal, given: Reckon) -> dict[str, Any]:
 
 def find_memories(who: Principal, given: Search) -> dict[str, Any]:
     """As an agent would: without what strangers wrote and nobody confirmed."""
-    _prepared(who, given)
+    query = _prepared(who, given)
     stores = stores_of(who.user).filter(organisation=who.organisation)
-    found = search_memories(who.user, given.query, stores, limit=given.limit, for_agents=True)
+    found = search_memories(who.user, query, stores, limit=given.limit, for_agents=True)
     memories = [
         {"id": hit.memory.uid, "path": hit.memory.path, "text": hit.memory.content[:SHOWN]}
         for hit in found.hits
@@ -52,9 +52,9 @@ def find_memories(who: Principal, given: Search) -> dict[str, Any]:
 
 
 def find_passages(who: Principal, given: Search) -> dict[str, Any]:
-    _prepared(who, given)
+    query = _prepared(who, given)
     collections = Collection.objects.filter(organisation=who.organisation)
-    found = search_passages(who.user, given.query, collections, limit=given.limit)
+    found = search_passages(who.user, query, collections, limit=given.limit)
     passages = [
         {
             "id": hit.passage.uid,
@@ -69,9 +69,12 @@ def find_passages(who: Principal, given: Search) -> dict[str, Any]:
     return {"passages": passages, "low_confidence": found.low}
 
 
-def _prepared(who: Principal, given: Search) -> None:
-    """Where a service makes vectors, it is asked here, before any statement."""
-    look_up(Payer(who.organisation.pk, who.user.pk), who.user.pk, given.query)
+def _prepared(who: Principal, given: Search) -> str:
+    """What is looked for, without signs that no database keeps. Where a service makes vectors, it is asked
+    here, before any statement."""
+    query = given.query.replace("\0", " ")
+    look_up(Payer(who.organisation.pk, who.user.pk), who.user.pk, query)
+    return query
 
 
 LOOKUPS: tuple[Offered, ...] = (
