@@ -140,8 +140,8 @@ class Installation:
             "share": settings.AGENTSITE_SKILLS_PROMPT,
         }
 
-    def with_composed_skill(self) -> dict[str, Any]:
-        """A conversation with a skill whose tool calls `think` as often as it is told to."""
+    def with_composed_skill(self, count: int) -> dict[str, Any]:
+        """Conversations with a skill whose tool calls `think` as often as it is told to."""
         tool = {
             "name": "many",
             "description": "Thinks.",
@@ -157,8 +157,9 @@ class Installation:
             "agentsite.yaml": json.dumps({"tools": [tool], "calls": ["think"]}).encode(),
             "scripts/many.py": source.encode(),
         }
-        row = self._taught([self._skill("bench", files)])
-        return {"conversations": [[row.uid, self._cookie]]}
+        version = self._skill("bench", files)
+        rows = [self._taught([version]) for _ in range(count)]
+        return {"conversations": [[row.uid, self._cookie] for row in rows]}
 
     def _skill(self, name: str, files: dict[str, bytes]) -> SkillVersion:
         """Of everybody's, once."""
