@@ -31,7 +31,8 @@ FOLDER = "/skills"
 """Where commands find the files of each, read-only, where their sandbox has folders of its own."""
 FILE_LIMIT = 100_000
 """Characters of one file of a skill that are given at once."""
-MOST_LISTED = 200
+MOST_SEARCHED = 2_000
+"""An agent’s, those that these require, and its person’s own: more than a prompt names."""
 HEADING = (
     "You have skills: instructions for kinds of work. Before you do what one is about, read it with "
     "read_skill; read it again only if a summary has taken its place."
@@ -121,7 +122,7 @@ def _searched(context: ToolContext) -> Iterator[tuple[str, str]]:
     conversation = _conversation(context)
     used = UsedSkill.objects.filter(conversation=conversation).select_related("skill", "version")
     had = set()
-    for each in used[:MOST_LISTED]:
+    for each in used[:MOST_SEARCHED]:
         had.add(each.skill.name)
         if not each.version.hidden and not why_not(each):
             yield each.skill.name, each.version.description

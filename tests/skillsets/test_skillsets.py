@@ -6,6 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import docx
+import openpyxl
+import pptx
+import pypdf
 import pytest
 from django.utils import timezone
 
@@ -323,22 +326,42 @@ def test_a_kit_is_planned_with_what_skills_add(alice, converse, released):
     assert [str(mount.target) for mount in plan.sandbox.more] == ["/skills/code-review"]
 
 
-def test_an_agent_makes_a_document_in_its_sandbox_with_a_shipped_skill(alice, converse):
+def test_an_agent_makes_documents_in_its_sandbox_with_shipped_skills(alice, converse):
     seed()
-    made = "python3 /skills/word-documents/scripts/to_docx.py letter.md letter.docx --title Dues"
+    kinds = {
+        "docx": "word-documents",
+        "xlsx": "spreadsheets",
+        "pptx": "slide-decks",
+        "pdf": "pdf-files",
+    }
+    made = " && ".join(
+        f"python3 /skills/{skill}/scripts/to_{kind}.py"
+        f" {'dues.csv' if kind == 'xlsx' else 'letter.md'} letter.{kind}"
+        for kind, skill in kinds.items()
+    )
     conversation, _script = converse(
         [
             reply(call("write_file", path="letter.md", content="Dear **Ann**,\n\n- four\n")),
+            reply(call("write_file", path="dues.csv", content="ship,dues\nAda,4\n")),
             reply(call("bash", command=f"{made} && echo made")),
             reply("There it is."),
         ],
-        skills=[{"name": "word-documents"}],
+        skills=[{"name": name} for name in kinds.values()],
     )
     post_message(actor=alice, conversation=conversation, text="Write to Ann")
     rested(conversation)
     assert "made" in result(conversation), result(conversation)
-    document = docx.Document(str(workspace_for(conversation.uid) / "letter.docx"))
-    assert [each.text for each in document.paragraphs] == ["Dues", "Dear Ann,", "four"]
+    letter = str(workspace_for(conversation.uid) / "letter")
+    document = docx.Document(f"{letter}.docx")
+    assert [each.text for each in document.paragraphs] == ["Dear Ann,", "four"]
+    sheet = openpyxl.load_workbook(f"{letter}.xlsx").active
+    assert [[cell.value for cell in row] for row in sheet.rows] == [["ship", "dues"], ["Ada", 4]]
+    shapes = [
+        shape for slide in pptx.Presentation(f"{letter}.pptx").slides for shape in slide.shapes
+    ]
+    assert "four" in "".join(shape.text_frame.text for shape in shapes if shape.has_text_frame)
+    (page,) = pypdf.PdfReader(f"{letter}.pdf").pages
+    assert "four" in page.extract_text()
 
 
 def test_whom_a_conversation_is_shared_with_is_not_told_of_its_owners_library(
