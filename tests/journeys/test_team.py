@@ -154,6 +154,7 @@ def test_a_team_writes_three_files_and_is_where_it_was_after_the_server_was_kill
         page.locator(".team-strip summary").tap()
         look(phone, "strip-phone")
         page.get_by_role("link", name="Stop, resume, dismiss").tap()
+        page.wait_for_url("**/team/")
         look(phone, "team-phone")
         member(page, "anna").get_by_role("button", name="Let it go on").tap()
         expect(member(page, "anna")).to_contain_text("idle")
