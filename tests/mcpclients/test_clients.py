@@ -100,13 +100,13 @@ def test_behind_a_proxy_that_calls_it_otherwise_it_is_as_people_call_it(
     settings.AGENTSITE_BEHIND_PROXY = True
     settings.ALLOWED_HOSTS = ["agents.example.org", "web"]
     for host in ("web:8000", "agents.example.org"):
-        told = {"headers": {"Host": host}}
-        resource = client.get("/.well-known/oauth-protected-resource/mcp", **told).json()
+        told = {"Host": host}
+        resource = client.get("/.well-known/oauth-protected-resource/mcp", headers=told).json()
         assert resource["resource"] == "https://agents.example.org/mcp"
-        server = client.get("/.well-known/oauth-authorization-server", **told).json()
+        server = client.get("/.well-known/oauth-authorization-server", headers=told).json()
         assert server["issuer"] == "https://agents.example.org"
         assert server["token_endpoint"] == "https://agents.example.org/oauth/token"
-        refused = client.post("/mcp", "{}", "application/json", **told)
+        refused = client.post("/mcp", "{}", "application/json", headers=told)
         assert 'resource_metadata="https://agents.example.org/' in refused["WWW-Authenticate"]
 
 

@@ -168,7 +168,7 @@ def test_a_client_with_keys_signs_who_it_is_each_time(
 def test_keys_that_cannot_be_used_let_nobody_in(site: Site):
     good = Signer(site.url).public
     usual = {**site.said, "token_endpoint_auth_method": "private_key_jwt"}
-    for keys in (
+    unusable: tuple[Any, ...] = (
         None,
         [],
         {"keys": []},
@@ -178,7 +178,8 @@ def test_keys_that_cannot_be_used_let_nobody_in(site: Site):
         {"keys": [{**good, "x": "x"}]},
         {"keys": [{"kty": "oct", "k": "c2VjcmV0"}]},
         {"keys": [{"kty": "RSA", "n": "A" * 2_000, "e": "AQAB"}]},
-    ):
+    )
+    for keys in unusable:
         site.said = {**usual, "jwks": keys}
         with pytest.raises(Invalid):
             read_client(site.url)
