@@ -9,7 +9,8 @@ from pathlib import Path
 from django.utils.translation import gettext as _
 
 from conversations.models import Conversation
-from harness.errors import Invalid, NotFound
+from conversations.outcomes import outcomes_of
+from harness.errors import Invalid, NotFound, ToolError
 from tools_app.confinement import parse_path, shown
 from tools_app.diffs import diff_of
 from tools_app.workspace import Workspace
@@ -116,6 +117,7 @@ class TableSharedFiles:
     def promote(self, path: str, expected_sha256: str) -> str:
         path = _clean(path)
         draft = self._draft(path)
+        self._require_pass()
         data = None if draft.removal else self._read_draft(path)
         row = self._store(path, data, expected_sha256)
         if row.removed:
@@ -123,6 +125,15 @@ class TableSharedFiles:
             return f"{path} is shared no more; version {row.number} says so."
         SharedDraft.objects.filter(pk=draft.pk).update(base=row.number)
         return f"{path} is version {row.number} now (sha256 {row.sha256})."
+
+    def _require_pass(self) -> None:
+        """What was made where an outcome was asked for is shared once that is reached."""
+        standing = outcomes_of([self._conversation.pk]).get(self._conversation.pk)
+        if standing and standing[-1].state != "satisfied":
+            raise ToolError(
+                "The outcome that was asked for here is not reached.",
+                hint="Promote it once the outcome is judged to be satisfied.",
+            )
 
     def restore(self, path: str, version: int, expected_sha256: str) -> str:
         path = _clean(path)

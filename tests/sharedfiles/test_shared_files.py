@@ -11,8 +11,15 @@ from audit.models import AuditEntry
 from conversations.actions.conversations import create_conversation
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
+from conversations.log import append
 from harness.content import text_of
-from harness.errors import Conflict, Forbidden, NotFound
+from harness.errors import Conflict, Forbidden, NotFound, ToolError
+from harness.events import (
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
+    UserDefineOutcome,
+)
+from harness.history import Entry
 from harness.providers.scripted import call, reply
 from sharedfiles.access import TableSharedFiles
 from sharedfiles.actions.files import remove_shared_file, restore_shared_version
@@ -77,6 +84,25 @@ def test_a_change_is_staged_compared_promoted_and_seen_by_the_others(two):
         f"version 2  6 bytes  sha256 {hash_of('one' + chr(10) + '2' + chr(10))}"
         in shared(first).overview()
     )
+
+
+@pytest.mark.parametrize("verdict", ["satisfied", "failed", None])
+def test_what_was_made_for_an_outcome_is_promoted_once_that_is_reached(two, alice, verdict):
+    first, _second = two
+    asked = UserDefineOutcome(outcome_id="outc_1", description="Write it", rubric="- It is there")
+    append(first.pk, [Entry.of(asked)], actor=alice)
+    if verdict is not None:
+        begun = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+        ended = SpanOutcomeEvaluationEnd(
+            outcome_evaluation_start_id=begun.uid, outcome_id="outc_1", result=verdict
+        )
+        append(first.pk, [begun, Entry.of(ended)])
+    if verdict == "satisfied":
+        share(first, "a", "1")
+    else:
+        with pytest.raises(ToolError):
+            share(first, "a", "1")
+    assert SharedVersion.objects.exists() is (verdict == "satisfied")
 
 
 def test_a_stale_expected_hash_refuses_the_promotion_and_changes_nothing(two):
