@@ -97,7 +97,9 @@ def _prepared(cases: int, parallel: int) -> Callable[[int], Evaluation]:
             found.refresh_from_db()
             if time.monotonic() - shown > SHOWN_EACH:
                 shown = time.monotonic()
-                done = list(found.trials.exclude(ended_at=None).values("started_at", "ended_at"))
+                done: list[Any] = list(
+                    found.trials.exclude(ended_at=None).values("started_at", "ended_at")
+                )
                 sys.stderr.write(
                     f"{len(done)} trials, {shown - begun:.0f} s, work {_work(done):.0f} s\n"
                 )
@@ -106,14 +108,17 @@ def _prepared(cases: int, parallel: int) -> Callable[[int], Evaluation]:
     return begin
 
 
-def _work(trials: list[dict[str, Any]]) -> float:
-    return sum((each["ended_at"] - each["started_at"]).total_seconds() for each in trials)
+def _work(trials: list[Any]) -> float:
+    seconds = [(each["ended_at"] - each["started_at"]).total_seconds() for each in trials]
+    return float(sum(seconds))
 
 
 def _figures(name: str, evaluation: Evaluation) -> bool:
     from spending.models import Usage  # noqa: PLC0415
 
-    trials = list(evaluation.trials.values("state", "started_at", "ended_at", "model_calls"))
+    trials: list[Any] = list(
+        evaluation.trials.values("state", "started_at", "ended_at", "model_calls")
+    )
     assert evaluation.ended_at is not None
     begun = min(each["started_at"] for each in trials)
     wall = (evaluation.ended_at - begun).total_seconds()
