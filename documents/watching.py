@@ -2,7 +2,8 @@
 
 What is new or changed there is read in the background, as an upload is; what is gone is forgotten. Nobody
 acts here but the server. It never leaves the directory: links are not followed, nor is a file read that has
-another name elsewhere. What stands in a directory that cannot be read, or below it, is not forgotten.
+another name elsewhere. What stands in a directory that cannot be read, or below it, is not forgotten, nor
+what lay on a device of its own that is not there now.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class File:
     path: str
     """From the directory on, between slashes."""
     stamp: str
+    mounted: bool
+    """On another device than the directory."""
 
 
 def watch_all() -> None:
@@ -68,7 +71,8 @@ def watch_all() -> None:
 def watch(collection: Collection, directory: Path) -> int:
     """How many documents are read anew or forgotten. Raises OSError, TooMany."""
     unread: list[str] = []
-    there = {file.path: file for file in _files(directory, unread)}
+    mounts: list[str] = []
+    there = {file.path: file for file in _files(directory, unread, mounts)}
     rows = _watched(collection)
     known = dict(rows.values_list("name", "stamp"))
     away = tuple(unread)
@@ -78,6 +82,13 @@ def watch(collection: Collection, directory: Path) -> int:
         return 0
     _hold(collection, "")
     gone = [name for name in known if name not in there and not name.startswith(away)]
+    was_mounted = set(rows.filter(mounted=True).values_list("name", flat=True))
+    kept = {name for name in was_mounted.intersection(gone) if not name.startswith(tuple(mounts))}
+    gone = [name for name in gone if name not in kept]
+    if kept:
+        logger.warning(
+            "of %s, %d files may not be mounted; they are kept", collection.uid, len(kept)
+        )
     for name in gone:
         rows.filter(name=name).delete()
     if away:
@@ -120,7 +131,7 @@ def _take(collection: Collection, root: int, file: File) -> bool:
             document = Document(collection=collection, name=file.path, watched=True)
         elif not document.watched or document.stamp == file.stamp:
             return False  # somebody uploaded one of this name, or another process was first
-        document.stamp = file.stamp
+        document.stamp, document.mounted = file.stamp, file.mounted
         document.state, document.claimed_at, document.tries = Document.State.WAITING, None, 0
         document.problem = document.problem_code = ""
         document.updated_at = timezone.now()
@@ -136,10 +147,11 @@ def _take(collection: Collection, root: int, file: File) -> bool:
     return bool(data)
 
 
-def _files(directory: Path, unread: list[str]) -> Generator[File]:
+def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[File]:
     """Raises OSError where the directory cannot be read; the path of one below it that cannot is put into
-    `unread`."""
+    `unread`, that of one on another device into `mounts`."""
     looked = 0
+    device = directory.stat().st_dev
 
     def below(place: int, above: str, depth: int) -> Iterator[File]:
         """One is open of each level at a time: there may be more folders than a process may open."""
@@ -153,7 +165,7 @@ def _files(directory: Path, unread: list[str]) -> Generator[File]:
                 if entry.name.startswith(".") or entry.is_symlink():
                     continue
                 if not entry.is_dir(follow_symlinks=False):
-                    if (file := _file(f"{above}{entry.name}", entry)) is not None:
+                    if (file := _file(f"{above}{entry.name}", entry, device)) is not None:
                         yield file
                 elif depth < DEPTH:
                     folders.append(entry.name)
@@ -166,6 +178,8 @@ def _files(directory: Path, unread: list[str]) -> Generator[File]:
                     unread.append(path)
                 continue
             try:
+                if os.fstat(inner).st_dev != device:
+                    mounts.append(path)
                 yield from below(inner, path, depth + 1)
             except OSError:
                 unread.append(path)
@@ -179,7 +193,7 @@ def _files(directory: Path, unread: list[str]) -> Generator[File]:
         os.close(root)
 
 
-def _file(path: str, entry: os.DirEntry[str]) -> File | None:
+def _file(path: str, entry: os.DirEntry[str], device: int) -> File | None:
     try:
         found = entry.stat(follow_symlinks=False)
         check_name(path)
@@ -187,7 +201,8 @@ def _file(path: str, entry: os.DirEntry[str]) -> File | None:
         return None
     if not _is_plain(found):
         return None
-    return File(path, f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}")
+    stamp = f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}"
+    return File(path, stamp, mounted=found.st_dev != device)
 
 
 def _read(root: int, path: str) -> bytes:

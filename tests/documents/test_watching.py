@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,35 @@ def test_a_directory_that_cannot_be_read_forgets_nothing(handbooks, directory, s
     assert handbooks.held_back == "missing"
 
 
+def test_what_lay_on_a_device_that_is_not_mounted_is_kept(handbooks, directory):
+    look(handbooks, directory)
+    # As the row of a file that was seen on another device.
+    assert Document.objects.filter(name="travel/trains.md", mounted=False).update(mounted=True)
+    (directory / "travel" / "trains.md").unlink()
+    assert look(handbooks, directory) == 0
+    assert names() == {"travel/trains.md", "meals.txt"}
+    (directory / "travel").rmdir()
+    assert look(handbooks, directory) == 0
+    assert names() == {"travel/trains.md", "meals.txt"}
+
+
+@pytest.mark.skipif(
+    not Path("/dev/shm").is_dir() or Path("/dev/shm").stat().st_dev == Path("/dev").stat().st_dev,
+    reason="no device is mounted below another one here",
+)
+def test_what_is_gone_from_a_device_that_is_mounted_is_forgotten(handbooks):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as inner:
+        name = f"shm/{Path(inner).name}/trains.md"
+        (Path(inner) / "trains.md").write_text("Trains.\n")
+        look(handbooks, Path("/dev"))
+        assert Document.objects.get(name=name).mounted
+        (Path(inner) / "trains.md").unlink()
+        (Path(inner) / "ferries.md").write_text("Ferries.\n")
+        look(handbooks, Path("/dev"))
+        assert name not in names()
+        assert f"shm/{Path(inner).name}/ferries.md" in names()
+
+
 def test_what_is_gone_all_at_once_is_kept_until_it_is_back_or_somebody_says_so(
     alice, bob, mallory, handbooks, directory, client_of
 ):
@@ -209,7 +239,7 @@ def test_a_folder_below_that_cannot_be_read_forgets_nothing(handbooks, directory
     with pytest.MonkeyPatch.context() as few:
         # As where a process has no descriptors left: root may read everything.
         few.setattr(os, "open", refusing("travel", os.open))
-        assert {file.path for file in watching._files(directory, unread)} == {"meals.txt"}
+        assert {file.path for file in watching._files(directory, unread, [])} == {"meals.txt"}
         assert look(handbooks, directory) == 0
     assert unread == ["travel/"]
     assert len(names()) == 2
@@ -223,7 +253,7 @@ def test_many_folders_side_by_side_are_open_one_at_a_time(handbooks, directory):
     for number in range(60):
         (directory / f"folder{number}").mkdir()
     before = descriptors()
-    looks = watching._files(directory, [])
+    looks = watching._files(directory, [], [])
     next(looks)
     assert descriptors() - before < 10
     looks.close()
