@@ -169,6 +169,7 @@ class Remembered:
         rows = MemoryVector.objects.filter(
             memory__store__organisation__memberships__user=self._owner
         )
+        hers = Memory.objects.filter(store__organisation__memberships__user=self._owner)
         audience = rows.values_list("audience", flat=True)[:1].get()
         keys, data = zip(*rows.values_list("memory", "data"), strict=True)
         every = numpy.frombuffer(b"".join(data), dtype=numpy.float32).reshape(len(keys), -1)
@@ -177,7 +178,14 @@ class Remembered:
             (asked,) = Letters().embed([words])
             best = {keys[place] for place in numpy.argsort(-(every @ asked))[:10].tolist()}
             near = nearest(
-                asked, scale, rows, of="memory", model=Letters.name, audiences=[audience], keys=()
+                asked,
+                scale,
+                rows,
+                hers,
+                of="memory",
+                model=Letters.name,
+                audiences=[audience],
+                keys=(),
             )
             found.append(len(best & near.keys()) / len(best))
         return found

@@ -66,8 +66,10 @@ def search_passages(
         return FoundPassages((), low=True)
     keys = INDEX.candidates(Passage, question.terms, audiences)
     rows = Passage.objects.filter(document__collection__in=seen).current()
-    made = PassageVector.objects.filter(passage__in=rows)
-    by_vectors = find_near(made, user, question.text, of="passage", audiences=audiences, keys=keys)
+    made = PassageVector.objects.all()
+    by_vectors = find_near(
+        made, rows, user, question.text, of="passage", audiences=audiences, keys=keys
+    )
     alone = by_vectors.by_words_alone
     if not keys and not by_vectors.cosines:
         return FoundPassages((), low=True, by_words_alone=alone)

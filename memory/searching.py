@@ -102,8 +102,10 @@ def search_memories(
         return Recalled((), 0.0, low=True)
     audiences = _audiences(seen)
     keys = INDEX.candidates(Memory, question.terms, audiences)
-    made = MemoryVector.objects.filter(memory__in=rows, sha256=F("memory__sha256"))
-    by_vectors = find_near(made, user, question.text, of="memory", audiences=audiences, keys=keys)
+    made = MemoryVector.objects.filter(sha256=F("memory__sha256"))
+    by_vectors = find_near(
+        made, rows, user, question.text, of="memory", audiences=audiences, keys=keys
+    )
     alone = by_vectors.by_words_alone
     if not keys and not by_vectors.cosines:
         return Recalled((), 0.0, low=True, by_words_alone=alone)

@@ -31,6 +31,7 @@ class Nearby:
 
 
 def find_near(
+    made: QuerySet[Any],
     seen: QuerySet[Any],
     user: User,
     question: str,
@@ -39,8 +40,8 @@ def find_near(
     audiences: Collection[str],
     keys: Collection[int],
 ) -> Nearby:
-    """`seen`: the vectors that may be looked at, `of` the rows of which column; `keys`: those that words
-    found."""
+    """`made`: vectors, `of` their column that says whose; `seen`: the rows that may be found; `keys`: those
+    that words found."""
     embedder = chosen()
     scale = None if embedder is None else scale_of(embedder)
     if embedder is None:
@@ -49,5 +50,5 @@ def find_near(
     if scale is None or asked is None:
         return Nearby(by_words_alone=True)
     model = embedder.name
-    cosines = nearest(asked, scale, seen, of=of, model=model, audiences=audiences, keys=keys)
+    cosines = nearest(asked, scale, made, seen, of=of, model=model, audiences=audiences, keys=keys)
     return Nearby(cosines, near_of(embedder, scale, cosines), scale.alike)

@@ -41,6 +41,7 @@ class Stored(NamedTuple):
 def nearest(
     asked: Vectors,
     scale: Scale,
+    made: QuerySet[Any],
     seen: QuerySet[Any],
     *,
     of: str,
@@ -49,22 +50,25 @@ def nearest(
     keys: Collection[int],
 ) -> dict[int, float]:
     """Cosines by the keys of rows, of `seen` alone: of the nearest that these audiences have, and of all that
-    have `keys`. `of`: the column of `seen` that has the key."""
+    have `keys`. `made`: vectors; `of`: their column that says whose they are."""
     if not asked.any():
         return {}
     cosines: dict[int, float] = {}
     wanted = set(keys)
-    for some in _by_codes(asked, seen.model.objects.filter(model=model), of, model, audiences):
-        of_these = seen.filter(model=model, **{f"{of}__in": wanted.union(some)})
+    made = made.filter(model=model)
+    every = made.model.objects.filter(model=model)
+    for some in _by_codes(asked, every, of, model, audiences):
+        # The keys stand inside: else a list of all rows is made first.
+        of_these = made.filter(**{f"{of}__in": seen.filter(pk__in=wanted.union(some))})
         found = list(of_these.values_list(of, "data"))
         cosines |= _compared(found, asked)
         wanted.clear()
         if 2 * len({key for key, _data in found}.intersection(some)) >= len(some):
             break
-        _let_go(seen.model.objects.filter(model=model), of, model, audiences, some)
+        _let_go(every, of, model, audiences, some)
     if wanted:
-        rows = seen.filter(model=model, **{f"{of}__in": wanted}).values_list(of, "data")
-        cosines |= _compared(list(rows), asked)
+        of_these = made.filter(**{f"{of}__in": seen.filter(pk__in=wanted)})
+        cosines |= _compared(list(of_these.values_list(of, "data")), asked)
     close = sorted(cosines, key=lambda key: (-cosines[key], -key))[:NEAREST]
     among = {*keys, *(key for key in close if cosines[key] >= scale.floor)}
     return {key: cosine for key, cosine in cosines.items() if key in among}
