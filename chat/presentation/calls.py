@@ -253,9 +253,11 @@ class Card:
         return self.title is not None
 
     @property
-    def plain_name(self) -> str:
-        """Of a tool of an MCP server as its server calls it."""
-        return self.name.removeprefix(f"mcp__{self.server}__")
+    def called(self) -> str:
+        """Of a tool of an MCP server the server's name, and what that calls it."""
+        if not self.server:
+            return self.name
+        return f"{self.server}: {self.name.removeprefix(f'mcp__{self.server}__')}"
 
     @property
     def is_open(self) -> bool:
@@ -435,7 +437,11 @@ def _describe(card: Card, name: str, given: Mapping[str, Any]) -> None:
     """What the catalogue knows: a short intent, and how far such a call reaches."""
     tool = None if card.server or card.for_program else find(name)
     if tool is None:
-        if not (card.server or card.for_program):
+        if card.server:
+            card.reach = _(
+                "The MCP server “%(name)s” is given the arguments; what it does with them is its own."
+            ) % {"name": card.server}
+        elif not card.for_program:
             card.intent = visible(str(given.get("description", "")))[:INTENT_CHARACTERS]
             card.title = in_words(name, _tense(card), card.intent, created=False)
         return
