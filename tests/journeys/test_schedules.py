@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from harness.providers.scripted import reply
+from harness.errors import BadRequest
+from harness.providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
 from tests.journeys.model_service import ModelService
@@ -65,3 +66,55 @@ def test_a_schedule_is_made_tried_dry_run_and_paused(
     looks_right(alice, "delete")
     page.get_by_role("button", name="Delete").click()
     expect(page.locator("main")).to_contain_text("The schedule is deleted")
+
+
+def make(page: Page, name: str, task: str, *, failures: int = 3) -> None:
+    """A schedule for no time at all, begun by hand."""
+    page.goto("/schedules/new/")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Agent", exact=True).select_option(index=1)
+    page.get_by_label("Environment", exact=True).select_option(index=1)
+    page.get_by_label("What it is to do").fill(task)
+    page.get_by_label("Pause after so many failed runs in a row").fill(str(failures))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+
+
+@on_screen(phone=False)
+def test_a_run_that_asks_is_answered_from_the_brief_and_runs_that_fail_pause_their_schedule(
+    visit: Visit, service: ModelService, phone: bool
+):
+    alice = visit(phone=phone)
+    page = alice.page
+    which = "phone" if phone else "desk"
+    asking, failing = f"Water the plants, {which}", f"Feed the cat, {which}"
+    options = [{"label": "The fern"}, {"label": "The cactus"}]
+    asked = call("ask_user", questions=[{"question": "Which one first?", "options": options}])
+    service.expect(asking, reply(asked), reply("The fern has water."))
+    service.expect(failing, BadRequest("Nobody can read this."))
+    make(page, f"Plants, {which}", asking)
+    page.get_by_role("button", name="Run now").click()
+    expect(alice.log.get_by_label("The fern")).to_be_visible()
+    make(page, f"Cat, {which}", failing, failures=1)
+    order = page.url
+    page.get_by_role("button", name="Run now").click()
+    alice.wait_for_status("failed")
+    page.goto(order)
+    paused = page.get_by_role("status").filter(has_text="Paused:")
+    expect(paused).to_contain_text("too many runs failed one after the other")
+    looks_right(alice, "failed")
+
+    page.goto("/brief/")
+    waits = page.get_by_role("region", name="Waits for you")
+    expect(page.get_by_role("region", name="Failed")).to_contain_text(f"Cat, {which}")
+    expect(page.get_by_role("region", name="Left out or paused")).to_contain_text(f"Cat, {which}")
+    looks_right(alice, "brief")
+    waits.get_by_role("link", name=f"Plants, {which}").click()
+    alice.log.get_by_label("The fern").check()
+    alice.log.get_by_role("button", name="Answer").click()
+    expect(alice.log).to_contain_text("The fern has water.")
+    alice.wait_for_status("idle")
+    page.goto("/brief/")
+    expect(page.get_by_role("region", name="Ran")).to_contain_text("The fern has water.")
+    expect(waits.get_by_role("link", name=f"Plants, {which}")).to_have_count(0)
+    looks_right(alice, "brief-after")
