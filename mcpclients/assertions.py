@@ -6,6 +6,7 @@ when, is `documents`'.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 import jwt
 from django.core.cache import cache
+from django.views.decorators.debug import sensitive_variables
 
 from harness.errors import Invalid
 
@@ -28,6 +30,8 @@ MOST_SECONDS = 600
 """That one may be good for."""
 LEEWAY = 30
 _PUBLIC = {"EC": ("crv", "x", "y"), "OKP": ("crv", "x"), "RSA": ("n", "e")}
+_NUMBER = re.compile(r"[A-Za-z0-9_-]+=*")
+"""How the numbers of a key are written: who decodes passes over any other sign."""
 _LENGTHS = {"n": 1_400, "e": 8}
 """Characters of an RSA key's numbers: with longer ones a check takes long."""
 
@@ -48,6 +52,7 @@ def keys_in(said: Any) -> dict[str, Any]:
     return {"keys": [_public(key) for key in given]}
 
 
+@sensitive_variables()
 def told_by(assertion: str) -> Told:
     if not assertion or len(assertion) > LONGEST:
         return Told()
@@ -58,9 +63,13 @@ def told_by(assertion: str) -> Told:
     who, key = said["payload"].get("sub"), said["header"].get("kid", "")
     if not isinstance(who, str) or len(who) > ID_LENGTH or not isinstance(key, str):
         return Told()
+    # What it says is escaped: no database keeps a NUL or half of a character.
+    if not (who.isascii() and who.isprintable()):
+        return Told()
     return Told(who, key)
 
 
+@sensitive_variables()
 def proves(client: McpClient, assertion: str, places: Sequence[str]) -> bool:
     """Whether the client signed it, for one of `places`, a short while ago, and it was not shown before."""
     told = told_by(assertion)
@@ -68,12 +77,14 @@ def proves(client: McpClient, assertion: str, places: Sequence[str]) -> bool:
     # Without a name every key of the set may be meant.
     meant = [key for key in keys if not told.key_id or key.get("kid") == told.key_id]
     said = next(filter(None, (_proved(client, assertion, key, places) for key in meant)), None)
-    if said is None or said["exp"] > time.time() + MOST_SECONDS + LEEWAY:
+    # The library takes whatever `int` does.
+    if said is None or int(said["exp"]) > time.time() + MOST_SECONDS + LEEWAY:
         return False
-    mark = sha256(f"{client.pk} {said['jti']}".encode()).hexdigest()
+    mark = sha256(f"{client.pk} {said['jti']}".encode("utf-8", "surrogatepass")).hexdigest()
     return bool(cache.add(f"mcp-assertion:{mark}", 1, timeout=MOST_SECONDS + 2 * LEEWAY))
 
 
+@sensitive_variables()
 def _proved(
     client: McpClient, assertion: str, key: dict[str, Any], places: Sequence[str]
 ) -> dict[str, Any] | None:
@@ -99,12 +110,15 @@ def _public(key: Any) -> dict[str, Any]:
     if names is None or "d" in key:
         raise Invalid("Its keys are public ones of the kinds EC, OKP and RSA.")
     kept = {"kty": kind, **{name: key.get(name) for name in names}}
-    for name in ("kid", "alg"):
-        if isinstance(key.get(name), str) and len(key[name]) <= 200:
-            kept[name] = key[name]
-    for name, value in kept.items():
+    for name in names:
+        value = kept[name]
         if not isinstance(value, str) or len(value) > _LENGTHS.get(name, 200):
             raise Invalid("One of its keys is too long, or none.")
+        if name != "crv" and not _NUMBER.fullmatch(value):
+            raise Invalid("One of its keys cannot be read.")
+    # Not what it is for (`alg`, `use`): sets name keys for other things beside those that sign.
+    if isinstance(key.get("kid"), str) and len(key["kid"]) <= 200:
+        kept["kid"] = key["kid"]
     try:
         jwt.PyJWK(kept)
     except (jwt.PyJWTError, ValueError, TypeError):

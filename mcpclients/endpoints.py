@@ -58,13 +58,10 @@ def show_server(request: HttpRequest) -> HttpResponse:
 @never_cache
 @_while_on
 def token(request: HttpRequest) -> HttpResponse:
-    def ask(body: str) -> exchange.Answer:
-        signed = parse_qs(body, max_num_fields=MOST_PARTS).get("client_assertion", [""])[0]
-        if signed and (told := assertions.told_by(signed)).client_id:
-            documents.read_again_for(told.client_id, told.key_id)
-        return exchange.exchange(body, resource=resource_of(request), places=_places(request))
-
-    return _answered(request, ask)
+    resource, places = resource_of(request), _places(request)
+    return _answered(
+        request, functools.partial(exchange.exchange, resource=resource, places=places)
+    )
 
 
 @csrf_exempt
@@ -72,7 +69,7 @@ def token(request: HttpRequest) -> HttpResponse:
 @never_cache
 @_while_on
 def revoke(request: HttpRequest) -> HttpResponse:
-    return _answered(request, lambda body: exchange.revoke(body, places=_places(request)))
+    return _answered(request, functools.partial(exchange.revoke, places=_places(request)))
 
 
 @csrf_exempt
@@ -130,8 +127,21 @@ def _answered(request: HttpRequest, ask: Callable[[str], exchange.Answer]) -> Ht
     # No database keeps a NUL, and none of ours would be looked up.
     if len(request.body) > MOST_BYTES or not request.body.isascii() or b"%00" in request.body:
         return _refused(400, "invalid_request", "The body is too long, or no form.")
-    headers, text, status = ask(request.body.decode("ascii"))
+    body = request.body.decode("ascii")
+    try:
+        _read_new_keys(body)
+    except ValueError:
+        return _refused(400, "invalid_request", "The body has too many fields.")
+    headers, text, status = ask(body)
     return HttpResponse(text, status=status, headers={**_JSON, **headers})
+
+
+@sensitive_variables()
+def _read_new_keys(body: str) -> None:
+    """Of a client that signs with one that is not known yet. Raises ValueError for too many fields."""
+    signed = parse_qs(body, max_num_fields=MOST_PARTS).get("client_assertion", [""])[0]
+    if signed and (told := assertions.told_by(signed)).client_id:
+        documents.read_again_for(told.client_id, told.key_id)
 
 
 def _places(request: HttpRequest) -> list[str]:

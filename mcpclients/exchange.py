@@ -249,10 +249,13 @@ class _Validator(RequestValidator):  # type: ignore[misc]
         row: Connection = request.connection
         now = timezone.now()
         if row.redeemed_at is None:
+            # Of two codes that are redeemed at once, one is the later. Whoever blocks the client begins here.
+            client = McpClient.objects.select_for_update().get(pk=row.client_id)
             row.redeemed_at = now
             row.token.expiry = row.ends_at
             row.token.save(update_fields=["expiry"])
-            _supersede(row)
+            if client.read_at is None:
+                _supersede(row)
         row.access_hash = hash_token(token["access_token"])
         row.access_ends_at = now + timedelta(seconds=token["expires_in"])
         row.family_hash = hash_token(token["refresh_token"].partition(".")[0])
@@ -294,8 +297,6 @@ def _end(row: Connection) -> None:
 def _supersede(row: Connection) -> None:
     """One that registered itself is one program: what it was let do before ends when she lets it in anew. A
     document is that of all installations, each of which she lets in by itself."""
-    if row.client.read_at is not None:
-        return
     token = row.token
     before = ApiToken.objects.filter(
         mcp_connection__client=row.client_id,

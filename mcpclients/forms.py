@@ -14,6 +14,12 @@ from accounts.models import Organisation, TokenScope
 LIFETIMES = [("30", _("30 days")), ("90", _("90 days")), ("365", _("One year"))]
 
 
+_AT_MCP = {
+    TokenScope.CONVERSATIONS_READ: _("Read conversations, memories, documents, skills and prompts")
+}
+"""Scopes that open more at `/mcp` than their names say."""
+
+
 class ConsentForm(OurForm):
     organisation = forms.ChoiceField(label=_("In which organisation"))
     scopes = forms.MultipleChoiceField(
@@ -34,7 +40,7 @@ class ConsentForm(OurForm):
         chosen, where = self.fields["scopes"], self.fields["organisation"]
         assert isinstance(chosen, forms.MultipleChoiceField)  # noqa: S101 - declared above
         assert isinstance(where, forms.ChoiceField)  # noqa: S101 - declared above
-        chosen.choices = [(each.value, each.label) for each in asked]
+        chosen.choices = [(each.value, _AT_MCP.get(each, each.label)) for each in asked]
         # A client that decides for its person is trusted more: that is a choice of its own.
         chosen.initial = [each for each in asked if each is not TokenScope.APPROVALS_DECIDE]
         where.choices = [(each.uid, each.name) for each in organisations]

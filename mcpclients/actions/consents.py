@@ -17,7 +17,7 @@ from accounts.models import Organisation, User
 from accounts.tokens import hash_token, new_token
 from harness.errors import Forbidden, Invalid, NotFound
 from mcpclients.models import AUDIENCE, Connection, McpClient
-from mcpclients.redirects import fits, host_of
+from mcpclients.redirects import fits, host_of, program_of
 from mcpclients.scopes import OFFERED
 
 CODE_SECONDS = 60
@@ -57,7 +57,7 @@ def allow_client(
             actor=actor,
             organisation=organisation,
             # With the host, since anybody may call a client anything.
-            name=f"{client.name[:_SHOWN]} ({host_of(redirect_uri)[-_SHOWN:]})",
+            name=f"{client.name[:_SHOWN]} ({_shown_host(redirect_uri)})",
             scopes=wanted,
             expires_at=now + timedelta(seconds=CODE_SECONDS),
             audience=AUDIENCE,
@@ -71,3 +71,9 @@ def allow_client(
             challenge=challenge,
         )
     return code
+
+
+def _shown_host(redirect_uri: str) -> str:
+    """The half in which whose it is stands: a program's scheme begins with that, a host ends with it."""
+    host = host_of(redirect_uri)
+    return host[:_SHOWN] if program_of(redirect_uri) else host[-_SHOWN:]

@@ -86,6 +86,9 @@ def test_programs_are_called_by_their_own_schemes_where_a_domain_or_the_operator
     assert hers.post(notes.address(), {"decline": "1"})["Location"].startswith(f"{back}?error=")
     assert opens(notes.let_in(hers, acme)["access_token"])
     assert "Notes (com.example.notes:)" in hers.get("/settings/tokens/").content.decode()
+    long = "com.evil.a-program-of-another-maker.com.example.notes:/back"
+    OAuthClient.registered(redirect_uris=[long]).let_in(hers, acme)
+    assert ApiToken.objects.filter(name__startswith="Notes (com.evil.").exists()
     editor = OAuthClient.registered(redirect_uris=["cursor://anysphere.cursor-mcp/back"])
     assert hers.get(editor.address()).status_code == 200
     settings.AGENTSITE_MCP_PROGRAM_SCHEMES = ["javascript"]
@@ -129,6 +132,9 @@ def test_bodies_that_are_none_or_too_long_are_refused(client: Browser):
         assert answer.status_code == 400, body[:9]
         answer = client.post("/oauth/token", body, "application/x-www-form-urlencoded")
         assert answer.status_code in {400, 401}, body[:9]
+    for address in ("/oauth/token", "/oauth/revoke"):
+        answer = client.post(address, "a=1&" * 1_000, "application/x-www-form-urlencoded")
+        assert answer.json()["error"] == "invalid_request"
     for address in ("/oauth/register", "/oauth/token", "/oauth/revoke"):
         assert client.get(address).status_code == 405
 

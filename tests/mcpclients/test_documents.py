@@ -146,6 +146,9 @@ def test_a_client_with_keys_signs_who_it_is_each_time(
         own.signed(iss="https://elsewhere.example"),
         own.signed(sub="https://elsewhere.example"),
         {**shown, "client_assertion": shown["client_assertion"][:-4]},
+        own.signed(exp=str(int(time.time()) + 6_000)),
+        own.signed(sub="\ud800"),
+        own.signed(sub="\0"),
     ]
     for wrong in refused:
         assert notes.token(code, **wrong).json()["error"] == "invalid_client", wrong
@@ -156,11 +159,14 @@ def test_a_client_with_keys_signs_who_it_is_each_time(
         assert answer["error"] == "invalid_client", "it was shown before"
     newer = Signer(site.url, "second")
     site.keys = {"keys": [newer.public]}
-    again = notes.renew(given["refresh_token"], **newer.signed(aud=[f"{ISSUER}/oauth/token"]))
+    odd = newer.signed(aud=[f"{ISSUER}/oauth/token"], jti="\ud800", exp=str(int(time.time()) + 60))
+    again = notes.renew(given["refresh_token"], **odd)
     assert opens(again.json()["access_token"])
     assert notes.post("revoke", token=again.json()["refresh_token"]).status_code == 401
     assert opens(again.json()["access_token"])
-    ended = notes.post("revoke", token=again.json()["refresh_token"], **newer.signed())
+    newest = Signer(site.url, "third")
+    site.keys = {"keys": [newest.public, {**own.public, "alg": "none", "use": "enc"}]}
+    ended = notes.post("revoke", token=again.json()["refresh_token"], **newest.signed())
     assert ended.status_code == 200
     assert not opens(again.json()["access_token"])
 
@@ -176,6 +182,8 @@ def test_keys_that_cannot_be_used_let_nobody_in(site: Site):
         {"keys": [good] * 21},
         {"keys": [{**good, "d": "secret"}]},
         {"keys": [{**good, "x": "x"}]},
+        {"keys": [{**good, "x": f"!{good['x']}"}]},
+        {"keys": [{**good, "crv": "P-999"}]},
         {"keys": [{"kty": "oct", "k": "c2VjcmV0"}]},
         {"keys": [{"kty": "RSA", "n": "A" * 2_000, "e": "AQAB"}]},
     )

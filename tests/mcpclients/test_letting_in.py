@@ -47,6 +47,7 @@ def test_a_person_is_shown_who_asks_and_decides(hers: Browser, notes: OAuthClien
     assert "client.example asks" in page
     assert "Nobody has checked that" in page
     assert "You are signed in as alice." in page
+    assert "Read conversations, memories, documents" in page
     assert answer["X-Frame-Options"] == "DENY"
     policy = answer["Content-Security-Policy"].split("; ")
     assert {"frame-ancestors 'none'", "form-action 'self' https:"} <= set(policy)
