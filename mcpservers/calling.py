@@ -168,6 +168,8 @@ class _Attempt:
             self._responses, self._state = responses_in(answer, kept), kept.state
             return
         self._connects = True
+        if kept.state:
+            self._responses, self._state = None, kept.state
         if is_declined(answer):
             raise ToolError(f"The person does not connect an account at “{self.plan.server}”.")
 
@@ -179,7 +181,8 @@ class _Attempt:
             # The server did nothing, so it can be called when she has connected.
             if not self._connects and self.plan.may_connect:
                 asked = Asked(message=f"{fault.message}")
-                await self._question(McpQuestion.Kind.CONNECT, {ACCOUNT: asked}, "")
+                task = self._state if self._responses is None else ""
+                await self._question(McpQuestion.Kind.CONNECT, {ACCOUNT: asked}, task)
             raise
 
     async def _tried(self, arguments: Mapping[str, object]) -> CallToolResult | InputRequiredResult:
@@ -191,15 +194,21 @@ class _Attempt:
             await context.offload(self._planned)
 
         async def once() -> CallToolResult | InputRequiredResult:
-            return await sessions.call(
-                self.where,
-                plan.tool,
-                arguments,
-                seconds=plan.seconds,
-                on_listing=told,
-                responses=self._responses,
-                state=self._state,
-            )
+            try:
+                return await sessions.call(
+                    self.where,
+                    plan.tool,
+                    arguments,
+                    seconds=plan.seconds,
+                    on_listing=told,
+                    responses=self._responses,
+                    state=self._state,
+                )
+            except Unreachable as problem:
+                # What was begun there is followed on, and not begun again.
+                if problem.task:
+                    self._responses, self._state = None, problem.task
+                raise
 
         began = time.monotonic()
 

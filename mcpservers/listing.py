@@ -214,12 +214,12 @@ def note_failure(
     server_id: int, words: str, *, unauthorised: bool = False, errors: str | None = None
 ) -> None:
     """That it cannot be reached; since when stays. `unauthorised`: it wants a token, which is no failure of
-    one that was given none. `errors`: what a program
-    wrote when it was looked at; None: it was in a conversation, whose words go nowhere else."""
+    one that was given none, and ends one: it answers. `errors`: what a program wrote when it was looked at;
+    None: it was in a conversation, whose words go nowhere else."""
     row = McpServer.objects.filter(pk=server_id).first()
     if row is not None:
-        if row.sealed or not unauthorised:
-            row.failing_since = row.failing_since or timezone.now()
+        is_fault = bool(row.sealed) or not unauthorised
+        row.failing_since = (row.failing_since or timezone.now()) if is_fault else None
         row.last_error = _plain(words)[:500]
         row.wants_authorisation = row.wants_authorisation or unauthorised
         if errors is not None:

@@ -48,7 +48,7 @@ from .listing import CONNECT_SECONDS, Described, described
 from .offers import MOST, Offers, offers_in
 from .programs import Started
 from .stdio import spoken_to
-from .taskcalls import TaskBegun, Tasks, follow, go_on, is_of_task
+from .taskcalls import TaskBegun, Tasks, follow, give, is_of_task, state_of
 from .transport import Challenge, GiveUp, Refused, client_for
 
 T = TypeVar("T")
@@ -76,7 +76,9 @@ class Unreachable(Exception):
     def __init__(self, words: str, challenge: Challenge | None = None, *, errors: str = "") -> None:
         super().__init__(words)
         self.challenge = challenge
-        """What the server wants to see, if that is why. Nothing was done there."""
+        """What the server wants to see, if that is why. Nothing was done there, but for `task`."""
+        self.task = ""
+        """With what the call goes on (`Sessions.call`) where a task was begun for it; empty: none was."""
         self.errors = errors
         """The last that a program wrote into its errors: of the conversation's, and nobody else's."""
 
@@ -331,31 +333,39 @@ class Sessions:
         responses: Mapping[str, Any] | None = None,
         state: str = "",
     ) -> CallToolResult | InputRequiredResult:
-        """Have a tool do its work. `responses` and `state` answer what it asked before. Raises Unreachable,
+        """Have a tool do its work. `responses` and `state` answer what it asked before; a `state` of a task
+        alone (`Unreachable.task`) follows that to its end. Raises Unreachable,
         TimeoutError, and what `on_listing` raises, which is told what tools there are before anything is
         called."""
         session = await self._session(where)
         session.in_use += 1
+        task = ""
         try:
             client = session.ready.result()
             await self._told(session, client, on_listing)
             async with asyncio.timeout(seconds):
-                if responses is not None and is_of_task(state):
-                    return await go_on(client, state, responses)
+                if is_of_task(state):
+                    if responses is not None:
+                        await give(client, state, responses)
+                    task = state
+                    return await follow(client, task)
                 given: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
                 if responses is not None:
                     given |= {"input_responses": dict(responses), "request_state": state or None}
                 params = CallToolRequestParams.model_validate(given)
                 answer = await client.session.send_request(CallToolRequest(params=params), _Answer)
-                if isinstance(answer, TaskBegun):
-                    return await follow(client, answer.task_id, answer.poll_interval_ms)
-                return answer
+                if not isinstance(answer, TaskBegun):
+                    return answer
+                task = state_of(answer)
+                return await follow(client, task, answer.poll_interval_ms)
         except (TimeoutError, AgentError, asyncio.CancelledError):
             raise
         except Exception as problem:
             session.stop.set()
             words = session.fault or words_of(problem, where)
-            raise _unreachable(words, session.challenge, session.errors(where)) from None
+            broken = _unreachable(words, session.challenge, session.errors(where))
+            broken.task = task
+            raise broken from None
         finally:
             session.in_use -= 1
             session.used = time.monotonic()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any, ClassVar, Literal
 
+import anyio
 from mcp import Client
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.shared.exceptions import MCPError
@@ -33,10 +35,12 @@ _KEPT = "agentsite-task:"
 
 Answer = CallToolResult | InputRequiredResult
 _ending: set[asyncio.Task[None]] = set()
+_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
 class TaskBegun(Result):
-    result_type: Literal["task"] = "task"
+    result_type: Literal["task"]
+    """Said by the server: else an answer with a field of the name `taskId` would be one."""
     task_id: str = Field(max_length=MOST_ID)
     poll_interval_ms: float | None = None
 
@@ -92,19 +96,24 @@ def is_of_task(state: str) -> bool:
     return state.startswith(_KEPT)
 
 
-async def go_on(client: Client, state: str, responses: Mapping[str, Any]) -> Answer:
-    """Give a task what people answered, and follow it on."""
+def state_of(begun: TaskBegun) -> str:
+    """What is kept, to go on with a task that was begun."""
+    return f"{_KEPT}{begun.task_id}"
+
+
+async def give(client: Client, state: str, responses: Mapping[str, Any]) -> None:
+    """Tell a task what people answered."""
     uid = state.removeprefix(_KEPT)
     params = _UpdateParams(task_id=uid, input_responses=dict(responses))
     await client.session.send_request(_Update(params=params), Result)
-    return await follow(client, uid)
 
 
-async def follow(client: Client, uid: str, poll: float | None = None) -> Answer:
+async def follow(client: Client, state: str, poll: float | None = None) -> Answer:
     """Until it has ended, or asks. Whoever is cancelled meanwhile has it cancelled there."""
+    uid = state.removeprefix(_KEPT)
     try:
         while True:
-            await asyncio.sleep(_pause(poll))
+            await asyncio.sleep(pause_after(poll))
             request = _Get(params=_TaskParams(task_id=uid))
             stands = await client.session.send_request(request, _TaskStands)
             if (answer := _answer_of(stands, uid)) is not None:
@@ -136,8 +145,10 @@ def _failed(words: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=words[:4_000])], is_error=True)
 
 
-def _pause(poll: float | None) -> float:
-    seconds = USUAL_SECONDS if poll is None else poll / 1_000
+def pause_after(poll: float | None) -> float:
+    """Seconds to the next look, for the milliseconds that a server names."""
+    # A text may say that it is no number.
+    seconds = USUAL_SECONDS if poll is None or isnan(poll) else poll / 1_000
     return min(max(seconds, LEAST_SECONDS), MOST_SECONDS)
 
 
@@ -146,5 +157,5 @@ async def _cancel(client: Client, uid: str) -> None:
         async with asyncio.timeout(CANCEL_SECONDS):
             request = _Cancel(params=_TaskParams(task_id=uid))
             await client.session.send_request(request, Result)
-    except (MCPError, TimeoutError, OSError, RuntimeError, ValueError):
+    except (MCPError, TimeoutError, OSError, RuntimeError, ValueError, *_CLOSED):
         pass  # it ends there by itself, or not

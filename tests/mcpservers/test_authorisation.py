@@ -23,6 +23,7 @@ from harness.providers.scripted import call, reply
 from mcpservers.actions.connections import begin_connection, finish_connection, register_client
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.connecting import MOST_STEPS, connection_of
+from mcpservers.listing import note_failure
 from mcpservers.models import McpClient, McpConnection, McpFlow, McpServer
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, rested
@@ -127,6 +128,15 @@ def test_a_person_connects_on_the_page_of_a_server_and_her_calls_carry_her_token
     assert not McpConnection.objects.exists()
     assert guard.revoked
     assert "connect an account" in wanted(used(alice, converse))
+
+
+def test_a_server_that_answers_that_it_wants_an_account_is_failing_no_more(guarded: McpServer):
+    note_failure(guarded.pk, "Nobody is there.")
+    guarded.refresh_from_db()
+    assert guarded.failing_since
+    note_failure(guarded.pk, "It wants other credentials (401).", unauthorised=True)
+    guarded.refresh_from_db()
+    assert (guarded.failing_since, guarded.wants_authorisation) == (None, True)
 
 
 def test_a_token_is_renewed_when_the_server_takes_it_no_more_and_the_call_is_made_once(

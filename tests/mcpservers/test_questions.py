@@ -19,6 +19,7 @@ from mcpservers.actions.connections import finish_connection
 from mcpservers.actions.questions import answer_connected, answer_server
 from mcpservers.elicitation import Refused, read_asked
 from mcpservers.models import McpQuestion, McpServer
+from mcpservers.taskcalls import LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS, pause_after
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
 from tests.patience import until
@@ -126,6 +127,42 @@ def test_a_task_that_takes_too_long_is_cancelled_at_its_server(
     conversation = asked_for(alice, converse)
     assert "did not answer within 1 seconds" in text_of(answered(conversation).content)
     until(lambda: remote.ended == ["t-1"])
+
+
+def test_a_task_is_not_begun_anew_where_its_server_wants_another_token_meanwhile(
+    alice: User, acme: Organisation, guarded: McpServer, guard: AuthorisationServer,
+    remote: Remote, converse: Converse, client_of: ClientOf,
+):  # fmt: skip
+    connected(alice, acme, guarded, guard)
+    client_of(alice).post(reverse("mcpservers:server-look", args=[guarded.uid]))
+
+    def begins_and_forgets_the_token(params: types.CallToolRequestParams) -> Any:
+        guard.tokens.clear()
+        return begins_a_task(params)
+
+    remote.asking["echo"] = begins_and_forgets_the_token
+    remote.tasks["t-1"] = [WORKS, IS_DONE]
+    assert words(used(alice, converse)) == "It took long."
+    assert len(remote.called) == 1
+
+    def begins_and_forgets_her(params: types.CallToolRequestParams) -> Any:
+        guard.renewals.clear()
+        return begins_and_forgets_the_token(params)
+
+    remote.asking["echo"] = begins_and_forgets_her
+    conversation = used(alice, converse)
+    assert conversation.waits_for_person
+    finish_connection(actor=alice, server=guarded, given=guard.allow(begun(alice, acme, guarded)))
+    answer_connected(actor=alice, server=guarded)
+    assert words(rested(conversation, 2)) == "It took long."
+    assert len(remote.called) == 2
+    assert remote.updated == remote.ended == []
+
+
+def test_a_task_is_looked_at_within_bounds_whatever_its_server_says():
+    assert pause_after(None) == pause_after(float("nan")) == USUAL_SECONDS
+    assert pause_after(-1.0) == LEAST_SECONDS
+    assert pause_after(float("inf")) == MOST_SECONDS
 
 
 def test_what_a_task_asks_rests_the_run_and_its_answer_goes_to_the_task(
