@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from mcp.server.context import HandlerResult
 from mcp.shared.exceptions import MCPError
 
 from harness.errors import AgentError, NotFound
-from prompts.choosing import LATEST, version_named
 from prompts.filling import filled, missing_values
 from prompts.models import Prompt, PromptVersion
 from skills_app.files import file_of
@@ -30,6 +31,8 @@ ADDRESS = "agentsite://skills/"
 MARKDOWN = "text/markdown"
 MOST = 200
 """Skills, and prompts, that are told."""
+MOST_FILLED = 2_000_000
+"""Characters that a prompt may become by its arguments, at the most, before it is cut."""
 IN_USE = "production"
 """The label whose version a client gets, where there is one."""
 
@@ -51,7 +54,7 @@ class Library(Part):
         return [types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)]
 
     async def prompts(self, who: Principal) -> Sequence[types.Prompt]:
-        found: list[types.Prompt] = await in_thread(_prompts, who) if who.may(READ) else []
+        found: list[types.Prompt] = await in_thread(prompts_of, who) if who.may(READ) else []
         return found
 
     async def prompt(self, who: Principal, call: types.GetPromptRequestParams) -> HandlerResult:
@@ -100,43 +103,54 @@ def _version(skill: Skill) -> SkillVersion | None:
     return found if found is not None and is_offered and not found.removed else None
 
 
-def _prompts(who: Principal) -> list[types.Prompt]:
-    told: dict[str, types.Prompt] = {}
-    # The organisation's stands in the place of the server's of the same name.
-    for row in Prompt.objects.visible_to(who.user).usable_in(who.organisation)[: 2 * MOST]:
-        version = _in_use(row) if row.name not in told else None
-        if version is not None and len(told) < MOST:
-            told[row.name] = types.Prompt(
-                name=row.name,
-                description=row.description or None,
-                arguments=[
-                    types.PromptArgument(
-                        name=each.name,
-                        description=each.description or None,
-                        required=each.default is None,
-                    )
-                    for each in version.variables
-                ],
+def prompts_of(who: Principal) -> list[types.Prompt]:
+    rows = list(_in_use(who)[: 2 * MOST])
+    versions = PromptVersion.objects.defer("text").in_bulk(
+        [row.in_use for row in rows if row.in_use]
+    )
+    told: dict[str, types.Prompt | None] = {}
+    for row in rows:
+        # The organisation's stands in the place of the server's of the same name.
+        if row.name not in told:
+            version = versions.get(row.in_use)
+            told[row.name] = _told(row, version) if version is not None else None
+    return [each for each in told.values() if each is not None][:MOST]
+
+
+def _told(prompt: Prompt, version: PromptVersion) -> types.Prompt:
+    return types.Prompt(
+        name=prompt.name,
+        description=prompt.description or None,
+        arguments=[
+            types.PromptArgument(
+                name=each.name,
+                description=each.description or None,
+                required=each.default is None,
             )
-    return list(told.values())
+            for each in version.variables
+        ],
+    )
 
 
-def _in_use(prompt: Prompt) -> PromptVersion | None:
-    for label in (IN_USE, LATEST):
-        try:
-            return version_named(prompt, label)
-        except NotFound:
-            continue
-    return None
+def _in_use(who: Principal) -> Any:
+    """Prompts, each with the key of the version that is told of it (`in_use`); None: none is."""
+    versions = PromptVersion.objects.filter(prompt=OuterRef("pk"), waits=False)
+    labelled = versions.filter(labels__name=IN_USE).values("pk")
+    newest = versions.order_by("-number").values("pk")
+    rows = Prompt.objects.visible_to(who.user).usable_in(who.organisation)
+    return rows.annotate(in_use=Coalesce(Subquery(labelled[:1]), Subquery(newest[:1])))
 
 
 def _filled(who: Principal, name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
     """Raises NotFound, and MCPError for what its variables lack."""
-    rows = Prompt.objects.visible_to(who.user).usable_in(who.organisation)
-    prompt = rows.filter(name=name.replace("\0", "")).first()
-    version = _in_use(prompt) if prompt is not None else None
+    prompt = _in_use(who).filter(name=name.replace("\0", "")).first()
+    key = prompt.in_use if prompt is not None else None
+    version = PromptVersion.objects.filter(pk=key).first()
     if prompt is None or version is None:
         raise NotFound("There is no such prompt.")
+    # Each may stand in thousands of places.
+    if sum(map(len, given.values())) * version.text.count("{{") > MOST_FILLED:
+        raise MCPError(types.INVALID_PARAMS, "The arguments are too long for this prompt")
     if missing := missing_values(version.variables, given):
         raise MCPError(types.INVALID_PARAMS, f"Missing argument: {', '.join(missing)[:300]}")
     facts = {

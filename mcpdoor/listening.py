@@ -1,7 +1,8 @@
 """`subscriptions/listen` (2026-07-28): a client hears that a conversation grew, a task or a list changed.
 
-A stream tells that something changed, never what: the client reads it then, by what its token opens. It ends
-by itself after a while, so that whoever lost the right to it does not hear on; the client asks again.
+A stream tells that something changed, and of a task how it stands; the rest the client reads, by what its
+token opens. Before it tells anything it looks whether that token is good still, and ends where it is not; it
+ends by itself after a while as well, and the client asks again.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
 from typing import Any, Literal
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
-from live.hub import hub
+from live.hub import Nudge, hub
 
 from .parts import Context, Method, Part
 from .taskwire import detailed, takes_tasks
+from .threads import in_thread
 from .tools import Principal
 
 MOST_STREAMS = 8
@@ -32,6 +36,8 @@ GATHER_SECONDS = 0.5
 """In which what happens is told as one."""
 LOOK_SECONDS = 20.0
 """Between two looks at lists, which nothing tells of."""
+SPARED_SECONDS = 5.0
+"""In which they are not looked at again, however much else there is to tell."""
 
 Lists = Literal["tools", "prompts", "resources"]
 _NOTICES: Mapping[Lists, type[Any]] = {
@@ -39,6 +45,7 @@ _NOTICES: Mapping[Lists, type[Any]] = {
     "prompts": types.PromptListChangedNotification,
     "resources": types.ResourceListChangedNotification,
 }
+_ENDS = frozenset({"completed", "failed", "cancelled"})
 _open: Counter[int] = Counter()
 
 
@@ -59,12 +66,10 @@ def listen_method(
         with _place(who.user.pk):
             stream = _Stream(parts, who, context, names)
             await stream.begin(params.notifications)
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(MOST_SECONDS):
                     await stream.follow()
-            except TimeoutError:
-                return types.SubscriptionsListenResult(_meta=stream.meta)
-        raise AssertionError("it follows until it is ended")
+        return types.SubscriptionsListenResult(_meta=stream.meta)
 
     return {"subscriptions/listen": Method(types.SubscriptionsListenRequestParams, listen)}
 
@@ -95,6 +100,8 @@ class _Stream:
     lists: dict[Lists, Sequence[str]] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     """How a task stood when it was told last."""
+    over: set[str] = field(default_factory=set)
+    """Tasks that were told to have ended: nothing more becomes of them."""
     grown: set[str] = field(default_factory=set)
     """Conversations of which nothing was told since they grew."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -116,36 +123,45 @@ class _Stream:
                 self.lists[name] = await self.names(name)
 
     async def follow(self) -> None:
-        """Until it is cancelled."""
+        """Until it is cancelled, or the token opens nothing any more."""
         async with AsyncExitStack() as open_lines, asyncio.TaskGroup() as followers:
+            hearing: list[asyncio.Task[None]] = []
             for uid in {*self.resources.values(), *self.tasks.values()}:
                 line = await open_lines.enter_async_context(hub.subscribe(uid))
-                followers.create_task(self._hear(uid, line))
+                hearing.append(followers.create_task(self._hear(uid, line)))
             honoured = self._honoured()
             await self._send(types.SubscriptionsAcknowledgedNotification(params=honoured))
             self.grown.update(self.tasks.values())
             await self._tell_tasks(self._taken())
-            while True:
-                await self._wait()
+            looked, due = -inf, monotonic() + LOOK_SECONDS
+            while await self._is_let_in_after_waiting(due):
                 grown = self._taken()
                 for uri, uid in self.resources.items():
                     if uid in grown and await self._conversation_of(uri) is not None:
                         await self._tell_updated(uri)
                 await self._tell_tasks(grown)
-                await self._tell_lists()
+                if monotonic() >= min(due, looked + SPARED_SECONDS):
+                    await self._tell_lists()
+                    looked = monotonic()
+                    due = looked + LOOK_SECONDS
+            for each in hearing:
+                each.cancel()
 
     async def _hear(self, uid: str, line: Any) -> None:
-        async for _item in line:
-            self.grown.add(uid)
-            self.news.set()
+        async for item in line:
+            # Text that is arriving is in no log yet.
+            if isinstance(item, Nudge):
+                self.grown.add(uid)
+                self.news.set()
 
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
+    async def _is_let_in_after_waiting(self, due: float) -> bool:
+        """For news, or until lists are due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(due - monotonic(), 0.0)):
                 await self.news.wait()
-        except TimeoutError:
-            return
-        await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(GATHER_SECONDS)
+        is_let_in: bool = await in_thread(self.who.is_let_in)
+        return is_let_in
 
     def _taken(self) -> set[str]:
         self.news.clear()
@@ -158,7 +174,7 @@ class _Stream:
 
     async def _tell_tasks(self, grown: set[str]) -> None:
         for uid, conversation in self.tasks.items():
-            if conversation not in grown:
+            if conversation not in grown or uid in self.over:
                 continue
             for part in self.parts:
                 task = await part.task(self.who, self.context, uid)
@@ -171,6 +187,9 @@ class _Stream:
                 if self.told.get(uid) != mark:
                     self.told[uid] = mark
                     await self._send(TaskNews(params=stands))
+                if task.status in _ENDS:
+                    self.over.add(uid)
+                    self.told.pop(uid)
                 break
 
     async def _tell_lists(self) -> None:

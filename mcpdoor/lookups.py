@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
 from pydantic import Field
 
 from documents.models import Collection
@@ -40,10 +41,11 @@ def reckon(_who: Principal, given: Reckon) -> dict[str, Any]:
 
 
 def find_memories(who: Principal, given: Search) -> dict[str, Any]:
-    """As an agent would: without what strangers wrote and nobody confirmed."""
+    """As an agent would: what is true now, without what strangers wrote and nobody confirmed."""
     query = _prepared(who, given)
     stores = stores_of(who.user).filter(organisation=who.organisation)
-    found = search_memories(who.user, query, stores, limit=given.limit, for_agents=True)
+    now = timezone.now()
+    found = search_memories(who.user, query, stores, limit=given.limit, at=now, for_agents=True)
     memories = [
         {"id": hit.memory.uid, "path": hit.memory.path, "text": hit.memory.content[:SHOWN]}
         for hit in found.hits

@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field
 
-from accounts.api.authentication import Caller
+from accounts.api.authentication import Caller, caller_of_token
 from accounts.models import Organisation, TokenScope, User
 from agents.listing import listed_agents
 from approvals.models import Approval
@@ -57,6 +57,10 @@ class Principal:
 
     def may(self, scope: TokenScope) -> bool:
         return self.caller is None or self.caller.token.has_scope(scope)
+
+    def is_let_in(self) -> bool:
+        """Whether the token opens anything still, for what outlives the request that showed it."""
+        return self.caller is None or caller_of_token(self.caller.token.uid) is not None
 
 
 class Given(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
@@ -12,10 +13,14 @@ from accounts.models import Organisation, TokenScope, User
 from documents import indexing
 from documents.actions.collections import create_collection
 from documents.actions.documents import add_document
+from mcpdoor.library import MOST_FILLED, prompts_of
+from mcpdoor.tools import Principal
 from memory.actions.memories import create_memory
 from memory.actions.remembering import own_store
+from memory.models import Memory
 from prompts.actions.prompts import add_version, create_prompt
 from prompts.filling import Variable
+from prompts.models import PromptVersion
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
 
@@ -51,6 +56,8 @@ def test_a_client_reckons_and_searches_what_its_person_may_read(
     (memory,) = said(hers, "search_memories", query="What is the parrot called?")["memories"]
     assert memory["text"] == text
     assert said(bobs, "search_memories", query="What is the parrot called?")["memories"] == []
+    Memory.objects.update(valid_until=timezone.now())
+    assert said(hers, "search_memories", query="What is the parrot called?")["memories"] == []
     for secret in (hers, bobs):
         (passage,) = said(secret, "search_documents", query="Which class are trains?")["passages"]
         assert (passage["document"], passage["collection"]) == ("handbook.md", "Handbooks")
@@ -99,6 +106,8 @@ def test_skills_are_resources_and_named_prompts_are_prompts(
         got = await client.get_prompt("review", {"what": "this text"})
         (message,) = got.messages
         assert message.content.text == ("Review this text kindly for alice at Acme. Keep {{this}}.")
+        with pytest.raises(MCPError, match="too long"):
+            await client.get_prompt("review", {"what": "x" * (MOST_FILLED // 4)})
         with pytest.raises(MCPError, match="Missing argument: what"):
             await client.get_prompt("review", {})
 
@@ -115,3 +124,17 @@ def test_skills_are_resources_and_named_prompts_are_prompts(
     with_client(token(mallory, elsewhere), mallorys)
     writes = token(alice, acme, TokenScope.CONVERSATIONS_WRITE)
     with_client(writes, mallorys)
+
+
+def test_many_prompts_are_told_by_two_questions_and_one_that_waits_stands_in_its_place(
+    alice: User, staff: User, acme: Organisation, django_assert_num_queries: Any
+):
+    who = Principal(alice, acme)
+    create_prompt(actor=staff, organisation=None, name="shared", text="The server's.")
+    for number in range(3):
+        create_prompt(actor=alice, organisation=acme, name=f"own-{number}", text="Hers.")
+    with django_assert_num_queries(2):
+        assert [each.name for each in prompts_of(who)] == ["own-0", "own-1", "own-2", "shared"]
+    hers = create_prompt(actor=alice, organisation=acme, name="shared", text="Fetched.")
+    PromptVersion.objects.filter(prompt=hers).update(waits=True)
+    assert [each.name for each in prompts_of(who)] == ["own-0", "own-1", "own-2"]

@@ -12,9 +12,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from accounts.models import Organisation, User
+from accounts.actions.tokens import create_token, revoke_token
+from accounts.api.authentication import Caller, caller_with
+from accounts.models import Organisation, TokenScope, User
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.providers.scripted import reply
@@ -58,8 +60,10 @@ class Line:
 
 
 @asynccontextmanager
-async def line_of(who: User, where: Organisation) -> AsyncIterator[Line]:
-    server = server_for(Principal(who, where))
+async def line_of(
+    who: User, where: Organisation, caller: Caller | None = None
+) -> AsyncIterator[Line]:
+    server = server_for(Principal(who, where, caller))
     to_server, at_server = anyio.create_memory_object_stream[Any](50)
     from_server, at_client = anyio.create_memory_object_stream[Any](50)
     options = server.create_initialization_options()
@@ -72,6 +76,10 @@ async def line_of(who: User, where: Organisation) -> AsyncIterator[Line]:
         await sync_to_async(connections.close_all)()
 
 
+def uri_of(conversation: Conversation) -> str:
+    return f"{ADDRESS}{conversation.uid}"
+
+
 def message_in(conversation: Conversation) -> str:
     return conversation.events.filter(type="user.message").latest("seq").uid
 
@@ -82,7 +90,7 @@ def test_a_client_hears_that_a_conversation_grew_and_how_a_task_stands(
     conversation, _script = converse([reply("Done."), reply("Once more.")])
     post_message(actor=alice, conversation=conversation, text="Go.")
     rested(conversation)
-    task, uri = message_in(conversation), f"{ADDRESS}{conversation.uid}"
+    task, uri = message_in(conversation), uri_of(conversation)
     wanted: dict[str, Any] = {
         "resourceSubscriptions": [uri, f"{ADDRESS}another", "test://x"],
         "taskIds": [task, "another"],
@@ -114,11 +122,38 @@ def test_a_client_hears_that_a_conversation_grew_and_how_a_task_stands(
     rested(conversation)
 
 
+def test_a_stream_ends_with_the_token_that_began_it(
+    alice: User, acme: Organisation, converse: Converse
+):
+    conversation, _script = converse([reply("Done."), reply("Once more.")])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    scopes = (TokenScope.CONVERSATIONS_READ,)
+    issued = create_token(actor=alice, organisation=acme, name="t", scopes=scopes)
+    caller = caller_with(issued.secret)
+    assert caller is not None
+    task = message_in(conversation)
+
+    async def use() -> None:
+        async with line_of(caller.user, acme, caller) as line:
+            await line.listen(1, taskIds=[task], resourceSubscriptions=[uri_of(conversation)])
+            await line.told("subscriptions/acknowledged")
+            await line.told("tasks")
+            await sync_to_async(revoke_token)(actor=alice, token=issued.token)
+            await sync_to_async(post_message)(actor=alice, conversation=conversation, text="Again.")
+            over = await line.heard()
+            assert isinstance(over, JSONRPCResponse), over
+            assert over.id == 1
+
+    asyncio.run(use())
+    rested(conversation)
+
+
 def test_a_client_hears_of_lists_and_has_few_streams(
     alice: User, acme: Organisation, converse: Converse
 ):
     conversation, _script = converse([reply("Done.")])
-    uri = f"{ADDRESS}{conversation.uid}"
+    uri = uri_of(conversation)
 
     async def use() -> None:
         async with line_of(alice, acme) as line:
@@ -132,7 +167,7 @@ def test_a_client_hears_of_lists_and_has_few_streams(
             await sync_to_async(create_prompt)(
                 actor=alice, organisation=acme, name="new", text="New."
             )
-            # Whatever is told, lists are looked at.
+            # When something is told, lists are looked at.
             await sync_to_async(post_message)(actor=alice, conversation=conversation, text="Go.")
             waiting = set(range(MOST_STREAMS))
             while waiting:
