@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
-from agentsite.local_services import free_port
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
@@ -76,9 +76,15 @@ def service() -> Iterator[ModelService]:
 
 
 @pytest.fixture(scope="package")
-def ports() -> tuple[int, int]:
-    """At which a journey may have an MCP server, and whoever guards it."""
-    return free_port(), free_port()
+def ports() -> Iterator[tuple[int, int]]:
+    """At which a journey may have an MCP server, and whoever guards it. They are held, so that nobody is
+    given one before."""
+    with socket.socket() as one, socket.socket() as other:
+        for each in (one, other):
+            # Whoever listens there may still bind it.
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.bind(("127.0.0.1", 0))
+        yield one.getsockname()[1], other.getsockname()[1]
 
 
 @pytest.fixture(scope="package")
