@@ -21,7 +21,7 @@ from net.addresses import Address
 from net.guarded import guarded_client
 from net.hostlists import entries_with_ports, why_refused
 from reading.foreignjson import Unreadable, read_json
-from reading.hostnames import is_web_address, split_address
+from reading.hostnames import split_address
 
 from . import rates
 from .assertions import METHOD, keys_in
@@ -84,7 +84,7 @@ def _keys_of(said: dict[str, Any]) -> Any:
     place = said.get("jwks_uri")
     if place is None:
         return said.get("jwks")
-    if not isinstance(place, str) or len(place) > ID_LENGTH or not is_web_address(place):
+    if not isinstance(place, str) or len(place) > ID_LENGTH or not is_redirect(place):
         return None
     parts, own = split_address(place), split_address(said["client_id"])
     same = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)

@@ -191,9 +191,11 @@ def test_keys_that_cannot_be_used_let_nobody_in(site: Site):
         site.said = {**usual, "jwks": keys}
         with pytest.raises(Invalid):
             read_client(site.url)
-    site.said = {**usual, "jwks_uri": "http://10.0.0.7/keys.json"}
-    with pytest.raises(Invalid):
-        read_client(site.url)
+    long = f"https://{'a' * 70}.example/keys.json"
+    for place in ("http://10.0.0.7/keys.json", "https://a b/keys.json", "app.x:/keys", long, 7):
+        site.said = {**usual, "jwks_uri": place}
+        with pytest.raises(Invalid):
+            read_client(site.url)
     assert not McpClient.objects.exists()
 
 
