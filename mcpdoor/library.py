@@ -144,8 +144,8 @@ def _in_use(who: Principal) -> Any:
 def _filled(who: Principal, name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
     """Raises NotFound, and MCPError for what its variables lack."""
     prompt = _in_use(who).filter(name=name.replace("\0", "")).first()
-    key = prompt.in_use if prompt is not None else None
-    version = PromptVersion.objects.filter(pk=key).first()
+    chosen = [prompt.in_use] if prompt is not None and prompt.in_use else []
+    version = PromptVersion.objects.filter(pk__in=chosen).first()
     if prompt is None or version is None:
         raise NotFound("There is no such prompt.")
     # Each may stand in thousands of places.

@@ -182,7 +182,7 @@ def test_keys_that_cannot_be_used_let_nobody_in(site: Site):
         {"keys": [good] * 21},
         {"keys": [{**good, "d": "secret"}]},
         {"keys": [{**good, "x": "x"}]},
-        {"keys": [{**good, "x": f"!{good['x']}"}]},
+        {"keys": [{**good, "x": f"!!!!{good['x']}"}]},
         {"keys": [{**good, "crv": "P-999"}]},
         {"keys": [{"kty": "oct", "k": "c2VjcmV0"}]},
         {"keys": [{"kty": "RSA", "n": "A" * 2_000, "e": "AQAB"}]},

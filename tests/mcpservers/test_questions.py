@@ -156,7 +156,8 @@ def test_a_task_is_not_begun_anew_where_its_server_wants_another_token_meanwhile
     answer_connected(actor=alice, server=guarded)
     assert words(rested(conversation, 2)) == "It took long."
     assert len(remote.called) == 2
-    assert remote.updated == remote.ended == []
+    assert not remote.updated
+    assert not remote.ended
 
 
 def test_a_task_is_looked_at_within_bounds_whatever_its_server_says():
