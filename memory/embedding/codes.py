@@ -8,7 +8,7 @@ every machine and for ever, or codes that are kept would mean nothing.
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from functools import lru_cache
 from importlib import import_module
 
 from .contract import Vectors
@@ -46,7 +46,7 @@ def distances(codes: Vectors, asked: Vectors) -> Vectors:
     return found
 
 
-@cache
+@lru_cache(maxsize=4)  # a service may answer with another size each time
 def _planes(dimensions: int) -> Vectors:
     """Of ones and minus ones, drawn from a hash: a generator's numbers may change with its release."""
     numpy = import_module("numpy")  # needed by few installations

@@ -7,10 +7,11 @@ The table is the truth. Each use takes in what was added since; what is gone is 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +33,8 @@ AGE = 3_600.0
 
 _Row = tuple[int, int, bytes]
 """A vector's own key, that of the row whose it is, and its code."""
+_Place = tuple[str, str, str, str]
+"""Database, table, model and audience."""
 
 
 class _Block:
@@ -57,6 +60,12 @@ class _Block:
         self.count = count
         return rows[len(some) :]
 
+    def having(self, keys: Collection[int]) -> list[int]:
+        numpy = import_module("numpy")  # needed by few installations
+        held = self.keys[: self.count]
+        some: list[int] = held[numpy.isin(held, list(keys))].tolist()
+        return some
+
     def drop(self, keys: Collection[int]) -> None:
         numpy = import_module("numpy")  # needed by few installations
         stays = ~numpy.isin(self.keys[: self.count], list(keys))
@@ -77,7 +86,8 @@ class Audience:
 
     @property
     def size(self) -> int:
-        return sum(len(block.keys) for block in self._blocks)
+        """Codes for which it has room; one without any takes some as well."""
+        return max(SMALLEST, sum(len(block.keys) for block in self._blocks))
 
     def nearest(self, rows: QuerySet[Any], of: str, asked: Vectors, most: int) -> list[Vectors]:
         """Distances and keys of the nearest. `rows`: all vectors of this audience; `of`: the column that says
@@ -97,10 +107,16 @@ class Audience:
             far, keys = far[chosen], keys[chosen]
         return [far, keys]
 
-    def drop(self, keys: Collection[int]) -> None:
+    def drop(self, rows: QuerySet[Any], of: str, keys: Collection[int]) -> None:
+        """Those of these that have no vector. Asked here and not before, or one that is made and taken in
+        meanwhile would go as well."""
         with self._using:
-            for block in self._blocks:
-                block.drop(keys)
+            having = {key for block in self._blocks for key in block.having(keys)}
+            if having:
+                there = rows.filter(**{f"{of}__in": having}).values_list(of, flat=True)
+                having.difference_update(there)
+            for block in self._blocks if having else ():
+                block.drop(having)
 
     def _bring_up(self, rows: QuerySet[Any, Any]) -> None:
         if self._tail and time.monotonic() - self._read_at < AGE:
@@ -114,21 +130,28 @@ class Audience:
         self._read(rows)
 
     def _read(self, rows: QuerySet[Any, Any]) -> None:
-        """All anew, the newest first; kept in the order in which they were made."""
+        """All anew, the newest first; kept in the order in which they were made. Each part becomes a block at
+        once, since rows as they are read take twice the room."""
         self._blocks, self._tail = [], {}
         self._read_at = time.monotonic()
-        parts: list[list[_Row]] = []
-        below, left = None, MOST
+        blocks: list[_Block] = []
+        newest: list[_Row] = []
+        older, left = rows, MOST
         while left > 0:
-            older = rows if below is None else rows.filter(pk__lt=below)
             part = older.order_by("-pk")[: min(BLOCK, left)]
-            parts.append([(pk, key, bytes(code)) for pk, key, code in part])
+            some = [(pk, key, bytes(code)) for pk, key, code in part]
             left -= BLOCK
-            if len(parts[-1]) < BLOCK:
+            known = [row for row in some if len(row[2]) == BYTES]
+            if known:
+                newest = newest or known[:TAIL]
+                block = _Block()
+                block.take(known[::-1])
+                blocks.append(block)
+            if len(some) < BLOCK:
                 break
-            below = parts[-1][-1][0]
-        for some in reversed(parts):
-            self._take(some[::-1])
+            older = rows.filter(pk__lt=some[-1][0])
+        # Only now: of one that broke off, nobody may think that it is all.
+        self._blocks, self._tail = blocks[::-1], {row[0]: row for row in newest}
 
     def _take(self, rows: Sequence[_Row]) -> None:
         rows = [row for row in rows if len(row[2]) == BYTES]
@@ -144,24 +167,65 @@ class Audience:
             del self._blocks[0]
 
 
-_held: OrderedDict[tuple[str, str, str, str], Audience] = OrderedDict()
-_holding = threading.Lock()
+class Held:
+    """The audiences whose codes a process has: those that were asked last."""
 
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._holding = threading.Lock()
+        self._audiences: OrderedDict[_Place, Audience] = OrderedDict()
+        self._sizes: dict[_Place, int] = {}
 
-def held(rows: QuerySet[Any], model: str, audience: str) -> Audience:
-    """Of this process; that of another table, database or model is another one."""
-    database = connections[rows.db].settings_dict["NAME"]
-    key = (str(database), f"{rows.model.__module__}.{rows.model.__name__}", model, audience)
-    with _holding:
-        found = _held.setdefault(key, Audience())
-        _held.move_to_end(key)
-        size = sum(each.size for each in _held.values())
-        for other in _oldest(key):
-            if size <= MOST:
-                break
-            size -= _held.pop(other).size
+    @property
+    def size(self) -> int:
+        return sum(self._sizes.values())
+
+    def nearest(
+        self, rows: QuerySet[Any], of: str, model: str, audience: str, asked: Vectors, most: int
+    ) -> list[Vectors]:
+        """See `Audience.nearest`; `rows`: this model's vectors, of anybody."""
+        place = _place_of(rows, model, audience)
+        with self._holding:
+            its = self._audiences.setdefault(place, Audience())
+            self._audiences.move_to_end(place)
+        found = its.nearest(rows.filter(audience=audience), of, asked, most)
+        with self._holding:
+            if self._audiences.get(place) is its:
+                self._sizes[place] = its.size  # as much as was read meanwhile
+            self._make_room(place)
         return found
 
+    def drop(
+        self, rows: QuerySet[Any], of: str, model: str, audience: str, keys: Collection[int]
+    ) -> None:
+        with self._holding:
+            its = self._audiences.get(_place_of(rows, model, audience))
+        if its is not None:
+            its.drop(rows.filter(audience=audience), of, keys)
 
-def _oldest(but: tuple[str, str, str, str]) -> Iterable[tuple[str, str, str, str]]:
-    return [key for key in _held if key != but]
+    def _make_room(self, but: _Place) -> None:
+        size = self.size
+        while size > self._most:
+            place = next(iter(self._audiences))
+            if place == but:
+                return
+            size -= self._sizes.pop(place, 0)
+            del self._audiences[place]
+
+
+def _place_of(rows: QuerySet[Any], model: str, audience: str) -> _Place:
+    """Those of another table, database or model are others."""
+    database = connections[rows.db].settings_dict["NAME"]
+    return str(database), f"{rows.model.__module__}.{rows.model.__name__}", model, audience
+
+
+held = Held()
+"""The process's own."""
+
+
+def _begin_anew() -> None:
+    """What a thread of the parent had locked nobody unlocks in a forked process."""
+    Held.__init__(held)
+
+
+os.register_at_fork(after_in_child=_begin_anew)

@@ -84,9 +84,7 @@ def _by_codes(
     most = at_once * sum(DEEPER)
     far, keys = [], []
     for audience in sorted(audiences):
-        found = held(every, model, audience).nearest(
-            every.filter(audience=audience), of, code, most
-        )
+        found = held.nearest(every, of, model, audience, code, most)
         if found:
             far.append(found[0])
             keys.append(found[1])
@@ -108,7 +106,7 @@ def _let_go(
     gone = set(keys) - there
     if gone:
         for audience in audiences:
-            held(every, model, audience).drop(gone)
+            held.drop(every, of, model, audience, gone)
 
 
 def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> Near:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from datetime import timedelta
 
 import numpy
@@ -20,6 +21,7 @@ from memory.actions.stores import ORGANIZATION, create_store, delete_store
 from memory.embedding import indexing, minilm
 from memory.embedding.chosen import EMBEDDERS, chosen
 from memory.embedding.codes import BITS, as_words, code_of, distances
+from memory.embedding.held import SMALLEST, Held, held
 from memory.embedding.indexing import make_vectors
 from memory.embedding.letters import Letters
 from memory.embedding.nearest import as_stored
@@ -167,6 +169,54 @@ def test_what_is_written_later_is_found_at_once_and_what_was_rolled_back_never(a
     assert found(alice) == []
     known(alice, shared, "Warehouses are run by Petronella.")
     assert found(alice) == ["Warehouses are run by Petronella."]
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="others keep statistics to plan by")
+def test_what_was_found_is_looked_up_by_its_keys_and_not_by_going_through_stores(alice, shared):
+    known(alice, shared)
+    others(shared, 450, MISSPELT)
+    with CaptureQueriesContext(connection) as queries:
+        assert found(alice, f"{MISSPELT} Petronella")
+    asked = [each["sql"] for each in queries if "U0" in each["sql"] or "EXISTS" in each["sql"]]
+    with connection.cursor() as cursor:
+        plans = [cursor.execute(f"EXPLAIN QUERY PLAN {sql}", None).fetchall() for sql in asked]
+    assert len(plans) > 2
+    for plan in plans:
+        assert not any(
+            "INDEX memory_path" in step[-1] or "INDEX memory_key" in step[-1] for step in plan
+        )
+
+
+def test_a_process_holds_the_codes_of_those_that_were_asked_last(alice, acme, shared):
+    own = own_store(actor=alice, organisation=acme)
+    for store in (shared, own):
+        others(store, 90, "Tea is green.")
+    code = as_words(code_of(Letters().embed([MISSPELT])[0]))[:, 0]
+    rows, kept = MemoryVector.objects.all(), Held(most=2 * SMALLEST)
+
+    def asked(audience: str) -> int:
+        return sum(map(len, kept.nearest(rows, "memory", Letters.name, audience, code, 10)))
+
+    assert asked(shared.audience) == asked(own.audience) == 20
+    assert kept.size == 2 * SMALLEST
+    for number in range(5):
+        assert asked(f"nobody {number}") == 0
+    assert kept.size == 2 * SMALLEST
+
+
+def test_a_row_that_is_said_to_be_gone_is_let_go_of_only_if_it_is(alice, shared):
+    memory = known(alice, shared)
+    assert found(alice) == [WAREHOUSE]
+    held.drop(MemoryVector.objects.all(), "memory", Letters.name, shared.audience, [memory.pk])
+    assert found(alice) == [WAREHOUSE]
+
+
+def test_a_forked_process_waits_for_no_thread_of_its_parent():
+    with held._holding:
+        child = os.fork()
+        if child == 0:
+            os._exit(held._holding.locked())
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_codes_are_as_far_apart_as_vectors_and_the_same_for_ever():
