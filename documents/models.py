@@ -119,8 +119,9 @@ class Document(models.Model):
     """It is a file of a folder that the server watches; its name is its path there."""
     stamp = models.CharField(max_length=60, blank=True)
     """When that file was last changed and how large it is, as it was last looked at."""
-    mounted = models.BooleanField(default=False)
-    """It lies on another device than the directory that is watched: one below may not be mounted."""
+    mount = models.CharField(max_length=NAME_LIMIT, blank=True)
+    """The folder below the one that is watched where the device begins on which the file lies: it may not be
+    mounted. Empty: it is the same device."""
     sha256 = models.CharField(max_length=64, blank=True)
     """Of the bytes that were read last."""
     size = models.PositiveIntegerField(default=0)

@@ -49,8 +49,8 @@ class File:
     path: str
     """From the directory on, between slashes."""
     stamp: str
-    mounted: bool
-    """On another device than the directory."""
+    mount: str
+    """The folder above it where another device than the directory's begins, with a slash; empty: none."""
 
 
 def watch_all() -> None:
@@ -82,8 +82,8 @@ def watch(collection: Collection, directory: Path) -> int:
         return 0
     _hold(collection, "")
     gone = [name for name in known if name not in there and not name.startswith(away)]
-    was_mounted = set(rows.filter(mounted=True).values_list("name", flat=True))
-    kept = {name for name in was_mounted.intersection(gone) if not name.startswith(tuple(mounts))}
+    mount_of = dict(rows.exclude(mount="").values_list("name", "mount"))
+    kept = {name for name in gone if mount_of.get(name, "") not in {"", *mounts}}
     gone = [name for name in gone if name not in kept]
     if kept:
         logger.warning(
@@ -131,7 +131,7 @@ def _take(collection: Collection, root: int, file: File) -> bool:
             document = Document(collection=collection, name=file.path, watched=True)
         elif not document.watched or document.stamp == file.stamp:
             return False  # somebody uploaded one of this name, or another process was first
-        document.stamp, document.mounted = file.stamp, file.mounted
+        document.stamp, document.mount = file.stamp, file.mount
         document.state, document.claimed_at, document.tries = Document.State.WAITING, None, 0
         document.problem = document.problem_code = ""
         document.updated_at = timezone.now()
@@ -149,13 +149,14 @@ def _take(collection: Collection, root: int, file: File) -> bool:
 
 def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[File]:
     """Raises OSError where the directory cannot be read; the path of one below it that cannot is put into
-    `unread`, that of one on another device into `mounts`."""
+    `unread`, that of one where another device begins into `mounts`."""
     looked = 0
-    device = directory.stat().st_dev
 
-    def below(place: int, above: str, depth: int) -> Iterator[File]:
+    def below(place: int, above: str, mount: str, depth: int) -> Iterator[File]:
         """One is open of each level at a time: there may be more folders than a process may open."""
         nonlocal looked
+        # Of folders alone: where layers lie above each other, files have the devices of these.
+        device = os.fstat(place).st_dev
         with os.scandir(place) as entries:
             folders: list[str] = []
             for entry in entries:
@@ -165,7 +166,7 @@ def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[F
                 if entry.name.startswith(".") or entry.is_symlink():
                     continue
                 if not entry.is_dir(follow_symlinks=False):
-                    if (file := _file(f"{above}{entry.name}", entry, device)) is not None:
+                    if (file := _file(f"{above}{entry.name}", entry, mount)) is not None:
                         yield file
                 elif depth < DEPTH:
                     folders.append(entry.name)
@@ -178,9 +179,10 @@ def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[F
                     unread.append(path)
                 continue
             try:
-                if os.fstat(inner).st_dev != device:
+                begins = os.fstat(inner).st_dev != device
+                if begins:
                     mounts.append(path)
-                yield from below(inner, path, depth + 1)
+                yield from below(inner, path, path if begins else mount, depth + 1)
             except OSError:
                 unread.append(path)
             finally:
@@ -188,12 +190,12 @@ def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[F
 
     root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield from below(root, "", 0)
+        yield from below(root, "", "", 0)
     finally:
         os.close(root)
 
 
-def _file(path: str, entry: os.DirEntry[str], device: int) -> File | None:
+def _file(path: str, entry: os.DirEntry[str], mount: str) -> File | None:
     try:
         found = entry.stat(follow_symlinks=False)
         check_name(path)
@@ -201,8 +203,7 @@ def _file(path: str, entry: os.DirEntry[str], device: int) -> File | None:
         return None
     if not _is_plain(found):
         return None
-    stamp = f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}"
-    return File(path, stamp, mounted=found.st_dev != device)
+    return File(path, f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}", mount)
 
 
 def _read(root: int, path: str) -> bytes:

@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                 ('address', models.CharField(blank=True, max_length=2000, verbose_name='address')),
                 ('watched', models.BooleanField(default=False)),
                 ('stamp', models.CharField(blank=True, max_length=60)),
-                ('mounted', models.BooleanField(default=False)),
+                ('mount', models.CharField(blank=True, max_length=200)),
                 ('sha256', models.CharField(blank=True, max_length=64)),
                 ('size', models.PositiveIntegerField(default=0)),
                 ('state', models.CharField(choices=[('waiting', 'waits to be read'), ('reading', 'is being read'), ('ready', 'ready'), ('failed', 'cannot be read')], default='waiting', max_length=10)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -114,33 +113,47 @@ def test_a_directory_that_cannot_be_read_forgets_nothing(handbooks, directory, s
     assert handbooks.held_back == "missing"
 
 
-def test_what_lay_on_a_device_that_is_not_mounted_is_kept(handbooks, directory):
+def on_devices(patch: pytest.MonkeyPatch, devices: dict[Path, int]) -> None:
+    """Have these folders lie on devices of their own, which only root could mount there."""
+    by_number = {folder.stat().st_ino: device for folder, device in devices.items()}
+    fstat = os.fstat
+
+    def found(descriptor: int) -> os.stat_result:
+        there = fstat(descriptor)
+        device = by_number.get(there.st_ino, there.st_dev)
+        return os.stat_result((*there[:2], device, *there[3:10]))
+
+    patch.setattr(os, "fstat", found)
+
+
+def test_what_lay_on_a_device_that_is_not_mounted_is_kept(handbooks, directory, monkeypatch):
+    travel, far = directory / "travel", directory / "travel" / "far"
+    far.mkdir()
+    (far / "ferries.md").write_text("Ferries.\n")
+    with monkeypatch.context() as both:
+        on_devices(both, {travel: 10**6, far: 10**6 + 1})
+        look(handbooks, directory)
+    every = {"travel/far/ferries.md", "travel/trains.md", "meals.txt"}
+    assert names() == every
+    (far / "ferries.md").unlink()
+    with monkeypatch.context() as outer:
+        on_devices(outer, {travel: 10**6, far: 10**6})
+        assert look(handbooks, directory) == 0
+    assert names() == every
+    (travel / "trains.md").unlink()
+    far.rmdir()
+    assert look(handbooks, directory) == 0
+    travel.rmdir()
+    assert look(handbooks, directory) == 0
+    assert names() == every
+
+
+def test_what_is_gone_from_a_device_that_is_mounted_is_forgotten(handbooks, directory, monkeypatch):
+    on_devices(monkeypatch, {directory / "travel": 10**6})
     look(handbooks, directory)
-    # As the row of a file that was seen on another device.
-    assert Document.objects.filter(name="travel/trains.md", mounted=False).update(mounted=True)
-    (directory / "travel" / "trains.md").unlink()
-    assert look(handbooks, directory) == 0
-    assert names() == {"travel/trains.md", "meals.txt"}
-    (directory / "travel").rmdir()
-    assert look(handbooks, directory) == 0
-    assert names() == {"travel/trains.md", "meals.txt"}
-
-
-@pytest.mark.skipif(
-    not Path("/dev/shm").is_dir() or Path("/dev/shm").stat().st_dev == Path("/dev").stat().st_dev,
-    reason="no device is mounted below another one here",
-)
-def test_what_is_gone_from_a_device_that_is_mounted_is_forgotten(handbooks):
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as inner:
-        name = f"shm/{Path(inner).name}/trains.md"
-        (Path(inner) / "trains.md").write_text("Trains.\n")
-        look(handbooks, Path("/dev"))
-        assert Document.objects.get(name=name).mounted
-        (Path(inner) / "trains.md").unlink()
-        (Path(inner) / "ferries.md").write_text("Ferries.\n")
-        look(handbooks, Path("/dev"))
-        assert name not in names()
-        assert f"shm/{Path(inner).name}/ferries.md" in names()
+    (directory / "travel" / "trains.md").rename(directory / "travel" / "ferries.md")
+    look(handbooks, directory)
+    assert names() == {"travel/ferries.md", "meals.txt"}
 
 
 def test_what_is_gone_all_at_once_is_kept_until_it_is_back_or_somebody_says_so(
