@@ -62,10 +62,12 @@ def settle(run_id: int, now: datetime | None = None, *, wait: bool = True) -> No
             of=("self",), no_key=True, skip_locked=not wait
         )
         order = held.select_related("owner", "organisation").filter(runs=run_id).first()
+        if order is None:
+            return  # whoever holds it may hold the run as well, for as long
         # Its words are copied: whoever takes them out holds the row as well (`forgetting`).
         ended = OrderRun.objects.select_for_update(no_key=True)
         run = ended.filter(pk=run_id, is_settled=False).first()
-        if order is None or run is None:
+        if run is None:
             return
         run.order = order
         run.is_settled = True

@@ -157,9 +157,11 @@ def queue_run(
 # --- rows become conversations --------------------------------------------------------------------
 
 
-def begin_queued(now: datetime | None = None) -> int:
-    """Begin what waits to; how many rows that were."""
-    waiting = list(OrderRun.objects.queued().values_list("pk", flat=True)[:AT_A_TIME])
+def begin_queued(now: datetime | None = None, *, most: int = AT_A_TIME) -> int:
+    """Begin what waits to; how many rows that were. Of more than one look takes, chance says which, or those
+    that may not begin for days would keep everybody else's waiting behind them."""
+    queued = OrderRun.objects.queued().order_by("?")
+    waiting = sorted(queued.values_list("pk", flat=True)[:most])
     for run_id in waiting:
         begin(run_id, now, wait=False)
     return len(waiting)
@@ -205,7 +207,8 @@ def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
             return []
         if busy:
             ahead = OrderRun.objects.queued().filter(order=order, pk__gt=run.pk)
-            if order.overlap == StandingOrder.Overlap.REPLACE and ahead.exists():
+            newer = ahead.exists() or earlier.filter(pk__gt=run.pk).exists()
+            if order.overlap == StandingOrder.Overlap.REPLACE and newer:
                 _leave_out(run, OrderRun.Skip.OVERLAP, now)  # a later one replaces this one too
             elif ahead.count() >= MOST_QUEUED:
                 _leave_out(run, OrderRun.Skip.OVERLAP, now)
@@ -286,8 +289,10 @@ _PLACE = Prepared(
 def _held(run_id: int, *, wait: bool = True) -> OrderRun | None:
     """The queued run under its order's lock, which is taken first by everybody."""
     order = (_HELD if wait else _HELD_IF_FREE).first(run=run_id)
+    if order is None:
+        return None  # whoever holds it may hold the run as well, for as long
     run = _QUEUED.first(run=run_id)
-    if order is None or run is None:
+    if run is None:
         return None
     run.order = order
     return run

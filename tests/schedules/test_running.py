@@ -221,6 +221,31 @@ def test_with_queue_the_next_run_begins_when_the_earlier_one_has_ended(
     assert states(order) == [("succeeded", ""), ("started", "")]
 
 
+def test_those_that_have_to_wait_keep_no_others_from_beginning(make_order: MakeOrder) -> None:
+    waits = make_order(overlap="queue")
+    tick(NINE)
+    tick(NINE + timedelta(days=1))
+    other = make_order(now=NINE + timedelta(days=1))
+    now = NINE + timedelta(days=2)
+    running.take_due(now)
+    for _ in range(200):
+        if not other.runs.filter(state="queued").exists():
+            break
+        running.begin_queued(now, most=1)
+    assert states(waits) == [("started", ""), ("queued", ""), ("queued", "")]
+    assert states(other) == [("started", "")]
+
+
+def test_with_replace_the_newer_of_two_runs_stays_whichever_began_first(
+    make_order: MakeOrder,
+) -> None:
+    order = make_order(overlap="replace")
+    older, newer = (running.queue_run(order, OrderRun.Trigger.WEBHOOK) for _ in range(2))
+    running.begin(newer.pk, NINE)
+    running.begin(older.pk, NINE)
+    assert states(order) == [("skipped", "overlap"), ("started", "")]
+
+
 def test_with_replace_the_earlier_run_is_stopped_first(make_order: MakeOrder) -> None:
     order = make_order(overlap="replace")
     tick(NINE)

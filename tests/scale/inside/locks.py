@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
@@ -17,6 +18,9 @@ from conversations.models import BackgroundCommand, Conversation
 from harness.errors import Conflict
 from pipelines import running as running_pipelines
 from pipelines.models import PipelineRun
+from schedules import ending
+from schedules import running as running_orders
+from schedules.models import OrderRun, StandingOrder
 from tests.comparisons.conftest import Compare, Line, compare, line  # noqa: F401 - fixtures
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     Converse,
@@ -35,6 +39,14 @@ from tests.pipelines.conftest import (  # noqa: F401 - fixtures
     start,
     step,
     worker,
+)
+from tests.schedules.conftest import (  # noqa: F401 - fixtures
+    MONDAY,
+    MakeOrder,
+    agent,
+    draft,
+    make_order,
+    scripted,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -226,3 +238,35 @@ def test_a_question_that_a_pipeline_is_being_asked_is_taken_out_with_that_of_ano
         beginning.result(PATIENCE)
         taking.result(PATIENCE)
     assert QUESTION not in asked(waits, 2)
+
+
+@pytest.mark.parametrize("at", ["beginning", "ending"])
+def test_a_look_at_schedules_waits_for_no_run_that_another_one_is_at(
+    make_order: MakeOrder,  # noqa: F811
+    at: str,
+):
+    order, nine = make_order(), MONDAY + timedelta(hours=3)
+    running_orders.take_due(nine)
+    run = OrderRun.objects.get(order=order)
+    if at == "ending":
+        run.state, run.error, run.ended_at, run.is_settled = "failed", "x", nine, False
+        run.save()
+    look = running_orders.begin_queued if at == "beginning" else ending.settle_ends
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            StandingOrder.objects.select_for_update(no_key=True).get(pk=order.pk)
+            OrderRun.objects.select_for_update(no_key=True).get(pk=run.pk)
+            looking = threads.submit(in_a_thread(lambda: look(nine)))
+            until(lambda: looking.done() or somebody_waits_for_a_lock())
+            assert looking.done()
+        looking.result(PATIENCE)
+    run.refresh_from_db()
+    assert (run.state, run.is_settled) == (
+        ("queued", True) if at == "beginning" else ("failed", False)
+    )
+    look(nine)
+    run.refresh_from_db()
+    assert (run.state, run.is_settled) == (
+        ("started", True) if at == "beginning" else ("failed", True)
+    )
