@@ -18,7 +18,8 @@ from harness.events import (
     UserDefineOutcome,
 )
 
-from .models import Event
+from .ancestry import ancestors
+from .models import Conversation, Event
 
 State = Literal[
     "pending",
@@ -91,6 +92,13 @@ def outcomes_of(conversations: Sequence[int]) -> dict[int, list[Standing]]:
     for row in rows.order_by("conversation", "seq"):
         _fold(found.setdefault(row.conversation_id, []), row)
     return found
+
+
+def is_reached(conversation: Conversation) -> bool:
+    """Whether the last outcome that was asked for is: there, and where its agent was told to do a part of it.
+    True where none was."""
+    found = outcomes_of([conversation.pk, *ancestors(conversation)])
+    return all(standing[-1].state == "satisfied" for standing in found.values())
 
 
 def _fold(found: list[Standing], row: Event) -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from conversations.models import Conversation
 from conversations.models.run import Run
-from conversations.outcomes import outcomes_of
+from conversations.outcomes import is_reached
 from harness.errors import AgentError, Declined, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from memory.access import Author
@@ -206,8 +206,7 @@ def _listed(conversation: Conversation) -> str:
 def _require_pass(memory: Memory) -> None:
     """What was learned where an outcome was asked for is shared once that is reached."""
     source = Conversation.objects.filter(uid=memory.source_conversation).first()
-    standing = outcomes_of([source.pk]).get(source.pk) if source is not None else None
-    if standing and standing[-1].state != "satisfied":
+    if source is not None and not is_reached(source):
         raise ToolError(
             "The outcome that was asked for where this was learned is not reached.",
             hint="Share it once the outcome is judged to be satisfied.",

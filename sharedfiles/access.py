@@ -9,7 +9,7 @@ from pathlib import Path
 from django.utils.translation import gettext as _
 
 from conversations.models import Conversation
-from conversations.outcomes import outcomes_of
+from conversations.outcomes import is_reached
 from harness.errors import Invalid, NotFound, ToolError
 from tools_app.confinement import parse_path, shown
 from tools_app.diffs import diff_of
@@ -128,8 +128,7 @@ class TableSharedFiles:
 
     def _require_pass(self) -> None:
         """What was made where an outcome was asked for is shared once that is reached."""
-        standing = outcomes_of([self._conversation.pk]).get(self._conversation.pk)
-        if standing and standing[-1].state != "satisfied":
+        if not is_reached(self._conversation):
             raise ToolError(
                 "The outcome that was asked for here is not reached.",
                 hint="Promote it once the outcome is judged to be satisfied.",

@@ -86,9 +86,16 @@ def test_a_change_is_staged_compared_promoted_and_seen_by_the_others(two):
     )
 
 
+@pytest.mark.parametrize("by_a_subagent", [False, True])
 @pytest.mark.parametrize("verdict", ["satisfied", "failed", None])
-def test_what_was_made_for_an_outcome_is_promoted_once_that_is_reached(two, alice, verdict):
-    first, _second = two
+def test_what_was_made_for_an_outcome_is_promoted_once_that_is_reached(
+    two, alice, verdict, by_a_subagent
+):
+    first, second = two
+    maker = second if by_a_subagent else first
+    if by_a_subagent:
+        second.parent = first
+        second.save(update_fields=["parent"])
     asked = UserDefineOutcome(outcome_id="outc_1", description="Write it", rubric="- It is there")
     append(first.pk, [Entry.of(asked)], actor=alice)
     if verdict is not None:
@@ -98,10 +105,10 @@ def test_what_was_made_for_an_outcome_is_promoted_once_that_is_reached(two, alic
         )
         append(first.pk, [begun, Entry.of(ended)])
     if verdict == "satisfied":
-        share(first, "a", "1")
+        share(maker, "a", "1")
     else:
         with pytest.raises(ToolError):
-            share(first, "a", "1")
+            share(maker, "a", "1")
     assert SharedVersion.objects.exists() is (verdict == "satisfied")
 
 
