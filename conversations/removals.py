@@ -16,7 +16,7 @@ from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 from django.utils import timezone
 
-from harness.errors import AgentError, NotFound
+from harness.errors import AgentError, Invalid, NotFound
 from tools_app.workspace import Workspace, remove_workspace, workspace_for
 
 from .models import Conversation, Removal, StoredFile
@@ -78,12 +78,14 @@ def clear_paths(conversation_uid: str, paths: Sequence[str]) -> None:
 
 
 def _clear_path(uid: str, path: str) -> None:
-    """Nothing is made anew for a conversation that is gone: whoever deleted it cleared its notes."""
+    """Nothing is made anew for a conversation that is gone: whoever deleted it cleared its notes. What was
+    put there since stays."""
+    theirs = Conversation.objects.filter(uid=uid).exclude(file_resources__path=path)
     try:
-        if Conversation.objects.filter(uid=uid).exists():
+        if theirs.exists():
             Workspace(workspace_for(uid)).remove(path)
-    except NotFound:
-        pass
+    except (NotFound, Invalid):
+        pass  # a folder or a link may stand there by now
     except (AgentError, OSError) as problem:
         logger.warning("a copy in the workspace of %s remains for now: %s", uid, problem)
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -33,6 +32,7 @@ from memory.actions.memories import change_memory, create_memory, delete_memory
 from memory.models import AuthorKind, Memory, MemoryStore
 from memory.writing import CONTENT_LIMIT, sha_of
 from sandbox.contract import Mount
+from tools_app.removing import remove_tree
 from tools_app.workspace import Workspace
 
 from .models import Access, AttachedStore
@@ -223,7 +223,12 @@ def _lay_out(
 def _remove_folder(instance: AttachedStore, **_kwargs: Any) -> None:
     """With its conversation, or its store."""
     folder = folder_of(instance.conversation, instance)
-    transaction.on_commit(partial(shutil.rmtree, folder, ignore_errors=True))
+    transaction.on_commit(partial(_remove_tree, folder))
+
+
+def _remove_tree(folder: Path) -> None:
+    with suppress(OSError):
+        remove_tree(folder)
 
 
 @receiver(post_delete, sender=Memory, dispatch_uid="recall.mounted.gone")

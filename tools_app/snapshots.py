@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,6 +24,7 @@ from typing import Literal
 from harness.errors import AgentError
 from tools_app.confinement import TEMPORARY_PREFIX, entered, open_file, open_folder, shown
 from tools_app.leases import Lease
+from tools_app.removing import remove_tree
 
 _INODES = 2**63 - 1
 """Numbers of files as tables keep them (`workspace.entry_of`)."""
@@ -412,7 +412,7 @@ def store_of(root: Path) -> Path:
 def remove_store(root: Path) -> None:
     """The workspace is gone, and all that was kept of it goes; nothing where there is none."""
     with suppress(FileNotFoundError):
-        shutil.rmtree(store_of(root))
+        remove_tree(store_of(root))
 
 
 def walk(root: Path, most: int) -> Iterator[Found]:

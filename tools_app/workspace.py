@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import secrets
-import shutil
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -41,6 +40,7 @@ from tools_app.confinement import (
 )
 from tools_app.leases import Lease, forget, leased
 from tools_app.quota import admit, require_room
+from tools_app.removing import remove_tree
 from tools_app.snapshots import remove_store
 from tools_app.textfiles import decode, language_of
 
@@ -375,7 +375,7 @@ def remove_workspace(conversation_uid: str) -> None:
     """Delete the directory of a conversation with all it holds and its snapshots; nothing if there is
     none."""
     try:
-        shutil.rmtree(_root_of(conversation_uid))
+        remove_tree(_root_of(conversation_uid))
     except FileNotFoundError:
         pass
     remove_store(_root_of(conversation_uid))

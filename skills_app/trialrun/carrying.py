@@ -32,6 +32,7 @@ from sandbox.policy import Endpoint, NetworkPolicy, Policy, ProcessPolicy, Resou
 from skills_app.contracts import Course, Step
 from tools_app import sandboxes
 from tools_app.confinement import parse_path
+from tools_app.removing import remove_tree
 
 from .inside import toolcall
 from .planning import FOLDER, Plan
@@ -231,7 +232,8 @@ async def _carry_course(
         await asyncio.to_thread(_look_after, plan, ground, before, laid, files, seen)
     finally:
         await backend.close()
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        with suppress(OSError):
+            await asyncio.to_thread(remove_tree, Path(folder))
 
 
 @asynccontextmanager
@@ -339,7 +341,7 @@ def clear_away() -> int:
             facts = place.lstat()
             ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
             if ours and time.time() - facts.st_mtime > LEFT_SECONDS:
-                shutil.rmtree(place)
+                remove_tree(place)
                 removed += 1
     return removed
 

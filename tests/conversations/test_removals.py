@@ -20,7 +20,7 @@ from accounts.models import Organisation, User
 from conversations import removals
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.stored_files import delete_file, remove_expired, store_file
-from conversations.models import Conversation, Removal, StoredFile
+from conversations.models import Conversation, FileResource, Removal, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
 from harness.errors import Conflict, TooLarge
@@ -46,6 +46,30 @@ def upload(bob: User, acme: Organisation, settings, tmp_path: Path) -> StoredFil
 
 def bytes_in(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file()]
+
+
+def test_of_files_that_were_noted_only_those_go_that_are_still_there(conversation: Conversation):
+    folder = workspace_for(conversation.uid)
+    (folder / "a").mkdir()
+    (folder / "b").write_text("old")
+    removals.note_paths(conversation, ["a", "b", "c", "note.txt"])
+    FileResource.objects.create(conversation=conversation, file_uid="file_1", path="note.txt")
+    removals.clear_left()
+    assert {each.name for each in folder.iterdir()} == {"a", "note.txt"}
+    assert not Removal.objects.exists()
+
+
+def test_folders_deeper_than_any_program_needs_go_as_well(alice: User, conversation: Conversation):
+    folder = workspace_for(conversation.uid)
+    (folder / "/".join("d" * 1_500)).mkdir(parents=True)
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (folder / "d" / "link").symlink_to(outside)
+    delete_conversation(actor=alice, conversation=conversation)
+    removals.clear_left()
+    assert not folder.exists()
+    assert outside.exists()
+    assert not Removal.objects.exists()
 
 
 def test_files_of_a_deletion_that_was_cut_off_go_with_the_next_sweep(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shutil
@@ -210,7 +211,7 @@ def test_what_is_not_declared_is_told_first_seen_first_and_the_rest_is_counted()
 
 
 def _refuse(_place: Path) -> None:
-    raise PermissionError("a skill took its rights away")
+    raise OSError(errno.EBUSY, "something is mounted there")
 
 
 def test_folders_that_killed_runs_left_are_removed_and_no_others(tmp_path, monkeypatch):
