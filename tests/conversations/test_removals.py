@@ -61,7 +61,10 @@ def test_of_files_that_were_noted_only_those_go_that_are_still_there(conversatio
 
 def test_folders_deeper_than_any_program_needs_go_as_well(alice: User, conversation: Conversation):
     folder = workspace_for(conversation.uid)
-    (folder / "/".join("d" * 1_500)).mkdir(parents=True)
+    deep = folder
+    for _ in range(1_100):
+        deep /= "d"
+        deep.mkdir()
     outside = folder.parent / "outside"
     outside.mkdir()
     (folder / "d" / "link").symlink_to(outside)
