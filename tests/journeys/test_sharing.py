@@ -64,6 +64,14 @@ def test_bob_reads_along_writes_and_is_shown_out_at_once(
     bob.page.wait_for_url(re.compile(r"/c/sesn_"))
     expect(bob.page.locator(".conversation-head")).to_contain_text("alice shares this")
     expect(bob.page.locator("#composer")).to_be_hidden()
+    # As the strips of a team, of timers and of subagents have them.
+    for person, shown in ((alice, True), (bob, False)):
+        for panel in ("team", "timers", "subagents"):
+            button = '<button class="button" hx-post="/stop/">Stop</button>'
+            place = person.page.locator(f"#panel-{panel}")
+            place.evaluate("(place, button) => { place.innerHTML = button; }", button)
+            expect(place.get_by_text("Stop")).to_be_visible(visible=shown)
+            place.evaluate("(place) => { place.innerHTML = ''; }")
     alice.send(f"Quays {name}")
     expect(bob.log).to_contain_text(f"All about Quays {name}.")
     is_fine(bob)
