@@ -19,7 +19,7 @@ from evals.access import held_evaluation, held_suite
 from evals.auditing import about_suite
 from evals.models import Evaluation, Suite, Trial
 from evals.running import START, stop_all
-from harness.agentconfig import SKILL_NAME, PromptUse
+from harness.agentconfig import SKILL_NAME
 from harness.errors import Conflict, Invalid
 from jobs.dispatch import dispatch
 from programs.actions.sessions import cap_session
@@ -53,7 +53,7 @@ def start_evaluation(
     """Try every case of the suite `repetitions` times with this version, `parallel` at once.
 
     `provider` and `model` stand in place of the version's, `skills` (versions by name) beside its own,
-    `prompts` (versions or labels by name) in place of those by which it names them;
+    `prompts` (versions, or labels that point to one now, by name) in place of those that it names;
     `skill_version` is the one whose own cases these are; `scripted` plays the cases' scripts. `limit` caps
     all of it, in hundred-millionths of a US dollar.
     Raises NotFound, Forbidden, Conflict for a suite without cases, Invalid naming the field, and what
@@ -66,9 +66,9 @@ def start_evaluation(
     overrides = {name: value for name, value in (("provider", provider), ("model", model)) if value}
     if scripted:
         overrides = dict(SCRIPTED)
-    instead = _prompts_instead(version, suite, prompts or {})
     with transaction.atomic():
         held = held_suite(actor, suite)
+        instead = _prompts_instead(version, held, prompts or {})
         cases = list(held.cases.order_by("id"))
         if not cases:
             raise Conflict(_("This suite has no cases."), hint=_("Add one first."))
@@ -160,25 +160,32 @@ def stop_evaluation(*, actor: User, evaluation: Evaluation) -> Evaluation:
 def _prompts_instead(
     version: AgentVersion, suite: Suite, wanted: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The version's prompts with these versions or labels. Raises Invalid, NotFound."""
+    """The version's prompts with these versions, by number: every trial is told the same, wherever labels
+    move meanwhile. Raises Invalid, NotFound."""
     if not wanted:
         return {}
-    uses = version.config.prompts
-    for name in wanted:
-        if name not in {use.name for use in uses}:
-            named = ", ".join(sorted(use.name for use in uses)) or _("none")
+    uses = {use.name: use for use in version.config.prompts}
+    numbers = {}
+    for name, said in wanted.items():
+        if name not in uses:
+            named = ", ".join(sorted(uses)) or _("none")
             raise Invalid(
                 _("This version of the agent names no prompt “%(name)s”.") % {"name": name[:64]},
                 field="prompts",
                 hint=_("It names: %(names)s.") % {"names": named},
             )
-    changed = [
-        PromptUse(name=use.name, version=wanted.get(use.name, use.version), values=use.values)
-        for use in uses
-    ]
-    for use in changed:
-        version_for(suite.organisation, use)
-    return {"prompts": [use.model_dump(mode="json") for use in changed]}
+        use = uses[name].model_copy(update={"version": said})
+        numbers[name] = version_for(suite.organisation, use).number
+    return {"prompts": prompts_told(version, numbers)}
+
+
+def prompts_told(version: AgentVersion, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The prompts that the version names, as its configuration has them, at these numbers by name."""
+    found = []
+    for use in version.config.prompts:
+        wanted = str(numbers.get(use.name, use.version))
+        found.append(use.model_copy(update={"version": wanted}).model_dump(mode="json"))
+    return found
 
 
 def _check(*, repetitions: int, parallel: int, most: int, skills: Mapping[str, str]) -> None:
