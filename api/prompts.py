@@ -47,7 +47,16 @@ class PromptVariable(serializers.Serializer[Any]):
     )
 
 
-class NewPromptVersion(serializers.Serializer[Any]):
+class ReasonGiven(serializers.Serializer[Any]):
+    reason = StrictText(
+        required=False,
+        allow_blank=True,
+        max_length=500,
+        help_text="Where agents whose suites are not green are given it all the same; a person's.",
+    )
+
+
+class NewPromptVersion(ReasonGiven):
     text = StrictText(max_length=50_000)
     variables = PromptVariable(many=True, required=False)
     note = StrictText(required=False, allow_blank=True, max_length=500)
@@ -63,6 +72,10 @@ class NewPrompt(NewPromptVersion):
 
 class PromptFile(serializers.Serializer[Any]):
     file = StrictText(max_length=10_000_000, help_text="YAML or JSON, as the export has it.")
+
+
+class NewPromptFile(PromptFile, ReasonGiven):
+    pass
 
 
 class PromptRow(serializers.Serializer[Any]):
@@ -86,7 +99,7 @@ class PromptVersionContent(PromptVersionRow):
     variables = PromptVariable(many=True)
 
 
-class MovedLabel(serializers.Serializer[Any]):
+class MovedLabel(ReasonGiven):
     version = StrictText(max_length=50, help_text="A number, another label, or latest.")
 
 
@@ -153,6 +166,7 @@ def _given(body: dict[str, Any]) -> dict[str, Any]:
         "variables": variables,
         "note": body.get("note", ""),
         "label": body.get("label", ""),
+        "reason": body.get("reason", ""),
     }
 
 
@@ -209,12 +223,17 @@ class ImportView(PromptView):
         operation_id="prompts_import",
         summary="Add what a file says to the prompt of its name, which is made if there is none",
         tags=[TAG],
-        request=PromptFile,
+        request=NewPromptFile,
         responses=answers(PromptRow, 401, 403, 409, 413, 422),
     )
     def post(self, request: Any) -> Response:
-        spec = read_prompt(read_body(PromptFile, request.data)["file"])
-        prompt, _added = import_prompt(actor=self.actor, organisation=self.organisation, spec=spec)
+        given = read_body(NewPromptFile, request.data)
+        prompt, _added = import_prompt(
+            actor=self.actor,
+            organisation=self.organisation,
+            spec=read_prompt(given["file"]),
+            reason=given.get("reason", ""),
+        )
         return Response(_row(prompt))
 
 
@@ -246,9 +265,9 @@ class ExportView(PromptView):
 
     @extend_schema(
         operation_id="prompts_export",
-        summary="A prompt with all versions and labels, as a file",
+        summary="A prompt with its labels and all versions that do not wait, as a file",
         tags=[TAG],
-        responses=answers(PromptFile, 401, 403, 404),
+        responses=answers(PromptFile, 401, 403, 404, 409),
     )
     def get(self, request: Any, uid: str) -> Response:
         return Response({"file": written_prompt(spec_of(self.find(uid)))})
@@ -342,8 +361,8 @@ class LabelView(PromptView):
     )
     def put(self, request: Any, uid: str, label: str) -> Response:
         prompt = self.find(uid)
-        version = read_body(MovedLabel, request.data)["version"]
-        move_label(actor=self.actor, prompt=prompt, label=label, version=version)
+        given = read_body(MovedLabel, request.data)
+        move_label(actor=self.actor, prompt=prompt, label=label, **given)
         return Response(_row(prompt))
 
     @extend_schema(

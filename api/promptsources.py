@@ -24,7 +24,7 @@ from prompts.standing import Standing, standing_at, standings
 
 from .base import ApiView
 from .bodies import read_body
-from .prompts import MANAGE, READ, TAG
+from .prompts import MANAGE, READ, TAG, ReasonGiven
 from .schema import answers, errors, listed
 from .serializers import Deleted, StrictText
 
@@ -96,7 +96,7 @@ class PulledPromptText(PulledPromptLabel):
     text_here = serializers.CharField(allow_blank=True)
 
 
-class AllowedPromptText(serializers.Serializer[Any]):
+class AllowedPromptText(ReasonGiven):
     version = serializers.IntegerField(min_value=1, help_text="The one that was looked at.")
 
 
@@ -197,7 +197,7 @@ class OnePromptSourceView(PromptSourceView):
         changed = change_source(
             actor=self.actor,
             source=source,
-            moves_labels=given.get("moves_labels", source.moves_labels),
+            moves_labels=given.get("moves_labels"),
             commit=given.get("commit", ""),
         )
         return Response(_row(changed))
@@ -256,7 +256,8 @@ class PulledPromptView(PromptSourceView):
     )
     def post(self, request: Any, uid: str, prompt: str, label: str) -> Response:
         source = self.find_source(uid)
-        number = read_body(AllowedPromptText, request.data)["version"]
+        given = read_body(AllowedPromptText, request.data)
         pulled = standing_at(source, prompt, label).row
-        allow_pulled(actor=self.actor, pulled=pulled, number=number)
+        number, reason = given["version"], given.get("reason", "")
+        allow_pulled(actor=self.actor, pulled=pulled, number=number, reason=reason)
         return Response(_pulled_row(standing_at(source, prompt, label)))

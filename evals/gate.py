@@ -1,8 +1,9 @@
-"""The gate: whether a version of an agent may come into use, by the suites that its releases need.
+"""The gate: whether a version of an agent may come into use, or be given another text by a prompt that it
+names, by the suites that its releases need.
 
 A suite is green for a version when all its cases, as they are now, were tried with it as the version says,
 often enough passed, and none does worse than with the version in use. Who lets one pass all the same is
-`actions.releases`'.
+`actions.releases`', and of texts `prompts.holding`'s.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from agents.models import Agent, AgentVersion
+from harness.agentconfig import PromptUse
+from harness.errors import NotFound
+from prompts.choosing import version_for
+from prompts.models import PromptVersion
 
-from .actions.evaluations import SCRIPTED, digest_of_suite
+from .actions.evaluations import SCRIPTED, digest_of_suite, prompts_told
 from .models import Evaluation, Release, Requirement
 from .reports import compare, summary
 
@@ -40,10 +45,12 @@ class Word:
         return asdict(self)
 
 
-def words_on(version: AgentVersion) -> list[Word]:
-    """One for each suite that releases of its agent need."""
-    needed = Requirement.objects.filter(agent=version.agent_id).select_related("suite")
-    return [_word(requirement, version) for requirement in needed]
+def words_on(version: AgentVersion, text: PromptVersion | None = None) -> list[Word]:
+    """One for each suite that releases of its agent need; on the version as it is, or with this text in place
+    of what it has by a prompt."""
+    needed = Requirement.objects.filter(agent=version.agent_id)
+    rows = needed.select_related("suite__organisation")
+    return [_word(requirement, version, text) for requirement in rows]
 
 
 def holds(agent: Agent) -> bool:
@@ -58,6 +65,11 @@ def objection(version: AgentVersion) -> str:
     return told([word for word in words_on(version) if not word.green])
 
 
+def objection_to_text(version: AgentVersion, text: PromptVersion) -> str:
+    """Why the agent may not be given it yet; empty: all is green."""
+    return told([word for word in words_on(version, text) if not word.green])
+
+
 def told(words: list[Word]) -> str:
     parts = []
     for word in words:
@@ -66,16 +78,20 @@ def told(words: list[Word]) -> str:
     return " ".join(parts)
 
 
-def _word(requirement: Requirement, version: AgentVersion) -> Word:
+def _word(requirement: Requirement, version: AgentVersion, text: PromptVersion | None) -> Word:
     suite = requirement.suite
-    tried = _latest(requirement, version)
+    tried = _latest(requirement, version, text)
     if tried is None:
         why = _("It was not tried with version %(number)d as its cases are now.")
-        return Word(suite.name, suite.uid, green=False, why=why % {"number": version.number})
+        number = version.number
+        if text is not None:
+            why = _("It was not tried with version %(number)d of the prompt as its cases are now.")
+            number = text.number
+        return Word(suite.name, suite.uid, green=False, why=why % {"number": number})
     told_of = summary(tried)
     base = None
     in_use = version.agent.current
-    if in_use is not None and in_use.pk != version.pk:
+    if in_use is not None and (text is not None or in_use.pk != version.pk):
         base = _latest(requirement, in_use)
     pairs = compare(base, tried, answers=False) if base is not None else []
     worse = [pair for pair in pairs if pair.change in {"regressed", "not_tried"}]
@@ -106,8 +122,10 @@ def _word(requirement: Requirement, version: AgentVersion) -> Word:
     )
 
 
-def _latest(requirement: Requirement, version: AgentVersion) -> Evaluation | None:
-    """The last whole evaluation of the suite as it is, with the version as it is."""
+def _latest(
+    requirement: Requirement, version: AgentVersion, text: PromptVersion | None = None
+) -> Evaluation | None:
+    """The last whole evaluation of the suite as it is, with the version as it is, or but for that text."""
     done = Evaluation.objects.filter(
         suite=requirement.suite,
         agent_version=version,
@@ -117,7 +135,28 @@ def _latest(requirement: Requirement, version: AgentVersion) -> Evaluation | Non
         skills={},
         skill_version=None,
     )
-    done = done.filter(Q(overrides={}) | Q(scripted=True, overrides=SCRIPTED))
     if not requirement.by_script:
         done = done.filter(scripted=False)
+    if text is not None:
+        return _with_text(done, requirement, version, text)
+    done = done.filter(Q(overrides={}) | Q(scripted=True, overrides=SCRIPTED))
     return done.order_by("-id").first()
+
+
+def _with_text(
+    done: QuerySet[Evaluation], requirement: Requirement, version: AgentVersion, text: PromptVersion
+) -> Evaluation | None:
+    """The last that put just this text in place. A number means another text where another prompt of the name
+    is used, or was until this text came."""
+    name, number = text.prompt.name, text.number
+    use = PromptUse(name=name, version=str(number))
+    try:
+        used = version_for(requirement.suite.organisation, use)
+    except NotFound:
+        return None
+    if used.pk != text.pk:
+        return None
+    put = {"prompts": prompts_told(version, {name: number})}
+    since = done.filter(started_at__gte=text.created_at).order_by("-id")
+    said = (each for each in since if each.overrides in (put, {**SCRIPTED, **put}))
+    return next(said, None)

@@ -50,7 +50,7 @@ def find_prompt(user: User, organisation: Organisation, wanted: str) -> Prompt:
     return found
 
 
-def names_there(organisation: Organisation) -> str:
+def names_there(organisation: Organisation | None) -> str:
     """In words, which prompts work done for this organisation can name."""
     rows = Prompt.objects.usable_in(organisation).values_list("name", flat=True)
     names = list(dict.fromkeys(rows[:60]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from django.db.models import Exists, F, OuterRef
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
@@ -55,10 +56,12 @@ def choose(uses: Iterable[PromptUse], conversation: Conversation) -> list[Chosen
     return found
 
 
-def version_for(organisation: Organisation, use: PromptUse) -> PromptVersion:
-    """Raises NotFound that says which names, versions and labels there are."""
+def version_for(organisation: Organisation | None, use: PromptUse) -> PromptVersion:
+    """None: of the server's own. A prompt of which nobody has allowed anything stands before no other. Raises
+    NotFound that says which names, versions and labels there are."""
+    allowed = PromptVersion.objects.filter(prompt=OuterRef("pk"), waits=False)
     rows = Prompt.objects.usable_in(organisation).filter(name=use.name)
-    prompt = rows.first()
+    prompt = rows.order_by(Exists(allowed).desc(), F("organisation").asc(nulls_last=True)).first()
     if prompt is None:
         raise NotFound(
             _("There is no prompt “%(name)s”.") % {"name": use.name},

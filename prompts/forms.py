@@ -14,6 +14,14 @@ from .models import PromptSource
 _TEXT = {"rows": 14, "autocomplete": "off"}
 
 
+def _reason() -> forms.CharField:
+    return forms.CharField(
+        label=_("Reason"),
+        required=False,
+        help_text=_("Only where an agent whose suites are not green is given it all the same."),
+    )
+
+
 class VersionForm(OurForm):
     text = forms.CharField(
         label=_("Text"),
@@ -40,6 +48,7 @@ class VersionForm(OurForm):
         required=False,
         help_text=_("Such as production or staging. Empty: labels stay where they are."),
     )
+    reason = _reason()
 
 
 class PromptForm(VersionForm):
@@ -49,7 +58,7 @@ class PromptForm(VersionForm):
         help_text=_("Small letters, digits and hyphens; agents name it so."),
     )
     description = forms.CharField(label=_("What it is for"), required=False)
-    field_order = ("name", "description", "text", "variables", "note", "label")
+    field_order = ("name", "description", "text", "variables", "note", "label", "reason")
 
 
 class ImportForm(OurForm):
@@ -60,6 +69,7 @@ class ImportForm(OurForm):
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "autocomplete": "off"}),
         help_text=_("Versions that are missing here are added, and labels are moved as it says."),
     )
+    reason = _reason()
 
 
 class LabelForm(OurForm):
@@ -67,6 +77,7 @@ class LabelForm(OurForm):
     version = forms.CharField(
         label=_("Version"), required=False, help_text=_("A number, a label, or latest.")
     )
+    reason = _reason()
 
 
 class SourceForm(OurForm):

@@ -45,8 +45,9 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
         member = Organisation.objects.filter(memberships__user=user).values("pk")
         return self.filter(Q(organisation=None) | Q(organisation__in=member))
 
-    def usable_in(self, organisation: Organisation) -> Self:
-        """The organisation's first, so that it stands in the place of the server's of the same name."""
+    def usable_in(self, organisation: Organisation | None) -> Self:
+        """The organisation's first, so that it stands in the place of the server's of the same name; None:
+        the server's alone."""
         rows = self.filter(Q(organisation=None) | Q(organisation=organisation))
         return rows.order_by("name", models.F("organisation").asc(nulls_last=True))
 

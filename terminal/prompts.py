@@ -34,6 +34,7 @@ from terminal.screen import printable
 from terminal.talk import Ending
 
 Options = dict[str, Any]
+REASON = promptsources.REASON
 
 
 def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
@@ -55,9 +56,12 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--variable", action="append", default=[], metavar="NAME[=DEFAULT]")
     made.add_argument("--note", default="", help="what changes")
     made.add_argument("--label", default="", help="move this label to it")
+    made.add_argument("--reason", default="", help=REASON)
     made = command("label", "move a label to a version", "name", "label", "version")
-    command("export", "print a prompt with all versions as YAML", "name")
-    command("import", "add what a file says", "file")
+    made.add_argument("--reason", default="", help=REASON)
+    command("export", "print a prompt with all versions that do not wait as YAML", "name")
+    made = command("import", "add what a file says", "file")
+    made.add_argument("--reason", default="", help=REASON)
     promptsources.add_commands(command)
 
 
@@ -114,6 +118,7 @@ def _add(person: User, organisation: Organisation, options: Options) -> None:
         "variables": read_variables("\n".join(options["variable"])),
         "note": options["note"],
         "label": options["label"],
+        "reason": options["reason"],
     }
     name = options["name"]
     known = Prompt.objects.visible_to(person).filter(organisation=organisation, name=name).first()
@@ -131,6 +136,7 @@ def _label(person: User, organisation: Organisation, options: Options) -> None:
         prompt=find_prompt(person, organisation, options["name"]),
         label=options["label"],
         version=options["version"],
+        reason=options["reason"],
     )
     _print(f"{moved.name} is version {moved.version.number}")
 
@@ -141,7 +147,9 @@ def _export(person: User, organisation: Organisation, options: Options) -> None:
 
 def _import(person: User, organisation: Organisation, options: Options) -> None:
     spec = read_prompt(_read(options["file"]))
-    prompt, added = import_prompt(actor=person, organisation=organisation, spec=spec)
+    prompt, added = import_prompt(
+        actor=person, organisation=organisation, spec=spec, reason=options["reason"]
+    )
     _print(f"{prompt.uid}  {prompt.name}  {added} new versions")
 
 

@@ -29,6 +29,7 @@ from terminal.screen import printable
 
 Options = dict[str, Any]
 Act = Callable[[User, Organisation, Options], None]
+REASON = "why agents whose suites are not green are given it all the same"
 SIGNS = {"added": "+", "removed": "-", "gap": "…"}
 
 
@@ -59,7 +60,7 @@ def add_commands(command: Callable[..., ArgumentParser]) -> None:
     made.add_argument("--labels-follow", choices=["yes", "no"], default="")
     made.add_argument("--commit", default="")
     command("ask-source", "ask it what it has, now", "source")
-    command(
+    made = command(
         "allow",
         "have a label point to what was fetched",
         "source",
@@ -67,6 +68,7 @@ def add_commands(command: Callable[..., ArgumentParser]) -> None:
         "label",
         "version",
     )
+    made.add_argument("--reason", default="", help=REASON)
     command("remove-source", "take it away; what was fetched stays", "source")
 
 
@@ -110,12 +112,11 @@ def _add(person: User, organisation: Organisation, options: Options) -> None:
 
 
 def _change(person: User, organisation: Organisation, options: Options) -> None:
-    source = _found(person, organisation, options)
     given = options["labels_follow"]
     change_source(
         actor=person,
-        source=source,
-        moves_labels=given == "yes" if given else source.moves_labels,
+        source=_found(person, organisation, options),
+        moves_labels=given == "yes" if given else None,
         commit=options["commit"],
     )
 
@@ -132,7 +133,8 @@ def _allow(person: User, organisation: Organisation, options: Options) -> None:
     source = _found(person, organisation, options)
     found = standing_at(source, options["prompt_name"], options["label"])
     number = number_of(options["version"]) or 0
-    moved = allow_pulled(actor=person, pulled=found.row, number=number)
+    reason = options["reason"]
+    moved = allow_pulled(actor=person, pulled=found.row, number=number, reason=reason)
     _print(f"{moved.name} is version {moved.version.number}")
 
 

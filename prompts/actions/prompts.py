@@ -18,6 +18,7 @@ from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from prompts.access import held_prompt, require_prompts_of
 from prompts.choosing import LATEST, version_named
 from prompts.filling import FACTS, Variable, digest_of
+from prompts.holding import judged
 from prompts.models import (
     Prompt,
     PromptLabel,
@@ -49,16 +50,18 @@ def create_prompt(
     description: str = "",
     note: str = "",
     label: str = "",
+    reason: str = "",
 ) -> Prompt:
     """With its first version, to which `label` points if it is given. None for `organisation`: for agents of
-    all of them.
+    all of them. `reason`: why agents may have another text although a suite that they need is not green.
 
-    Raises NotFound for a stranger, Forbidden, Invalid, TooLarge, Conflict for a name that is taken,
-    LimitReached.
+    Raises NotFound for a stranger, Forbidden, Invalid, TooLarge, Conflict for a name that is taken and for a
+    text that an agent may not have without a reason, LimitReached.
     """
-    return _make(
-        actor, organisation, name, text, tuple(variables), description, note=note, label=label
-    )
+    require_prompts_of(actor, organisation)
+    given = tuple(variables)
+    with transaction.atomic(), judged(actor, organisation, name.strip(), reason):
+        return _make(actor, organisation, name, text, given, description, note=note, label=label)
 
 
 def _make(
@@ -72,8 +75,8 @@ def _make(
     note: str = "",
     label: str = "",
     number: int = 1,
+    **fetched: Any,
 ) -> Prompt:
-    require_prompts_of(actor, organisation)
     name = name.strip()
     if not PROMPT_NAME.fullmatch(name) or len(name) > 64:
         raise Invalid(
@@ -100,7 +103,7 @@ def _make(
             created_by=actor,
         )
         _tell(AuditEntry.Action.PROMPT_MADE, actor, prompt)
-        version = _add(prompt, actor, text, variables, note, number=number)
+        version = _add(prompt, actor, text, variables, note, number=number, **fetched)
         if label.strip():
             _move(prompt, actor, label, version)
     return prompt
@@ -114,24 +117,30 @@ def add_version(
     variables: Iterable[Variable] = (),
     note: str = "",
     label: str = "",
+    reason: str = "",
 ) -> PromptVersion:
     """The newest one itself where it says just that already. `label` is moved to it. Raises as
     `create_prompt`."""
     with transaction.atomic():
         held = held_prompt(actor, prompt)
-        version = _add(held, actor, text, tuple(variables), note)
-        if label.strip():
-            _move(held, actor, label, version)
+        with judged(actor, held.organisation, held.name, reason):
+            version = _add(held, actor, text, tuple(variables), note)
+            if label.strip():
+                _move(held, actor, label, version)
         held.save(update_fields=["updated_at"])
     return version
 
 
-def move_label(*, actor: User, prompt: Prompt, label: str, version: str) -> PromptLabel:
+def move_label(
+    *, actor: User, prompt: Prompt, label: str, version: str, reason: str = ""
+) -> PromptLabel:
     """To the version of that number or label; the label is made if there is none. Conversations that began
-    keep what they have. Raises NotFound, Forbidden, Invalid, LimitReached."""
+    keep what they have. Raises NotFound, Forbidden, Invalid, LimitReached, and Conflict where an agent may
+    not have that text without a reason."""
     with transaction.atomic():
         held = held_prompt(actor, prompt)
-        return _move(held, actor, label, version_named(held, version))
+        with judged(actor, held.organisation, held.name, reason):
+            return _move(held, actor, label, version_named(held, version))
 
 
 def remove_label(*, actor: User, prompt: Prompt, label: str) -> None:
@@ -171,54 +180,69 @@ def delete_prompt(*, actor: User, prompt: Prompt) -> None:
 
 
 def import_prompt(
-    *, actor: User, organisation: Organisation | None, spec: PromptSpec
+    *, actor: User, organisation: Organisation | None, spec: PromptSpec, reason: str = ""
 ) -> tuple[Prompt, int]:
     """The prompt of that name with all that the file says, and how many versions came in. What is there
     stays: Conflict where a version of the same number says something else. Raises as `create_prompt`."""
     require_prompts_of(actor, organisation)
     with transaction.atomic():
         prompt = Prompt.objects.filter(organisation=organisation, name=spec.name).first()
-        added = 0
-        wanted = sorted(spec.versions, key=lambda each: each.number)
-        if prompt is None:
-            first, *wanted = wanted
-            prompt = _make(
-                actor,
-                organisation,
-                spec.name,
-                first.text,
-                first.variables,
-                spec.description,
-                note=first.note,
-                number=first.number,
+        if prompt is not None:
+            held_prompt(actor, prompt)
+        with judged(actor, organisation, spec.name, reason):
+            return _take_in(actor, organisation, prompt, spec)
+
+
+def _take_in(
+    actor: User, organisation: Organisation | None, prompt: Prompt | None, spec: PromptSpec
+) -> tuple[Prompt, int]:
+    added = 0
+    wanted = sorted(spec.versions, key=lambda each: each.number)
+    if prompt is None:
+        first, *wanted = wanted
+        prompt = _make(
+            actor,
+            organisation,
+            spec.name,
+            first.text,
+            first.variables,
+            spec.description,
+            note=first.note,
+            number=first.number,
+        )
+        added = 1
+    held = held_prompt(actor, prompt)
+    there = {each.number: each for each in held.versions.all()}
+    for each in wanted:
+        known = there.get(each.number)
+        if known is None:
+            there[each.number] = _add(
+                held, actor, each.text, each.variables, each.note, True, number=each.number
             )
-            added = 1
-        held = held_prompt(actor, prompt)
-        there = {each.number: each for each in held.versions.all()}
-        for each in wanted:
-            known = there.get(each.number)
-            if known is None:
-                there[each.number] = _add(
-                    held, actor, each.text, each.variables, each.note, True, number=each.number
-                )
-                added += 1
-            elif known.digest != digest_of(_tidied(each.text), each.variables):
-                raise Conflict(
-                    _("Version %(number)d of “%(name)s” says something else here.")
-                    % {"number": each.number, "name": held.name},
-                    hint=_("Versions never change. Import it under another name."),
-                )
-        if spec.description and spec.description != held.description:
-            held.description = one_line(spec.description)[:500]
-            held.save(update_fields=["description", "updated_at"])
-        for label, number in spec.labels.items():
-            _move(held, actor, label, version_named(held, str(number)))
+            added += 1
+        elif known.digest != digest_of(_tidied(each.text), each.variables):
+            raise Conflict(
+                _("Version %(number)d of “%(name)s” says something else here.")
+                % {"number": each.number, "name": held.name},
+                hint=_("Versions never change. Import it under another name."),
+            )
+    if spec.description and spec.description != held.description:
+        held.description = one_line(spec.description)[:500]
+        held.save(update_fields=["description", "updated_at"])
+    for label, number in spec.labels.items():
+        _move(held, actor, label, version_named(held, str(number)))
     return held, added
 
 
 def spec_of(prompt: Prompt) -> PromptSpec:
-    """All of it, as a file says it."""
-    versions = prompt.versions.order_by("number")
+    """All of it, as a file says it; not what was fetched and nobody has allowed, which a file would let in
+    elsewhere. Raises Conflict where that is all there is."""
+    versions = prompt.versions.filter(waits=False).order_by("number")
+    if not versions:
+        raise Conflict(
+            _("All that “%(name)s” has waits to be allowed.") % {"name": prompt.name},
+            hint=_("Allow it on the page of its source."),
+        )
     return PromptSpec(
         name=prompt.name,
         description=prompt.description,
@@ -250,14 +274,8 @@ def add_fetched(
     prompt = Prompt.objects.filter(organisation=organisation, name=name).first()
     fetched: dict[str, Any] = {"source": source, "origin": origin, "waits": True}
     if prompt is None:
-        made = create_prompt(
-            actor=actor, organisation=organisation, name=name, text=text, variables=variables
-        )
-        version = made.versions.get()
-        for field, value in fetched.items():
-            setattr(version, field, value)
-        version.save(update_fields=list(fetched))
-        return version
+        require_prompts_of(actor, organisation)
+        return _make(actor, organisation, name, text, variables, "", **fetched).versions.get()
     held = held_prompt(actor, prompt)
     digest = digest_of(_tidied(text), variables)
     there = held.versions.filter(digest=digest).order_by("waits", "-number").first()
@@ -267,7 +285,8 @@ def add_fetched(
 def allow_fetched(
     *, actor: User, prompt: Prompt, version: PromptVersion, label: str
 ) -> PromptLabel:
-    """Agents may be given it from now on, and the label points to it. Raises NotFound, Forbidden, Invalid."""
+    """Agents may be given it from now on, and the label points to it; whether their suites let it through is
+    the caller's to ask. Raises NotFound, Forbidden, Invalid."""
     with transaction.atomic():
         held = held_prompt(actor, prompt)
         found = held.versions.filter(pk=version.pk).first()

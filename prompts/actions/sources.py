@@ -14,10 +14,11 @@ from accounts.models import Organisation, User
 from audit.models import AuditEntry
 from audit.record import about_setting
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
-from prompts.access import require_prompts_of
+from prompts.access import held_prompt, require_prompts_of
 from prompts.actions.prompts import LABEL, allow_fetched
 from prompts.choosing import LATEST
 from prompts.fetching import address_of
+from prompts.holding import judged
 from prompts.models import PromptLabel, PromptSource, PulledLabel
 from prompts.pulling import pull
 from skills_app.repositories import commit_of
@@ -93,13 +94,14 @@ def add_source(
 
 
 def change_source(
-    *, actor: User, source: PromptSource, moves_labels: bool, commit: str = ""
+    *, actor: User, source: PromptSource, moves_labels: bool | None = None, commit: str = ""
 ) -> PromptSource:
-    """Say anew whether labels follow without a person's word, and of a repository which commit is read.
-    Raises NotFound, Forbidden, Invalid."""
+    """Say anew whether labels follow without a person's word, and of a repository which commit is read; None
+    and "" leave what is said now. Raises NotFound, Forbidden, Invalid."""
     with transaction.atomic():
         held = _held(actor, source)
-        held.moves_labels = moves_labels
+        if moves_labels is not None:
+            held.moves_labels = moves_labels
         if held.kind == Kind.GIT and commit:
             held.commit = commit_of(commit)
         held.due_at = timezone.now()
@@ -123,9 +125,10 @@ def ask_source(*, actor: User, source: PromptSource) -> PromptSource:
     return pull(held)
 
 
-def allow_pulled(*, actor: User, pulled: PulledLabel, number: int) -> PromptLabel:
+def allow_pulled(*, actor: User, pulled: PulledLabel, number: int, reason: str = "") -> PromptLabel:
     """Have the label here point to what the source's does: the version of that number, which was looked at.
-    Raises NotFound, Forbidden, and Conflict where the source has another text by now."""
+    Raises NotFound, Forbidden, and Conflict where the source has another text by now, or where an agent may
+    not have it without a reason."""
     with transaction.atomic():
         held = _held(actor, pulled.source)
         found = PulledLabel.objects.filter(source=held, pk=pulled.pk)
@@ -136,7 +139,9 @@ def allow_pulled(*, actor: User, pulled: PulledLabel, number: int) -> PromptLabe
             raise Conflict(
                 _("The source has another text by now."), hint=_("Look at what differs first.")
             )
-        return allow_fetched(actor=actor, prompt=row.prompt, version=row.version, label=row.label)
+        prompt = held_prompt(actor, row.prompt)
+        with judged(actor, prompt.organisation, prompt.name, reason):
+            return allow_fetched(actor=actor, prompt=prompt, version=row.version, label=row.label)
 
 
 def reseal_secrets() -> int:

@@ -34,6 +34,8 @@ from prompts.using import agents_with, conversations_with
 from .lookup import prompt_at, refused
 
 MOST_SHOWN = 200
+MOVING, IMPORTING = "move_%s", "import_%s"
+"""Ids of fields on pages that have another form with such fields."""
 
 
 @login_required
@@ -60,20 +62,23 @@ def show_prompts(request: SignedInRequest) -> HttpResponse:
                 return redirect("prompts:prompt", uid=made.uid)
         except AgentError as problem:
             status = refused(form, problem)
-    return _prompts(request, form, ImportForm(), status)
+    return _prompts(request, form, ImportForm(auto_id=IMPORTING), status)
 
 
 @login_required
 @require_POST
 def import_text(request: SignedInRequest) -> HttpResponse:
-    form = ImportForm(request.POST)
+    form = ImportForm(request.POST, auto_id=IMPORTING)
     status = 422
     try:
         require_shown_organisation(request)
         if form.is_valid():
             spec = read_prompt(as_typed(form.cleaned_data["file"]))
             prompt, added = import_prompt(
-                actor=request.user, organisation=request.organisation, spec=spec
+                actor=request.user,
+                organisation=request.organisation,
+                spec=spec,
+                reason=form.cleaned_data["reason"],
             )
             told = _("Imported. New versions: %(count)d.") % {"count": added}
             messages.success(request, told)
@@ -105,7 +110,7 @@ def show_prompt(request: SignedInRequest, uid: str) -> HttpResponse:
                 return redirect("prompts:prompt", uid=uid)
         except AgentError as problem:
             status = refused(form, problem)
-    return _prompt(request, prompt, form, LabelForm(), status)
+    return _prompt(request, prompt, form, LabelForm(auto_id=MOVING), status)
 
 
 @login_required
@@ -117,7 +122,7 @@ def label(request: SignedInRequest, uid: str) -> HttpResponse:
         remove_label(actor=request.user, prompt=prompt, label=request.POST["remove"])
         messages.success(request, _("The label is gone."))
         return redirect("prompts:prompt", uid=uid)
-    form = LabelForm(request.POST)
+    form = LabelForm(request.POST, auto_id=MOVING)
     status = 422
     try:
         if form.is_valid():
@@ -161,6 +166,7 @@ def _version(form: Any) -> dict[str, Any]:
         "variables": read_variables(given["variables"]),
         "note": given["note"],
         "label": given["label"],
+        "reason": given["reason"],
     }
 
 

@@ -90,7 +90,8 @@ def ask(request: SignedInRequest, source_uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def allow(request: SignedInRequest, source_uid: str) -> HttpResponse:
-    """What the page showed: `pulled` by its number, at the version that was compared."""
+    """What the page showed: `pulled` by its number, at the version that was compared; `reason`, where agents
+    whose suites are not green are given it all the same."""
     source = _source(request, source_uid)
     rows = PulledLabel.objects.filter(source=source).select_related("source", "prompt")
     pulled, number = (number_of(request.POST.get(name)) for name in ("pulled", "number"))
@@ -98,7 +99,8 @@ def allow(request: SignedInRequest, source_uid: str) -> HttpResponse:
     if found is None:
         raise NotFound(_("There is no such text."))
     try:
-        allow_pulled(actor=request.user, pulled=found, number=number or 0)
+        reason = request.POST.get("reason", "").replace("\0", "")
+        allow_pulled(actor=request.user, pulled=found, number=number or 0, reason=reason)
     except AgentError as problem:
         if problem.code != "conflict":
             raise

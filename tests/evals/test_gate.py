@@ -16,7 +16,14 @@ from evals.gate import words_on
 from evals.models import Release
 from harness.agentconfig import AgentConfig, PromptUse
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-from prompts.actions.prompts import add_version, create_prompt
+from prompts.actions.prompts import (
+    add_version,
+    create_prompt,
+    import_prompt,
+    move_label,
+    spec_of,
+)
+from prompts.models import Prompt
 
 from .conftest import spec, states
 
@@ -136,7 +143,7 @@ def test_scripts_count_only_where_that_is_said(gated, alice, suite, try_it):
 
 
 def test_other_versions_of_prompts_are_tried_and_say_nothing_of_the_agents_version(
-    alice, acme, agent, suite, add_cases, try_it
+    alice, mallory, acme, agent, suite, add_cases, try_it
 ):
     tone = create_prompt(
         actor=alice, organisation=acme, name="tone", text="Greet warmly.", label="production"
@@ -156,9 +163,84 @@ def test_other_versions_of_prompts_are_tried_and_say_nothing_of_the_agents_versi
     assert "It was not tried" in words_on(version)[0].why
     assert states(try_it(version=version)) == ["passed"]
     assert words_on(version)[0].green
-    for wrong, error in (({"tune": "1"}, Invalid), ({"tone": "9"}, NotFound)):
+    for wrong, error in (
+        ({"tune": "1"}, Invalid),
+        ({"tone": "9"}, NotFound),
+        ({"tone": ""}, NotFound),
+        ({"tone": "x" * 51}, NotFound),
+    ):
         with pytest.raises(error, match=next(iter(wrong))):
             try_it(version=version, prompts=wrong)
+    labelled = try_it(version=version, prompts={"tone": "production"})
+    assert labelled.overrides["prompts"][0]["version"] == "1", "it may move meanwhile"
+    with pytest.raises(NotFound, match="suite"):
+        try_it(actor=mallory, version=version, prompts={"tune": "1"})
+
+
+def test_an_agent_is_given_another_text_only_when_its_suites_are_green_or_with_a_reason(
+    alice, staff, acme, agent, suite, add_cases, try_it
+):
+    tone = create_prompt(
+        actor=alice, organisation=acme, name="tone", text="Greet warmly.", label="production"
+    )
+    for text in ("Be curt.", "Greet warmly, always."):
+        add_version(actor=alice, prompt=tone, text=text)
+    mood = create_prompt(actor=alice, organisation=acme, name="mood", text="Be calm.")
+    create_prompt(actor=staff, organisation=None, name="all", text="Be.", label="production")
+    prompts = (
+        PromptUse(name="tone"),
+        PromptUse(name="mood", version="latest"),
+        PromptUse(name="all"),
+    )
+    told = AgentConfig(provider="demo", prompts=prompts)
+    change_agent(actor=alice, agent=agent, name="Clerk", description="", config=told)
+    replies = [
+        {"say": "Good morning", "if_told": "Greet warmly"},
+        {"say": "What?", "unless_told": "Greet warmly"},
+    ]
+    add_cases(spec(script={"replies": replies}))
+    require_suite(actor=alice, agent=agent, suite=suite, by_script=True)
+    version = agent.newest
+
+    def move(number: str, **given: Any) -> None:
+        given = {"actor": alice, **given}
+        move_label(prompt=tone, label="production", version=number, **given)
+
+    spec_before = spec_of(tone)
+    file = spec_before.model_copy(update={"labels": {"production": 2}})
+    for way in (
+        lambda: move("3"),
+        lambda: add_version(actor=alice, prompt=tone, text="Be rude.", label="production"),
+        lambda: add_version(actor=alice, prompt=mood, text="Be wild."),
+        lambda: import_prompt(actor=alice, organisation=acme, spec=file),
+        lambda: create_prompt(
+            actor=alice, organisation=acme, name="all", text="Be ours.", label="production"
+        ),
+    ):
+        with pytest.raises(Conflict, match=r"Clerk: .*It was not tried with version"):
+            way()
+    assert (spec_of(tone), mood.versions.count()) == (spec_before, 1)
+    assert not Prompt.objects.filter(organisation=acme, name="all").exists()
+
+    try_it(version=version)
+    for number in ("2", "3"):
+        try_it(version=version, prompts={"tone": number})
+    move("3")
+    with pytest.raises(Conflict, match="Cases do worse"):
+        move("2")
+    with pytest.raises(Invalid, match="longer"):
+        move("2", reason="x" * 501)
+    service = create_service_account(actor=alice, organisation=acme, name="CI")
+    Membership.objects.filter(user=service).update(role=Role.ADMIN)
+    with pytest.raises(Forbidden):
+        move("2", actor=service, reason="Because.")
+    assert spec_of(tone).labels == {"production": 3}
+
+    move("2", reason="The house wants it so.")
+    assert spec_of(tone).labels == {"production": 2}
+    [entry] = AuditEntry.objects.filter(details__reason="The house wants it so.")
+    said = {name: entry.details[name] for name in ("label", "before", "version", "agent")}
+    assert said == {"label": "production", "before": 3, "version": 2, "agent": agent.uid}
 
 
 def test_without_a_suite_each_change_comes_into_use_at_once(gated, alice):

@@ -169,7 +169,9 @@ def test_by_the_rule_labels_follow_news_but_never_undo_what_a_person_did(
 
 
 @pytest.mark.django_db
-def test_no_label_follows_by_itself_past_the_gate_of_an_agent(alice, acme, source, elsewhere_at):
+def test_no_label_follows_by_itself_past_the_gate_of_an_agent(
+    alice, acme, source, elsewhere_at, client_of
+):
     prompt = create_prompt(
         actor=alice, organisation=acme, name="support-tone", text="Be ours.", label="production"
     )
@@ -185,8 +187,24 @@ def test_no_label_follows_by_itself_past_the_gate_of_an_agent(alice, acme, sourc
 
     assert version_named(prompt, "production").text == "Be ours."
     assert version_named(prompt, "latest").text == "Be ours."
-    allow_pulled(actor=alice, pulled=PulledLabel.objects.get(), number=2)
+    pulled = PulledLabel.objects.get()
+    with pytest.raises(Conflict, match="Clerk"):
+        allow_pulled(actor=alice, pulled=pulled, number=2)
+    assert PromptVersion.objects.get(number=2).waits
+    client, page = client_of(alice), f"/prompts/sources/{source.uid}/"
+    assert 'name="reason"' in client.get(page).content.decode()
+    given = {"pulled": pulled.pk, "number": 2}
+    refused = client.post(f"{page}allow/", given, follow=True).content.decode()
+    assert "It was not tried with version 2 of the prompt" in refused
+    client.post(f"{page}allow/", {**given, "reason": "It was read."})
     assert version_named(prompt, "production").text.startswith("Be {{mood}}")
+    back = ("label", "support-tone", "production", "1", "--reason", "It was better.")
+    call_command("agent", "prompt", *back, "--user", "alice")
+    assert version_named(prompt, "production").text == "Be ours."
+    place = f"/prompts/{prompt.uid}/label/"
+    moved = {"label": "production", "version": "2"}
+    assert client.post(place, moved).status_code == 422
+    assert client.post(place, {**moved, "reason": "It was read."}).status_code == 302
 
 
 @pytest.mark.django_db
@@ -208,6 +226,7 @@ def test_what_becomes_the_latest_passes_no_gate_either(alice, acme, source):
 @pytest.mark.django_db
 def test_the_rule_that_holds_when_it_has_answered_counts(alice, source, elsewhere_at):
     change_source(actor=alice, source=source, moves_labels=True)
+    assert change_source(actor=alice, source=source).moves_labels, "nothing was said of it"
     read_before = PromptSource.objects.select_related("organisation", "created_by").get()
     change_source(actor=alice, source=source, moves_labels=False)
     pull(read_before)
@@ -482,9 +501,28 @@ def test_texts_that_nobody_allowed_go_when_others_take_their_place(
     assert version_for(acme, use()).text == "Be brief.", "what was allowed stays"
 
     file = written_prompt(spec_of(prompt)).replace("name: support-tone", "name: copy")
+    assert "Be loud." not in file, "or the file would let in what nobody allowed"
     copy, added = import_prompt(actor=alice, organisation=acme, spec=read_prompt(file))
-    assert (added, [each.number for each in copy.versions.order_by("number")]) == (2, [5, 6])
+    assert (added, [each.number for each in copy.versions.order_by("number")]) == (1, [5])
     assert import_prompt(actor=alice, organisation=acme, spec=read_prompt(file))[1] == 0
+
+
+@pytest.mark.django_db
+def test_what_nobody_allowed_leaves_in_no_file_and_stands_before_nothing(
+    alice, staff, acme, source, client_of
+):
+    create_prompt(
+        actor=staff, organisation=None, name="support-tone", text="Be.", label="production"
+    )
+    ask_source(actor=alice, source=source)
+
+    prompt = Prompt.objects.get(organisation=acme)
+    with pytest.raises(Conflict, match="waits to be allowed"):
+        spec_of(prompt)
+    assert client_of(alice).get(f"/prompts/{prompt.uid}/export/").status_code == 409
+    assert version_for(acme, use()).text == "Be.", "the server's goes on to be had"
+    allow_pulled(actor=alice, pulled=PulledLabel.objects.get(), number=1)
+    assert version_for(acme, use()).text.startswith("Be {{mood}}")
 
 
 @pytest.mark.django_db
