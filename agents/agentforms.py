@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from agents.faultwords import words_of
 from harness.agentconfig import (
+    USUAL_LABEL,
     AgentConfig,
     Features,
     Limits,
@@ -196,7 +197,7 @@ def _callees(text: str) -> list[dict[str, Any]]:
 
 
 def _prompt_line(prompt: PromptUse) -> str:
-    named = [prompt.name] if prompt.version == "production" else [prompt.name, prompt.version]
+    named = [prompt.name] if prompt.version == USUAL_LABEL else [prompt.name, prompt.version]
     values = [f"{name}={value}" for name, value in prompt.values.items()]
     return shlex.join([*named, *values])
 
@@ -220,7 +221,7 @@ def _prompts(text: str) -> list[dict[str, Any]]:
             problem = _("“%(word)s” is no value: write name=value, with quotation marks around it.")
             raise ConfigErrors({"prompts": [problem % {"word": named[1][:80]}]})
         values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
-        version = named[0] if named else "production"
+        version = named[0] if named else USUAL_LABEL
         found.append({"name": words[0], "version": version, "values": values})
     return found
 

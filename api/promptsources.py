@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -129,16 +130,12 @@ def _pulled_row(standing: Standing) -> dict[str, Any]:
 
 
 class PromptSourceView(ApiView):
-    def sources(self) -> Any:
-        """Raises Forbidden for who looks after none."""
-        if not may_change(self.actor, self.organisation):
-            raise Forbidden(_("Owners and administrators look after sources of prompts."))
+    def sources(self) -> QuerySet[PromptSource]:
         rows = PromptSource.objects.visible_to(self.actor).filter(organisation=self.organisation)
         return rows.select_related("organisation", "created_by")
 
     def find_source(self, uid: str) -> PromptSource:
-        rows = PromptSource.objects.visible_to(self.actor).filter(organisation=self.organisation)
-        found = rows.select_related("organisation", "created_by").filter(uid=uid).first()
+        found = self.sources().filter(uid=uid).first()
         if found is None:
             raise NotFound(
                 _("There is no such source."),
@@ -157,6 +154,8 @@ class PromptSourcesView(PromptSourceView):
         responses=listed(PromptSourceRow, 401, 403),
     )
     def get(self, request: Any) -> Response:
+        if not may_change(self.actor, self.organisation):
+            raise Forbidden(_("Owners and administrators look after sources of prompts."))
         return Response([_row(each) for each in self.sources()])
 
     @extend_schema(

@@ -163,6 +163,8 @@ class SkillUse(_Strict):
 
 MOST_PROMPTS = 10
 PROMPT_NAME = SKILL_NAME
+USUAL_LABEL = "production"
+"""Of a prompt that is named without a version."""
 _VALUE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 VALUE_LIMIT = 500
 """Characters of what is filled in for one variable of a prompt, which is one line."""
@@ -173,7 +175,7 @@ class PromptUse(_Strict):
     the agent."""
 
     name: str = Field(max_length=64)
-    version: str = Field(default="production", min_length=1, max_length=50)
+    version: str = Field(default=USUAL_LABEL, min_length=1, max_length=50)
     """The number of a version, or a label that points to one."""
     values: dict[str, str] = Field(default={}, max_length=50)
     """What is filled in for its variables."""

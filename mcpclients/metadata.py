@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from reading.hostnames import split_address
 
-from .assertions import ALGORITHMS
+from .assertions import ALGORITHMS, METHOD
 from .models import AUDIENCE
 from .scopes import OFFERED, USUAL
 
@@ -41,7 +41,7 @@ def protected_resource(request: HttpRequest) -> dict[str, Any]:
 
 def authorisation_server(request: HttpRequest) -> dict[str, Any]:
     issuer = issuer_of(request)
-    ways = ["none", "private_key_jwt"]
+    ways = ["none", METHOD]
     said: dict[str, Any] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}{reverse('mcpclients:authorise')}",

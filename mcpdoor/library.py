@@ -16,6 +16,7 @@ from django.utils import timezone
 from mcp.server.context import HandlerResult
 from mcp.shared.exceptions import MCPError
 
+from harness.agentconfig import USUAL_LABEL
 from harness.errors import AgentError, NotFound
 from prompts.filling import filled, missing_values
 from prompts.models import Prompt, PromptVersion
@@ -33,8 +34,6 @@ MOST = 200
 """Skills, and prompts, that are told."""
 MOST_FILLED = 2_000_000
 """Characters that a prompt may become by its arguments, at the most, before it is cut."""
-IN_USE = "production"
-"""The label whose version a client gets, where there is one."""
 
 
 class Library(Part):
@@ -135,7 +134,7 @@ def _told(prompt: Prompt, version: PromptVersion) -> types.Prompt:
 def _in_use(who: Principal) -> Any:
     """Prompts, each with the key of the version that is told of it (`in_use`); None: none is."""
     versions = PromptVersion.objects.filter(prompt=OuterRef("pk"), waits=False)
-    labelled = versions.filter(labels__name=IN_USE).values("pk")
+    labelled = versions.filter(labels__name=USUAL_LABEL).values("pk")
     newest = versions.order_by("-number").values("pk")
     rows = Prompt.objects.visible_to(who.user).usable_in(who.organisation)
     return rows.annotate(in_use=Coalesce(Subquery(labelled[:1]), Subquery(newest[:1])))

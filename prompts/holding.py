@@ -16,15 +16,14 @@ from pydantic import ValidationError
 from accounts.models import Organisation, User
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
+from audit.reasons import reason_in
 from audit.record import about_setting
 from harness.agentconfig import PromptUse
-from harness.errors import Conflict, Forbidden, Invalid, NotFound
+from harness.errors import Conflict, Forbidden, NotFound
 
 from .choosing import version_for
 from .models import PromptVersion
 
-REASON = 500
-"""Characters."""
 Judge = Callable[[AgentVersion, PromptVersion], str]
 """Why the agent's version may not be given that text in place of the one it has, in words; empty: it may."""
 
@@ -56,13 +55,7 @@ def judged(
     Raises Conflict, undoing it, where a text is not let through and no reason is given; Forbidden where a
     service account gives one; Invalid for too long a one. Needs a transaction that holds the prompt.
     """
-    reason = " ".join(reason.split())
-    if len(reason) > REASON:
-        raise Invalid(
-            _("The reason is longer than %(limit)d characters.") % {"limit": REASON},
-            field="reason",
-            hint=_("Shorten it."),
-        )
+    reason = reason_in(reason)
     before = _given(organisation, name)
     yield
     after = _given(organisation, name) if before else {}

@@ -7,6 +7,7 @@ since when. What it sends is `fetching`'s part.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
@@ -19,13 +20,14 @@ from accounts import vault
 from accounts.models import Organisation, User
 from agents.holding import is_held
 from agents.models import Agent
-from harness.errors import AgentError, Declined
+from harness.errors import AgentError, Conflict, Declined
 from jobs.apart import each_apart
 
 from .access import may_change
 from .actions.prompts import add_fetched, allow_fetched, drop_overtaken
 from .choosing import LATEST
 from .fetching import Fetched, Haul, Place, fetch
+from .holding import judged
 from .models import Prompt, PromptSource, PulledLabel
 
 logger = logging.getLogger(__name__)
@@ -149,7 +151,10 @@ def _keep_one(actor: User, source: PromptSource, found: Fetched, gates: Gates) -
     if news:
         drop_overtaken(version.prompt)
     if news and source.moves_labels and not holding_agents(gates, version.prompt, label):
-        allow_fetched(actor=actor, prompt=version.prompt, version=version, label=label)
+        # An agent may name it otherwise, such as by the number of the server's prompt of this name.
+        gate = judged(actor, source.organisation, version.prompt.name, reason="")
+        with suppress(Conflict), transaction.atomic(), gate:
+            allow_fetched(actor=actor, prompt=version.prompt, version=version, label=label)
 
 
 def _note_reached(source: PromptSource, haul: Haul) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from accounts.models import Organisation, User
 from agents.versiondiff import lines_between
+from harness.agentconfig import USUAL_LABEL
 from harness.errors import Declined, NotFound
 from prompts.actions.sources import (
     add_source,
@@ -94,7 +95,7 @@ def _one(person: User, organisation: Organisation, options: Options) -> None:
 
 
 def _add(person: User, organisation: Organisation, options: Options) -> None:
-    pairs = [each.partition("=") for each in options["follow"] or ["production"]]
+    pairs = [each.partition("=") for each in options["follow"] or [USUAL_LABEL]]
     key = options["key_file"]
     secret = sys.stdin.read() if key == "-" else text_at(key) if key else ""
     made = add_source(

@@ -15,14 +15,12 @@ from accounts.models import User
 from agents.actions.agents import CHANGE, bring_into_use, is_somebodys_own, lock_agent
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
+from audit.reasons import reason_in
 from evals.access import held_suite
 from evals.auditing import about_release
 from evals.gate import Word, told, words_on
 from evals.models import Canary, Release, Requirement, Suite
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-
-REASON = 500
-"""Characters."""
 
 
 def require_suite(
@@ -113,13 +111,7 @@ def passed(actor: User, version: AgentVersion, reason: str) -> tuple[list[Word],
     """What the gate says of a version that it lets pass, and the reason, where that took one. Raises Conflict
     naming what is not green where none is given, Forbidden for a service account that gives one, and Invalid
     for too long a one."""
-    reason = " ".join(reason.split())
-    if len(reason) > REASON:
-        raise Invalid(
-            _("The reason is longer than %(limit)d characters.") % {"limit": REASON},
-            field="reason",
-            hint=_("Shorten it."),
-        )
+    reason = reason_in(reason)
     words = words_on(version)
     missing = [word for word in words if not word.green]
     if missing and not reason:

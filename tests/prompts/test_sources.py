@@ -208,6 +208,28 @@ def test_no_label_follows_by_itself_past_the_gate_of_an_agent(
 
 
 @pytest.mark.django_db
+def test_nor_past_one_that_names_the_servers_prompt_by_number(
+    alice, staff, acme, source, elsewhere_at
+):
+    create_prompt(actor=staff, organisation=None, name="support-tone", text="Be the server's.")
+    config = AgentConfig(provider="demo", prompts=(use("1"),))
+    clerk = create_agent(
+        actor=alice, organisation=acme, name="Clerk", description="", config=config
+    )
+    suite = create_suite(actor=alice, organisation=acme, name="Manners")
+    require_suite(actor=alice, agent=clerk, suite=suite)
+    change_source(actor=alice, source=source, moves_labels=True)
+
+    ask_source(actor=alice, source=source)
+
+    assert version_for(acme, use("1")).text == "Be the server's."
+    pulled = PulledLabel.objects.get()
+    assert pulled.version.waits
+    allow_pulled(actor=alice, pulled=pulled, number=1, reason="It was read.")
+    assert version_for(acme, use("1")) == pulled.version
+
+
+@pytest.mark.django_db
 def test_what_becomes_the_latest_passes_no_gate_either(alice, acme, source):
     prompt = create_prompt(actor=alice, organisation=acme, name="support-tone", text="Be ours.")
     config = AgentConfig(provider="demo", prompts=(use("latest"),))
