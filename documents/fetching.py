@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from harness.errors import Declined, Forbidden, Invalid
 from net.addresses import Address
 from net.guarded import guarded_client
-from net.hostlists import entries_with_ports, why_refused
+from net.hostlists import why_refused
 from reading.hostnames import is_web_address, split_address
 
 from .models import ADDRESS_LIMIT
@@ -86,8 +86,7 @@ async def _got(address: str) -> Got:
 
 
 def _judge(host: str, address: Address, port: int) -> None:
-    listed = entries_with_ports([])
-    if why_refused(host.strip("[]").lower().removesuffix("."), address, port, listed):
+    if why_refused(host, address, port, ()):
         raise Forbidden(
             _("This address is not on the public internet."),
             hint=_("Upload the document instead."),

@@ -109,7 +109,7 @@ def read_again_for(client_id: str, key_id: str) -> None:
 def judge(host: str, address: Address, port: int) -> None:
     """Raises AddressRefused for what lies inside this network, unless the operator lists it."""
     listed = entries_with_ports(settings.AGENTSITE_MCP_PRIVATE_HOSTS)
-    if why_refused(host.strip("[]").lower().removesuffix("."), address, port, listed):
+    if why_refused(host, address, port, listed):
         raise AddressRefused(_("The client's address leads to where none may be."))
 
 

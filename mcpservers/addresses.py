@@ -60,7 +60,7 @@ def check_url(url: str) -> str:
 
 def judge(host: str, address: Address, port: int) -> None:
     """Raises AddressRefused; it does not tell what a name means inside this network."""
-    if why_refused(host.strip("[]").lower().removesuffix("."), address, port, _listed()):
+    if why_refused(host, address, port, _listed()):
         raise AddressRefused(
             _("The address of the MCP server leads to where none may be."),
             hint=_("Check it, or ask the operator to list it in AGENTSITE_MCP_PRIVATE_HOSTS."),

@@ -86,9 +86,11 @@ def faults_of(written: Iterable[str], *, networks: bool = True) -> Iterator[str]
 
 
 def is_listed(host: str, address: Address | None, port: int, entries: Iterable[Entry]) -> bool:
-    """Whether an entry names the host (in lower case) or the address it leads to, and the port."""
+    """Whether an entry names the host, or the address it leads to, and the port. Case, brackets and a final
+    dot of the host do not count."""
+    name = host.strip("[]").lower().removesuffix(".")
     meant = reached(address) if address is not None else None
-    return any(entry.covers(host, meant, port) for entry in entries)
+    return any(entry.covers(name, meant, port) for entry in entries)
 
 
 def why_refused(host: str, address: Address, port: int, entries: Iterable[Entry]) -> Sort | None:

@@ -146,7 +146,7 @@ async def ask_endpoint(
 async def _for_mcp_servers(host: str, port: int) -> list[str]:
     def judge(host: str, address: Address, port: int) -> None:
         listed = hostlists.entries_with_ports(settings.AGENTSITE_MCP_PRIVATE_HOSTS)
-        if hostlists.why_refused(host.strip("[]").lower().removesuffix("."), address, port, listed):
+        if hostlists.why_refused(host, address, port, listed):
             raise AddressRefused(f"{host} leads to a private address")
 
     try:

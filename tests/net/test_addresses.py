@@ -126,6 +126,8 @@ def test_a_list_opens_what_it_names_with_its_port_and_no_more():
         ("x.example", "10.1.2.3", 5),
         ("x.example", "::ffff:10.1.2.3", 5),
         ("x.example", "fd12::1", 80),
+        ("Ollama.Internal.", "192.168.0.4", 11434),
+        ("[fd12::1]", "fd12::1", 80),
     ]
     refused = [
         ("ollama.internal", "192.168.0.4", 80),
