@@ -292,7 +292,7 @@ class ProviderKeyForm(OurModelForm):
                 base_url=cleaned.get("base_url", ""),
             )
         except Invalid as error:
-            text = f"{error.message} {error.hint}".strip()
+            text = error.words
             self.add_error(error.field if error.field in self.fields else None, text)
             return cleaned
         if not self.errors and not cleaned.get("keep"):

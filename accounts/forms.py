@@ -11,14 +11,23 @@ from accounts.formwords import OurForm
 from accounts.models import Organisation, Role, Scope, User
 from accounts.permissions import may_manage
 from accounts.provider_keys import PROVIDERS
-from harness.errors import AgentError, Invalid
+from harness.errors import AgentError, Conflict, Forbidden, Invalid, LimitReached, NotFound
 
 
 def add_error(form: forms.Form, error: AgentError) -> None:
     """Show an action's refusal where the person typed, with its remedy; nothing typed is lost."""
-    text = f"{error.message} {error.hint}".strip()
+    text = error.words
     field = error.field if isinstance(error, Invalid) and error.field in form.fields else None
     form.add_error(field, text)
+
+
+def refuse(form: forms.Form, error: AgentError) -> int:
+    """Show it in the form, and return the status of the page that shows this: 409 where what is there stands
+    against it, else 422. Raises what no other input would mend: NotFound and Forbidden."""
+    if isinstance(error, NotFound | Forbidden):
+        raise error
+    add_error(form, error)
+    return 409 if isinstance(error, Conflict | LimitReached) else 422
 
 
 class InvitationForm(OurForm):

@@ -54,7 +54,7 @@ def try_key(*, scope: Scope, provider: str, key: str, base_url: str, who: Hashab
             _("It was not tested: too many keys are tested at the moment."),
         )
     except AddressRefused as refusal:
-        return KeyTest(Outcome.UNREACHED, f"{refusal.message} {refusal.hint}".strip())
+        return KeyTest(Outcome.UNREACHED, refusal.words)
     return KeyTest(outcome, _words(outcome))
 
 

@@ -56,7 +56,7 @@ class ApiTokenForm(OurModelForm):
         except AgentError as error:
             field = error.field if isinstance(error, Invalid) else ""
             field = {"expires_at": "expiry"}.get(field, field)
-            text = f"{error.message} {error.hint}".strip()
+            text = error.words
             self.add_error(field if field in self.fields else None, text)
         return cleaned
 
@@ -162,7 +162,7 @@ class ApiTokenAdmin(ModelAdmin):
         try:
             issued = rotate_token(actor=actor_of(request), token=token)
         except Conflict as error:
-            messages.error(request, f"{error.message} {error.hint}".strip())
+            messages.error(request, error.words)
             return self._secret_page(request, token, "")
         return self._secret_page(request, issued.token, issued.secret)
 

@@ -218,7 +218,7 @@ def show_refusal(form: forms.Form, error: AgentError) -> None:
     """What an action refused, beside the field that it is about."""
     field = error.field if isinstance(error, Invalid) else ""
     name = _BESIDE.get(field, field.partition("[")[0])
-    text = f"{error.message} {error.hint}".strip()
+    text = error.words
     form.add_error(name if name in form.fields else None, text)
 
 

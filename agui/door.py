@@ -56,7 +56,7 @@ class Frames:
 
     def refusal(self, error: AgentError) -> bytes:
         """A whole run: the conversation would not take the input."""
-        words = f"{error.message} {error.hint}".strip()
+        words = error.words
         return _frames([*self._run.started(), *self._run.failed(words, error.code)])
 
     def _opening(self) -> list[BaseEvent]:

@@ -170,7 +170,7 @@ class Projection:
             return self.cancelled()
         if rest.stop_reason.type in FAILED:
             details = rest.stop_details
-            words = f"{details.message} {details.hint}".strip() if details else ""
+            words = details.words if details else ""
             return self.failed(
                 words or rest.stop_reason.type,
                 (details.code if details else "") or rest.stop_reason.type,

@@ -161,7 +161,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
                 )
                 decided += 1
             except Declined as refusal:
-                words = f"{one.tool} {one.uid}: {refusal.message} {refusal.hint}".strip()
+                words = f"{one.tool} {one.uid}: {refusal.words}"
                 messages.warning(request, words)
         message = ngettext("%(count)d call is decided.", "%(count)d calls are decided.", decided)
         messages.success(request, message % {"count": decided})

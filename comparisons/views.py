@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from chat.forms import as_typed
-from harness.errors import AgentError, Conflict, Forbidden, LimitReached, NotFound
+from harness.errors import AgentError, Conflict
 from spending.amounts import units_of
 
 from .access import find_comparison
@@ -61,11 +61,8 @@ def show_comparisons(request: SignedInRequest) -> HttpResponse:
                     judge_model=given["judge_model"],
                 )
                 return redirect("comparisons:comparison", uid=comparison.uid)
-        except (NotFound, Forbidden):
-            raise
         except AgentError as problem:
-            add_error(form, problem)
-            status = 409 if isinstance(problem, Conflict | LimitReached) else 422
+            status = refuse(form, problem)
     rows = Comparison.objects.visible_to(request.user).filter(
         root__organisation=request.organisation
     )
@@ -133,7 +130,7 @@ def delete(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         delete_comparison(actor=request.user, comparison=comparison)
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
         return redirect("comparisons:comparison", uid=uid)
     messages.success(request, _("The comparison is deleted."))
     return redirect("comparisons:comparisons")

@@ -236,7 +236,7 @@ async def _came_to_its_end(
     try:
         result = running.result()
     except AgentError as problem:
-        await _write_end(row.pk, State.FAILED, detail=f"{problem.message} {problem.hint}".strip())
+        await _write_end(row.pk, State.FAILED, detail=problem.words)
         return
     except Exception as problem:  # a fault of ours must not leave it running for ever
         logger.exception("background command %s broke", row.uid)

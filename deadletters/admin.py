@@ -117,12 +117,10 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         try:
             outcome = actions.replay_many(actor=actor_of(request), letters=chosen, mode=mode)
         except Declined as problem:
-            messages.error(request, f"{problem.message} {problem.hint}".strip())
+            messages.error(request, problem.words)
             return
         for letter, refusal in outcome.refused:
-            messages.warning(
-                request, f"{letter.conversation.uid}: {refusal.message} {refusal.hint}".strip()
-            )
+            messages.warning(request, f"{letter.conversation.uid}: {refusal.words}")
         count = len(outcome.letters)
         message = ngettext(
             "%(count)d is being done again.", "%(count)d are being done again.", count

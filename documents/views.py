@@ -14,11 +14,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.formwords import OurForm
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
-from harness.errors import AgentError, Conflict, NotFound
+from harness.errors import AgentError, NotFound
 from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
 
@@ -49,11 +49,8 @@ def show_collections(request: SignedInRequest) -> HttpResponse:
             )
             messages.success(request, _("The collection is made."))
             return redirect("documents:collection", uid=made.uid)
-    except NotFound:
-        raise
     except AgentError as error:
-        add_error(form, error)
-        return _list(request, form, status=_status(error))
+        return _list(request, form, status=refuse(form, error))
     return _list(request, form, status=422)
 
 
@@ -75,11 +72,8 @@ def show_collection(request: SignedInRequest, uid: str) -> HttpResponse:
                 actor=request.user, collection=collection, name=file.name, data=file.read()
             )
             added += 1
-    except NotFound:
-        raise
     except AgentError as error:
-        add_error(form, error)
-        return _show(request, collection, files=form, status=_status(error))
+        return _show(request, collection, files=form, status=refuse(form, error))
     told = ngettext(
         "%(count)d document is being read.", "%(count)d documents are being read.", added
     )
@@ -98,11 +92,8 @@ def add_address(request: SignedInRequest, uid: str) -> HttpResponse:
         documents.add_address(
             actor=request.user, collection=collection, address=form.cleaned_data["address"]
         )
-    except NotFound:
-        raise
     except AgentError as error:
-        add_error(form, error)
-        return _show(request, collection, address=form, status=_status(error))
+        return _show(request, collection, address=form, status=refuse(form, error))
     messages.success(request, _("It is being fetched and read."))
     return redirect("documents:collection", uid=uid)
 
@@ -216,7 +207,3 @@ def _document(request: SignedInRequest, uid: str) -> Document:
     if found is None:
         raise NotFound(_("There is no such document."))
     return found
-
-
-def _status(error: AgentError) -> int:
-    return 409 if isinstance(error, Conflict) else 422

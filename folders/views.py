@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from chat.starting import start_context, start_form
 from chat.views.answers import done
@@ -25,7 +25,7 @@ from chat.views.lists import rows_of
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation
 from conversations.uploads import LimitedUploadHandler, received
-from harness.errors import AgentError, Conflict, Invalid, LimitReached, NotFound
+from harness.errors import AgentError, Invalid, LimitReached, NotFound
 from harness.modelcards import card_for
 from keeping.finding import understand
 from keeping.listing import list_page
@@ -62,7 +62,7 @@ def show_folders(request: SignedInRequest) -> HttpResponse:
                 messages.success(request, _("The folder is made."))
                 return redirect("folders:folder", uid=made.uid)
         except AgentError as problem:
-            status = _refused(form, problem)
+            status = refuse(form, problem)
     context = {"folders": folders_of(request.user, request.organisation), "form": form}
     return render(request, "folders/folders.html", context, status=status)
 
@@ -102,7 +102,7 @@ def change(request: SignedInRequest, uid: str) -> HttpResponse:
                 )
                 return redirect("folders:folder", uid=uid)
         except AgentError as problem:
-            status = _refused(form, problem)
+            status = refuse(form, problem)
     context = {"folder": folder, "form": form}
     return render(request, "folders/change.html", context, status=status)
 
@@ -133,7 +133,7 @@ def share(request: SignedInRequest, uid: str) -> HttpResponse:
             return redirect("folders:folder", uid=uid)
         status = 422
     except AgentError as problem:
-        status = _refused(form, problem)
+        status = refuse(form, problem)
     start = start_context(request, _unposted(request, folder))
     context = {**_shown(request, folder), **start, "member_form": form}
     return render(request, "folders/folder.html", context, status=status)
@@ -170,7 +170,7 @@ def _add_file(request: HttpRequest, folder: Folder) -> HttpResponse:
         for upload in uploads:
             add_folder_file(actor=request.user, folder=folder, upload=upload)
     except (Invalid, LimitReached) as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("Conversations that begin from now on get a copy."))
     return redirect("folders:folder", uid=folder.uid)
@@ -276,11 +276,3 @@ def _form(request: SignedInRequest, folder: Folder | None) -> FolderForm:
         user=request.user,
         organisation=folder.organisation if folder else request.organisation,
     )
-
-
-def _refused(form: Any, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound) or problem.code == "forbidden":
-        raise problem
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422

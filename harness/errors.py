@@ -23,6 +23,11 @@ class AgentError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def words(self) -> str:
+        """What happened and what to do about it, as one text for a person."""
+        return f"{self.message} {self.hint}".strip()
+
 
 # --- the model acts -------------------------------------------------------------------------------
 

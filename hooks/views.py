@@ -13,12 +13,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.models import Organisation
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
-from harness.errors import AgentError, Conflict, Forbidden, LimitReached, NotFound
+from harness.errors import AgentError, NotFound
 
 from .actions.hooks import delete_hook, save_hook
 from .forms import HookForm
@@ -42,7 +42,7 @@ def show_hooks(request: SignedInRequest) -> HttpResponse:
             if status == 200 and not secret:
                 return redirect("hooks:hooks")
         except AgentError as problem:
-            status = _refused(form, problem)
+            status = refuse(form, problem)
     context = {
         "hooks": Hook.objects.visible_to(request.user).filter(organisation=organisation),
         "form": HookForm() if secret else form,
@@ -72,7 +72,7 @@ def change(request: SignedInRequest, uid: str) -> HttpResponse:
             if status == 200 and not secret:
                 return redirect("hooks:hooks")
         except AgentError as problem:
-            status = _refused(form, problem)
+            status = refuse(form, problem)
     context = {"hook": hook, "form": form, "secret": secret, "installed": names()}
     return render(request, "hooks/hook.html", context, status=status)
 
@@ -102,10 +102,3 @@ def _find(request: SignedInRequest, uid: str) -> Hook:
     if found is None:
         raise NotFound(_("There is no such hook."))
     return found
-
-
-def _refused(form: Any, problem: AgentError) -> int:
-    if isinstance(problem, NotFound | Forbidden):
-        raise problem
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422

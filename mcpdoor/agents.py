@@ -324,7 +324,7 @@ def _failed(problem: AgentError) -> types.CallToolResult:
 def _words(problem: AgentError) -> str:
     field = problem.field if isinstance(problem, Invalid) else ""
     place = f"{field}: " if field else ""
-    return f"{place}{problem.message} {problem.hint}".strip()
+    return f"{place}{problem.words}"
 
 
 def _told(

@@ -114,7 +114,7 @@ def stopped_short(errand: Errand) -> str:
         return ""
     details = value.stop_details
     if details is not None:
-        return f"{details.message} {details.hint}".strip()
+        return details.words
     return value.stop_reason.type.replace("_", " ")
 
 

@@ -67,7 +67,7 @@ def connect(request: SignedInRequest, uid: str) -> HttpResponse:
     except NotFound:
         raise
     except AgentError as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
         return redirect("mcpservers:server", uid=uid)
     context = {"server": server, "way": way, "back": request.POST.get("back", "")}
     return render(request, "mcpservers/connect.html", context)
@@ -84,7 +84,7 @@ def come_back(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         back = actions.finish_connection(actor=request.user, server=server, given=given)
     except AgentError as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
         return redirect("mcpservers:server", uid=uid)
     if back.connection is None:
         messages.error(request, _("It was not allowed there. Nothing is connected."))

@@ -68,9 +68,9 @@ def show_question(request: SignedInRequest, uid: str) -> HttpResponse:
                     actor=request.user, question=question, accept=accept, contents=contents
                 )
             except Invalid as problem:
-                parts[0][2].add_error(None, f"{problem.message} {problem.hint}")
+                parts[0][2].add_error(None, problem.words)
             except Conflict as problem:
-                messages.error(request, f"{problem.message} {problem.hint}")
+                messages.error(request, problem.words)
                 return redirect(back)
             else:
                 return redirect(back)

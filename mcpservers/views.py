@@ -16,11 +16,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
-from harness.errors import AgentError, Conflict, LimitReached, NotFound
+from harness.errors import AgentError, Conflict
 from vaults.models import VaultCredential
 
 from .accountviews import account_of
@@ -76,7 +76,7 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
                 _say_how_it_went(request, server, server.last_error)
                 return redirect("mcpservers:server", uid=server.uid)
         except AgentError as problem:
-            status = _refused(paste if pasted else single, problem)
+            status = refuse(paste if pasted else single, problem)
     rows = McpServer.objects.visible_to(request.user).filter(
         Q(organisation=None)
         | Q(organisation=request.organisation, owner=None)
@@ -122,7 +122,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
                 messages.success(request, _("Saved. It holds from the next call on."))
                 return redirect("mcpservers:server", uid=uid)
         except AgentError as problem:
-            status = _refused(form, problem)
+            status = refuse(form, problem)
     context = {
         **account_of(request, server),
         "server": server,
@@ -163,7 +163,7 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
             digest=request.POST.get("digest", ""),
         )
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("Released. Agents have it from the next message on."))
     return redirect("mcpservers:server", uid=uid)
@@ -216,11 +216,3 @@ def _say_how_it_went(request: HttpRequest, server: McpServer, fault: str) -> Non
         messages.error(request, _("It could not be looked at: %(why)s") % {"why": fault})
     else:
         messages.success(request, _("It was looked at just now."))
-
-
-def _refused(form: Any, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound) or problem.code == "forbidden":
-        raise problem
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422

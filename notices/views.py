@@ -73,7 +73,7 @@ def sign_up(request: SignedInRequest) -> HttpResponse:
         )
     except LimitReached as problem:
         # The script loads the page again, which says so.
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
         return HttpResponse(status=409)
     messages.success(request, _("This browser takes pushes now."))
     return HttpResponse(status=204)
@@ -93,7 +93,7 @@ def test(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         send_test(actor=request.user, uid=uid)
     except LimitReached as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("A test is on its way."))
     return redirect("notices:settings")

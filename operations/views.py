@@ -115,9 +115,7 @@ def replay(request: SignedInRequest) -> HttpResponse:
         token_budget=_number(request.POST.get("token_budget", "")),
     )
     for letter, refusal in outcome.refused[:REFUSALS_TOLD]:
-        messages.warning(
-            request, f"{letter.conversation.uid}: {refusal.message} {refusal.hint}".strip()
-        )
+        messages.warning(request, f"{letter.conversation.uid}: {refusal.words}")
     count = len(outcome.letters)
     message = ngettext("%(count)d is being done again.", "%(count)d are being done again.", count)
     return done(request, message % {"count": count}, to=_address("letters"))

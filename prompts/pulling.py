@@ -62,7 +62,7 @@ def pull(source: PromptSource) -> PromptSource:
                 _keep(actor, held, haul)
                 _note_reached(held, haul)
     except AgentError as problem:
-        _note_away(source, f"{problem.message} {problem.hint}".strip())
+        _note_away(source, problem.words)
     except Exception:
         # Whatever it sent to bring this about: others come first the next time.
         _note_away(source, _("What it has could not be kept. The server's log says why."))

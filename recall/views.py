@@ -16,13 +16,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import add_error, refuse
 from accounts.requests import SignedInRequest
 from accounts.streaming import streamed
 from chat.views.answers import done
 from conversations.models import Conversation
 from decay.statistics import statistics_of
-from harness.errors import AgentError, Conflict, NotFound
+from harness.errors import AgentError, NotFound
 from memory.access import may_write
 from memory.actions import remembering
 from memory.models import Memory, MemoryVersion
@@ -52,11 +52,8 @@ def show_memory(request: SignedInRequest) -> HttpResponse:
             told = _("It is remembered.") if made.new else _("That was known already.")
             messages.success(request, told)
             return redirect("recall:memory")
-    except NotFound:
-        raise
     except AgentError as error:
-        add_error(form, error)
-        return _list(request, form, status=409 if isinstance(error, Conflict) else 422)
+        return _list(request, form, status=refuse(form, error))
     return _list(request, form, status=422)
 
 

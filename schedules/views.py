@@ -21,13 +21,12 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from conversations.actions.stored_files import open_file
 from harness.errors import (
     AgentError,
     Conflict,
-    Forbidden,
     Invalid,
     LimitReached,
     NotFound,
@@ -109,7 +108,7 @@ def run(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         begun = run_now(actor=request.user, order=order)
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return redirect(order)
     if begun.conversation is not None:
         messages.success(request, _("It has begun."))
@@ -130,7 +129,7 @@ def switch(request: SignedInRequest, uid: str) -> HttpResponse:
             raise Invalid(_("This is no button of the page."), field="act")
         act(actor=request.user, order=order)
     except (Conflict, Invalid) as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("Done."))
     return redirect(order)
@@ -146,7 +145,7 @@ def delete(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         delete_order(actor=request.user, order=order)
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return redirect(order)
     messages.success(request, _("The schedule is deleted. Its conversations are in your list."))
     return redirect("schedules:schedules")
@@ -166,7 +165,7 @@ def set_hook(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         secret = issue_hook(actor=request.user, order=order)
     except AgentError as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return redirect(order)
     return _shown(request, find_schedule(request, uid), secret=secret)
 
@@ -179,7 +178,7 @@ def add_to_queue(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         add_item(actor=request.user, order=order, text=text)
     except (Conflict, Invalid, LimitReached) as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return _shown(request, order, typed=text)
     messages.success(request, _("It waits in the queue."))
     return redirect(order)
@@ -200,7 +199,7 @@ def change_item(request: SignedInRequest, uid: str, item_uid: str) -> HttpRespon
             raise Invalid(_("This is no button of the page."), field="act")
         act(actor=request.user, item=item)
     except (Conflict, Invalid, LimitReached) as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("Done."))
     return redirect(order)
@@ -213,7 +212,7 @@ def new_address(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         renew_address(actor=request.user, order=order)
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("Mails to the earlier address come to nothing now."))
     return redirect(order)
@@ -232,7 +231,7 @@ def result(request: SignedInRequest, uid: str, delivery_uid: str) -> HttpRespons
         try:
             send_again(actor=request.user, delivery=delivery)
         except Conflict as problem:
-            messages.error(request, f"{problem.message} {problem.hint}".strip())
+            messages.error(request, problem.words)
         else:
             messages.success(request, _("It is sent again."))
         return redirect(order)
@@ -322,16 +321,13 @@ def _save(request: SignedInRequest, order: StandingOrder | None, draft: Any) -> 
 
 
 def _refused(form: ScheduleForm, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound | Forbidden):
-        raise problem
+    """See `refuse`. A field of the action is another one here."""
     if isinstance(problem, Invalid):
         name = problem.field.split("[")[0]
         problem = type(problem)(
             problem.message, field=FIELD_OF.get(name, name), hint=str(problem.hint)
         )
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422
+    return refuse(form, problem)
 
 
 @csrf_exempt  # no cookie is looked at: the signature says who it is

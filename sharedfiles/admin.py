@@ -101,7 +101,7 @@ class SharedVersionAdmin(ReadOnlyAdmin):
                     expected_sha256=request.POST.get("expected_sha256", ""),
                 )
             except Declined as refusal:
-                messages.error(request, f"{refusal.message} {refusal.hint}".strip())
+                messages.error(request, refusal.words)
                 row = version
             else:
                 text = gettext("“%(path)s” has version %(number)d now.")

@@ -202,7 +202,7 @@ def _each(request: HttpRequest, rows: QuerySet[Any], act: Callable[[User, Any], 
             act(actor, row)
             done += 1
         except AgentError as problem:
-            messages.error(request, f"{row}: {problem.message} {problem.hint}".strip())
+            messages.error(request, f"{row}: {problem.words}")
     if done:
         messages.success(request, _now("Done for %(count)d.") % {"count": done})
 

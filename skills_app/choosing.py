@@ -99,7 +99,7 @@ def choose(uses: Sequence[SkillUse], organisation: Organisation, owner: User | N
             _require_digest(found, use.digest)
             named[use.name] = found
         except AgentError as problem:
-            problems.append(f"{problem.message} {problem.hint}".strip())
+            problems.append(problem.words)
     effort = Effort()
     try:
         return Chosen(_with_required(named, organisation, owner, effort), tuple(problems))

@@ -163,7 +163,7 @@ def _found(workspace: Workspace, place: str) -> Found:
             raise Invalid(_("The name of its folder is too long."))
         return Found(place, read(workspace, place), "")
     except AgentError as problem:
-        return Found(place, None, f"{problem.message} {problem.hint}".strip())
+        return Found(place, None, problem.words)
 
 
 def _too_large() -> TooLarge:

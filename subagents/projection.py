@@ -120,7 +120,7 @@ def _rest(child: Conversation, row: Event, rest: SessionStatusIdle) -> None:
 def detail_of(rest: SessionStatusIdle) -> str:
     """How a child ended that rests so, where the state does not say it."""
     details = rest.stop_details
-    return f"{details.message} {details.hint}".strip()[:500] if details is not None else ""
+    return details.words[:500] if details is not None else ""
 
 
 def _end(child: Conversation, row: Event, state: State, detail: str, *, asked: str = "") -> None:

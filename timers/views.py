@@ -54,7 +54,7 @@ def change(request: SignedInRequest, kind: str, key: str) -> HttpResponse:
             case _:
                 raise NotFound(_("There is no such timer."))
     except (Conflict, Invalid) as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return redirect("timers:timers")
     return done(request, text, to=reverse("timers:timers"))
 

@@ -353,7 +353,7 @@ def _error(event: SessionError) -> Wire:
     error = event.error
     return {
         "type": error.type if error.type in ERROR_TYPES else "unknown_error",
-        "message": f"{error.message} {error.hint}".strip(),
+        "message": error.words,
         "retry_status": {"type": error.retry_status},
         "x_code": error.code,
         "x_event_ids": list(error.event_ids),

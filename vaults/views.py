@@ -15,9 +15,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import add_error, refuse
 from accounts.requests import SignedInRequest
-from harness.errors import AgentError, Conflict, NotFound
+from harness.errors import AgentError, NotFound
 
 from .actions import credentials, vaults
 from .forms import CredentialForm, ReplacementForm, VaultForm
@@ -42,11 +42,8 @@ def show_vaults(request: SignedInRequest) -> HttpResponse:
             )
             messages.success(request, _("The vault is made."))
             return redirect("vaults:vault", uid=made.uid)
-    except NotFound:
-        raise
     except AgentError as error:
-        add_error(form, error)
-        return _list(request, form, status=409 if isinstance(error, Conflict) else 422)
+        return _list(request, form, status=refuse(form, error))
     return _list(request, form, status=422)
 
 

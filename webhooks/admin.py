@@ -134,7 +134,7 @@ def _each(request: HttpRequest, rows: QuerySet[Any], do: Callable[..., object]) 
         try:
             do(actor_of(request), row)
         except Declined as refusal:
-            messages.warning(request, f"{row}: {refusal.message} {refusal.hint}".strip())
+            messages.warning(request, f"{row}: {refusal.words}")
         else:
             count += 1
     message = ngettext("Done with %(count)d.", "Done with %(count)d.", count)

@@ -20,10 +20,10 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import add_error, refuse
 from accounts.permissions import require_manager
 from accounts.requests import SignedInRequest
-from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound
+from harness.errors import AgentError, Conflict, Invalid, NotFound
 from reading.digits import number_of
 
 from .actions import endpoints as actions
@@ -50,11 +50,8 @@ def webhooks(request: SignedInRequest) -> HttpResponse:
             )
             # The page itself is the answer, not a redirect: the secret is kept nowhere.
             return _show(request, issued.endpoint, secret=issued.secret)
-    except (NotFound, Forbidden):
-        raise
     except AgentError as error:
-        add_error(form, error)
-        return _list(request, form, status=409 if isinstance(error, Conflict) else 422)
+        return _list(request, form, status=refuse(form, error))
     return _list(request, form, status=422)
 
 
@@ -120,7 +117,7 @@ def switch(request: SignedInRequest, uid: str) -> HttpResponse:
     except NotFound:
         raise
     except AgentError as error:
-        messages.error(request, f"{error.message} {error.hint}".strip())
+        messages.error(request, error.words)
     return redirect("webhooks:webhook", uid=uid)
 
 
@@ -139,7 +136,7 @@ def test(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         made = actions.send_test(actor=request.user, endpoint=found)
     except Conflict as error:
-        messages.error(request, f"{error.message} {error.hint}".strip())
+        messages.error(request, error.words)
         return redirect("webhooks:webhook", uid=uid)
     return redirect("webhooks:webhook-delivery", uid=uid, event_uid=made.event_id)
 
@@ -151,7 +148,7 @@ def redeliver_dead(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         count = actions.redeliver_dead(actor=request.user, endpoint=found)
     except Conflict as error:
-        messages.error(request, f"{error.message} {error.hint}".strip())
+        messages.error(request, error.words)
     else:
         message = ngettext("%(count)d is sent again.", "%(count)d are sent again.", count)
         messages.success(request, message % {"count": count})
@@ -178,7 +175,7 @@ def redeliver(request: SignedInRequest, uid: str, event_uid: str) -> HttpRespons
     try:
         actions.redeliver(actor=request.user, delivery=row)
     except Conflict as error:
-        messages.error(request, f"{error.message} {error.hint}".strip())
+        messages.error(request, error.words)
     else:
         messages.success(request, _("It is sent again."))
     return redirect("webhooks:webhook-delivery", uid=uid, event_uid=event_uid)

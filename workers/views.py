@@ -18,12 +18,12 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.formwords import OurForm
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
 from agents.models import Environment
-from harness.errors import AgentError, Conflict, Forbidden, NotFound
+from harness.errors import AgentError, NotFound
 
 from .actions.keys import create_key, revoke_key
 from .items import workers_polling
@@ -63,11 +63,8 @@ def show_workers(request: SignedInRequest) -> HttpResponse:
             )
             # The page itself is the answer, not a redirect: the secret is kept nowhere.
             return _page(request, environments, KeyForm(environments), issued=issued)
-    except (NotFound, Forbidden):
-        raise
     except AgentError as error:
-        add_error(form, error)
-        status = 409 if isinstance(error, Conflict) else 422
+        status = refuse(form, error)
     return _page(request, environments, form, status=status)
 
 

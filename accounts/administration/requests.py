@@ -25,4 +25,4 @@ def beside_its_field(form: forms.BaseForm) -> Iterator[None]:
         yield
     except Declined as error:
         field = error.field if isinstance(error, Invalid) and error.field in form.fields else None
-        form.add_error(field, f"{error.message} {error.hint}".strip())
+        form.add_error(field, error.words)

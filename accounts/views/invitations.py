@@ -28,7 +28,7 @@ def show_invitation(request: HttpRequest, token: str) -> HttpResponse:
         try:
             membership = accept_invitation(actor=user, token=token)
         except Forbidden as error:
-            messages.error(request, f"{error.message} {error.hint}".strip())
+            messages.error(request, error.words)
             return redirect("accounts:invitation", token)
         choose_organisation(user, request.session, membership.organisation.uid)
         messages.success(

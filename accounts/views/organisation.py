@@ -205,7 +205,7 @@ def _membership(request: SignedInRequest, pk: int) -> Membership:
 
 
 def _show_error(request: SignedInRequest, error: AgentError) -> None:
-    messages.error(request, f"{error.message} {error.hint}".strip())
+    messages.error(request, error.words)
 
 
 def _show_ended_tokens(request: SignedInRequest, count: int) -> None:

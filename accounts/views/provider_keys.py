@@ -135,5 +135,5 @@ def _in_use(request: SignedInRequest, provider: str) -> str:
     try:
         resolved = resolve(request.user, request.organisation, provider)
     except NotConfigured as error:
-        return f"{error.message} {error.hint}".strip()
+        return error.words
     return str(resolved.scope.label) if resolved else _("None")

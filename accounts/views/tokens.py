@@ -77,7 +77,7 @@ def _rotated(request: SignedInRequest, token: ApiToken) -> HttpResponse:
     try:
         issued = rotate_token(actor=request.user, token=token, overlap=form.overlap())
     except (Conflict, LimitReached) as error:
-        messages.error(request, f"{error.message} {error.hint}".strip())
+        messages.error(request, error.words)
         return redirect("accounts:tokens")
     return _page(request, issued=issued)
 

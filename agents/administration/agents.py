@@ -236,7 +236,7 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
         try:
             agents.archive_agent(actor=actor_of(request), agent=agent, archived=archived)
         except Conflict as refusal:
-            messages.error(request, f"{refusal.message} {refusal.hint}")
+            messages.error(request, refusal.words)
         else:
             done = (
                 gettext("%(agent)s is archived.") if archived else gettext("%(agent)s is offered.")
@@ -309,7 +309,7 @@ class AgentAdmin(DeletesEach, ToolsPage, ModelAdmin):
                 expected_version=number_of(expected) or 0,
             )
         except Conflict as refusal:
-            messages.error(request, f"{refusal.message} {refusal.hint}")
+            messages.error(request, refusal.words)
         else:
             number = stored.current.number if stored.current else 0
             text = gettext("Version %(old)d is restored; it is version %(new)d now.")

@@ -198,7 +198,7 @@ class SandboxRulesForm(OurModelForm):
         try:
             checked = checked_policy(text)
         except Invalid as problem:
-            raise forms.ValidationError(f"{problem.message} {problem.hint}".strip()) from problem
+            raise forms.ValidationError(problem.words) from problem
         if not checked:
             raise forms.ValidationError(
                 _("Write what is to be stricter; to take nothing away, delete these rules.")
@@ -251,7 +251,7 @@ def _shown(row: Environment | SandboxRules) -> SafeString | str:
     try:
         return in_words(row.sandbox_policy)
     except Invalid as problem:  # a policy of an older version
-        return f"{problem.message} {problem.hint}"
+        return problem.words
 
 
 def _digest(row: Environment | SandboxRules) -> str:

@@ -110,7 +110,7 @@ def duplicate(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         made = duplicate_agent(actor=request.user, organisation=request.organisation, agent=agent)
     except LimitReached as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
         return redirect("agents:agents")
     messages.success(request, _("The copy is yours alone. Give it a name."))
     return redirect("agents:agent", uid=made.uid)
@@ -136,7 +136,7 @@ def share(request: SignedInRequest, uid: str) -> HttpResponse:
         try:
             ask_for_review(actor=request.user, agent=agent, note=form.cleaned_data["note"])
         except Conflict as problem:
-            messages.error(request, f"{problem.message} {problem.hint}")
+            messages.error(request, problem.words)
         else:
             messages.success(request, _("Whoever manages the organisation is asked to review it."))
     else:

@@ -194,7 +194,7 @@ def decide_many(request: SignedInRequest) -> HttpResponse:
             )
             decided += 1
         except Declined as refusal:
-            refused.append(f"{one.tool}: {refusal.message} {refusal.hint}".strip())
+            refused.append(f"{one.tool}: {refusal.words}")
     for words in refused[:REFUSALS_SHOWN]:
         messages.warning(request, words)
     message = ngettext("%(count)d call is decided.", "%(count)d calls are decided.", decided)

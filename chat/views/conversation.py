@@ -153,7 +153,7 @@ def _service(conversation: Conversation) -> dict[str, Any]:
     return {
         "label": kind.label if kind else choice.provider,
         "model": choice.model,
-        "problem": f"{problem.message} {problem.hint}".strip() if problem else "",
+        "problem": problem.words if problem else "",
         "is_demo": choice.provider == DEMO,
     }
 

@@ -34,7 +34,7 @@ def selected(request: SignedInRequest) -> HttpResponse:
             actor=request.user, uids=uids, act=act, value=request.POST.get(act, "")
         )
     except Invalid as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         _tell(request, act, outcome)
     return redirect(back)
@@ -76,7 +76,7 @@ def _tell(request: SignedInRequest, act: str, outcome: Outcome) -> None:
 
 
 def _words(problem: AgentError) -> str:
-    return f"{problem.message} {problem.hint}".strip()
+    return problem.words
 
 
 def _done(act: str, count: int) -> str:

@@ -11,13 +11,14 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from agents.models import Agent
 from evals.actions.canaries import promote_canary, roll_back_canary, set_canary
 from evals.forms import CanaryForm, PromoteForm
 from harness.errors import AgentError
 
-from .lookup import find_version, refused
+from .lookup import find_version
 from .releases import find_agent
 
 
@@ -60,7 +61,7 @@ def go_back(request: SignedInRequest, uid: str) -> HttpResponse:
     except AgentError as problem:
         if problem.code != "conflict":
             raise
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("No new conversation begins with the canary."))
     return redirect("evals:releases", uid=uid)
@@ -81,6 +82,6 @@ def _done(
             messages.success(request, words)
             return redirect("evals:releases", uid=uid)
     except AgentError as problem:
-        status = refused(form, problem)
+        status = refuse(form, problem)
     context = {"agent": agent, "form": form, "of_canary": isinstance(form, CanaryForm)}
     return render(request, "evals/refused.html", context, status=status)

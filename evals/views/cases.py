@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from chat.forms import as_typed
 from chat.views.lookup import find_conversation
@@ -24,7 +25,7 @@ from harness.content import text_of
 from harness.errors import AgentError
 from harness.events import AgentMessage
 
-from .lookup import find_case, find_suite, refused
+from .lookup import find_case, find_suite
 
 SHOWN = 80
 """Characters of an answer by which it is chosen."""
@@ -48,7 +49,7 @@ def new(request: SignedInRequest, uid: str) -> HttpResponse:
                 messages.success(request, _("The case is added."))
                 return redirect("evals:suite", uid=uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     return render(request, "evals/case.html", {"suite": suite, "form": form}, status=status)
 
 
@@ -72,7 +73,7 @@ def change(request: SignedInRequest, uid: str, case_uid: str) -> HttpResponse:
                 )
                 return redirect("evals:suite", uid=uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {"suite": case.suite, "case": case, "form": form}
     return render(request, "evals/case.html", context, status=status)
 
@@ -113,7 +114,7 @@ def make(request: SignedInRequest, uid: str) -> HttpResponse:
                 messages.success(request, _("The case is made. Say now what is to be checked."))
                 return redirect("evals:case", uid=suite.uid, case_uid=made.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {"conversation": conversation, "form": form, "suites": suites}
     return render(request, "evals/make.html", context, status=status)
 

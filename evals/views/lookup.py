@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.utils.translation import gettext as _
 
-from accounts.forms import add_error
 from accounts.models import User
 from agents.models import Agent, AgentVersion
 from evals.models import Case, Evaluation, Suite
-from harness.errors import AgentError, Conflict, Invalid, LimitReached, NotFound
+from harness.errors import Invalid, NotFound
 
 
 def find_suite(user: User, uid: str) -> Suite:
@@ -52,11 +49,3 @@ def find_version(user: User, agent: Agent, number: int | None) -> AgentVersion:
             hint=_("There are: %(numbers)s.") % {"numbers": there},
         )
     return found
-
-
-def refused(form: Any, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound) or problem.code == "forbidden":
-        raise problem
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422

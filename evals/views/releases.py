@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from agents.actions.agents import CHANGE, require_editor
 from agents.models import Agent, AgentVersion
@@ -22,7 +23,7 @@ from evals.gate import words_on
 from evals.models import Release, Requirement, Suite
 from harness.errors import AgentError, NotFound
 
-from .lookup import find_suite, find_version, refused
+from .lookup import find_suite, find_version
 
 MOST_VERSIONS = 5
 """The newest that the page judges."""
@@ -46,7 +47,7 @@ def show(request: SignedInRequest, uid: str) -> HttpResponse:
                 messages.success(request, _("New versions of this agent wait until it is green."))
                 return redirect("evals:releases", uid=uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     return _page(request, agent, form, status)
 
 
@@ -81,7 +82,7 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
             return redirect("evals:releases", uid=uid)
         status = 422
     except AgentError as problem:
-        status = refused(form, problem)
+        status = refuse(form, problem)
     context = {"agent": agent, "form": form}
     return render(request, "evals/refused.html", context, status=status)
 
@@ -94,7 +95,7 @@ def go_back(request: SignedInRequest, uid: str) -> HttpResponse:
     except AgentError as problem:
         if problem.code != "conflict":
             raise
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("The version before is in use again."))
     return redirect("evals:releases", uid=uid)

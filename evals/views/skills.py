@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.current_organisation import require_shown_organisation
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from evals.access import require_suites_of
 from evals.actions.evaluations import start_evaluation
@@ -19,7 +20,7 @@ from evals.models import Evaluation
 from harness.errors import AgentError, NotFound
 from skills_app.models import SkillVersion
 
-from .lookup import find_version, refused
+from .lookup import find_version
 
 MOST = 50
 
@@ -59,7 +60,7 @@ def try_skill(request: SignedInRequest, uid: str) -> HttpResponse:
                     )
                 return redirect("evals:evaluation", uid=started.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     seen = Evaluation.objects.visible_to(request.user).filter(skill_version=version)
     context = {
         "version": version,

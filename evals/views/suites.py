@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
+from accounts.forms import refuse
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
@@ -34,7 +35,7 @@ from evals.reports import trend
 from evals.shipped import example_suites
 from harness.errors import AgentError, Forbidden, NotFound
 
-from .lookup import find_suite, find_version, refused
+from .lookup import find_suite, find_version
 
 MOST_AGENTS = 200
 MOST_EVALUATIONS = 50
@@ -58,7 +59,7 @@ def show_suites(request: SignedInRequest) -> HttpResponse:
                 messages.success(request, _("The suite is made."))
                 return redirect("evals:suite", uid=made.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     return _suites(request, form, ImportForm(), status)
 
 
@@ -81,7 +82,7 @@ def import_text(request: SignedInRequest) -> HttpResponse:
             return redirect("evals:suite", uid=made.uid)
         status = 422
     except AgentError as problem:
-        status = refused(form, problem)
+        status = refuse(form, problem)
     return _suites(request, SuiteForm(), form, status)
 
 
@@ -108,7 +109,7 @@ def show_suite(request: SignedInRequest, uid: str) -> HttpResponse:
                 )
                 return redirect("evals:evaluation", uid=started.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     evaluations = suite.evaluations.select_related("agent_version__agent", "started_by")
     context = {
         "suite": suite,
@@ -136,7 +137,7 @@ def change(request: SignedInRequest, uid: str) -> HttpResponse:
                 messages.success(request, _("Saved."))
                 return redirect("evals:suite", uid=uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {"suite": suite, "form": form}
     return render(request, "evals/change.html", context, status=status)
 

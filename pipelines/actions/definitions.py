@@ -99,7 +99,7 @@ def _checked(
         try:
             pins[step.name] = _pinned(actor, organisation, wanted, step.version)
         except AgentError as refusal:
-            words = f"{refusal.message} {refusal.hint}".strip()
+            words = refusal.words
             told = {"name": step.name, "why": words}
             found.append(_("“%(name)s”: %(why)s") % told)
     if found:

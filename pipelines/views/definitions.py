@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from chat.forms import as_typed
 from harness.errors import AgentError
@@ -28,7 +29,7 @@ from pipelines.scripting import has_scripts_alone
 from pipelines.shipped import example_pipelines
 from spending.amounts import units_of
 
-from .lookup import pipeline_at, refused, version_at
+from .lookup import pipeline_at, version_at
 
 MOST_SHOWN = 100
 
@@ -55,7 +56,7 @@ def show_pipelines(request: SignedInRequest) -> HttpResponse:
                 messages.success(request, _("The pipeline is saved."))
                 return redirect("pipelines:pipeline", uid=made.pipeline.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     runs = PipelineRun.objects.visible_to(request.user).filter(
         root__organisation=request.organisation
     )
@@ -101,7 +102,7 @@ def show_pipeline(request: SignedInRequest, uid: str) -> HttpResponse:
                 )
                 return redirect("pipelines:run", uid=run.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {**_of_version(newest), "form": form}
     return _page(request, pipeline, context, status)
 
@@ -139,7 +140,7 @@ def change(request: SignedInRequest, uid: str) -> HttpResponse:
                 )
                 return redirect("pipelines:pipeline", uid=uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {"pipeline": pipeline, "form": form}
     return render(request, "pipelines/change.html", context, status=status)
 

@@ -101,7 +101,7 @@ def decide(request: SignedInRequest, uid: str) -> HttpResponse:
             comment=as_typed(request.POST.get("comment", "")),
         )
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
     return redirect("pipelines:run", uid=uid)
 
 
@@ -112,7 +112,7 @@ def delete(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         delete_run(actor=request.user, run=run)
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}")
+        messages.error(request, problem.words)
         return redirect("pipelines:run", uid=uid)
     messages.success(request, _("The run is deleted."))
     return redirect("pipelines:pipelines")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.utils.translation import gettext as _
 
-from accounts.forms import add_error
 from accounts.models import User
-from harness.errors import AgentError, Conflict, Forbidden, LimitReached, NotFound
+from harness.errors import NotFound
 from prompts.models import Prompt, PromptVersion
 
 
@@ -26,11 +23,3 @@ def version_at(user: User, uid: str, number: int) -> PromptVersion:
         raise NotFound(_("There is no such version."))
     found.prompt = prompt
     return found
-
-
-def refused(form: Any, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound | Forbidden):
-        raise problem
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from chat.forms import as_typed
 from harness.errors import AgentError, Forbidden
@@ -31,7 +32,7 @@ from prompts.models import Prompt
 from prompts.spec import read_variables, written_variables
 from prompts.using import agents_with, conversations_with
 
-from .lookup import prompt_at, refused
+from .lookup import prompt_at
 
 MOST_SHOWN = 200
 MOVING, IMPORTING = "move_%s", "import_%s"
@@ -61,7 +62,7 @@ def show_prompts(request: SignedInRequest) -> HttpResponse:
                 messages.success(request, _("The prompt is made."))
                 return redirect("prompts:prompt", uid=made.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     return _prompts(request, form, ImportForm(auto_id=IMPORTING), status)
 
 
@@ -84,7 +85,7 @@ def import_text(request: SignedInRequest) -> HttpResponse:
             messages.success(request, told)
             return redirect("prompts:prompt", uid=prompt.uid)
     except AgentError as problem:
-        status = refused(form, problem)
+        status = refuse(form, problem)
     return _prompts(request, PromptForm(initial={"label": "production"}), form, status)
 
 
@@ -109,7 +110,7 @@ def show_prompt(request: SignedInRequest, uid: str) -> HttpResponse:
                 )
                 return redirect("prompts:prompt", uid=uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     return _prompt(request, prompt, form, LabelForm(auto_id=MOVING), status)
 
 
@@ -132,7 +133,7 @@ def label(request: SignedInRequest, uid: str) -> HttpResponse:
     except AgentError as problem:
         if isinstance(problem, Forbidden) or not may_change(request.user, prompt.organisation):
             raise
-        form.add_error(None, f"{problem.message} {problem.hint}".strip())
+        form.add_error(None, problem.words)
     return _prompt(request, prompt, VersionForm(), form, status)
 
 

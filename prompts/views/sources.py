@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.current_organisation import require_shown_organisation
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Forbidden, NotFound
 from prompts.access import may_change
@@ -24,8 +25,6 @@ from prompts.forms import ChangeSourceForm, SourceForm
 from prompts.models import PromptSource, PulledLabel
 from prompts.standing import compared, standings
 from reading.digits import number_of
-
-from .lookup import refused
 
 
 @login_required
@@ -47,7 +46,7 @@ def show_sources(request: SignedInRequest) -> HttpResponse:
                 messages.success(request, _("The source is added. Ask it what it has."))
                 return redirect("prompts:source", source_uid=made.uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     rows = PromptSource.objects.visible_to(request.user).filter(organisation=request.organisation)
     context = {"sources": rows, "form": form}
     return render(request, "prompts/sources.html", context, status=status)
@@ -71,7 +70,7 @@ def show_source(request: SignedInRequest, source_uid: str) -> HttpResponse:
                 messages.success(request, _("Saved."))
                 return redirect("prompts:source", source_uid=source_uid)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {"source": source, "form": form, "pulled": compared(standings(source))}
     return render(request, "prompts/source.html", context, status=status)
 
@@ -104,7 +103,7 @@ def allow(request: SignedInRequest, source_uid: str) -> HttpResponse:
     except AgentError as problem:
         if problem.code != "conflict":
             raise
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     else:
         messages.success(request, _("New conversations follow the label from now on."))
     return redirect("prompts:source", source_uid=source_uid)

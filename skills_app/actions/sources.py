@@ -137,7 +137,7 @@ def look_at_source(*, actor: User, source: SkillSource) -> SkillSource:
             held.looked_at = timezone.now()
             held.save(update_fields=["problem", "remarks", "seen", "looked_at"])
     except AgentError as problem:
-        words = f"{problem.message} {problem.hint}".strip()[:500]
+        words = problem.words[:500]
         SkillSource.objects.filter(pk=source.pk).update(
             problem=words, looked_at=timezone.now(), remarks=[]
         )

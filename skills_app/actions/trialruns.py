@@ -83,7 +83,7 @@ def end_trial_run(run_id: int, report: Report) -> None:
 
 def fail_trial_run(run_id: int, problem: AgentError | None) -> None:
     """None: by a fault of ours."""
-    words = f"{problem.message} {problem.hint}".strip() if problem else _("It broke off.")
+    words = problem.words if problem else _("It broke off.")
     _end(run_id, state=State.FAILED, problem=words[:500])
 
 

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
-from harness.errors import AgentError, Conflict, Forbidden, LimitReached, NotFound
+from harness.errors import AgentError, Forbidden, NotFound
 from skills_app.actions.sources import (
     add_source,
     look_at_source,
@@ -147,7 +147,7 @@ def install(request: SignedInRequest, uid: str, offer_id: int) -> HttpResponse:
     except NotFound:
         raise
     except AgentError as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return redirect("skills:source", source.uid)
     context = {
         "source": source,
@@ -186,14 +186,11 @@ def _acted(
     except NotFound:
         raise
     except AgentError as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     return redirect("skills:source", source.uid)
 
 
 def _refused(form: SourceForm, problem: AgentError) -> int:
-    if isinstance(problem, NotFound):
-        raise problem
     if getattr(problem, "field", "") == "source":
         problem.field = "address"  # type: ignore[attr-defined]
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422
+    return refuse(form, problem)

@@ -35,7 +35,7 @@ def trial(request: SignedInRequest, uid: str, label: str) -> HttpResponse:
         except NotFound:
             raise
         except AgentError as problem:
-            messages.error(request, f"{problem.message} {problem.hint}".strip())
+            messages.error(request, problem.words)
         return redirect("skills:version", uid, label)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("skills:version", uid, label)

@@ -14,7 +14,7 @@ from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from harness.errors import AgentError, Conflict, NotFound
 from reading.unseen import visible
@@ -116,11 +116,8 @@ def decide(request: SignedInRequest, uid: str, label: str) -> HttpResponse:
             reason=form.cleaned_data["reason"],
             expected_digest=form.cleaned_data["expected_digest"],
         )
-    except NotFound:
-        raise
     except AgentError as problem:
-        add_error(form, problem)
-        status = 409 if isinstance(problem, Conflict) else 422
+        status = refuse(form, problem)
         return _version_page(request, version, decision=form, status=status)
     text = _("%(name)s is released.") if approve else _("%(name)s is refused.")
     messages.success(request, text % {"name": version})
@@ -215,7 +212,7 @@ def delete(request: SignedInRequest, uid: str) -> HttpResponse:
     try:
         delete_skill(actor=request.user, skill=skill)
     except Conflict as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
         return redirect("skills:skill", skill.uid)
     messages.success(request, _("The skill is deleted."))
     return redirect("skills:library")
@@ -230,7 +227,7 @@ def _acted(
     except NotFound:
         raise
     except AgentError as problem:
-        messages.error(request, f"{problem.message} {problem.hint}".strip())
+        messages.error(request, problem.words)
     if isinstance(what, SkillVersion):
         return redirect("skills:version", what.skill.uid, what.label)
     return redirect("skills:skill", what.uid)

@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
-from harness.errors import AgentError, Conflict, LimitReached, NotFound, TooLarge
+from harness.errors import AgentError, NotFound, TooLarge
 from skills_app.access import may_write
 from skills_app.actions.skills import add_version, create_skill
 from skills_app.files import files_of
@@ -154,11 +154,8 @@ def _faults(checked: SkillFolder | None) -> list[str]:
 
 
 def _refused(form: Any, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound) or problem.code == "forbidden":
-        raise problem
+    """See `refuse`. What is wrong with a file is said at the field it came by."""
     field = getattr(problem, "field", "")
     if field in {"files", "SKILL.md", "description", "name"} or field.startswith("agentsite.yaml"):
         problem.field = "packed" if form.cleaned_data.get("packed") else "text"  # type: ignore[attr-defined]
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422
+    return refuse(form, problem)

@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_organisation import require_shown_organisation
-from accounts.forms import add_error
+from accounts.forms import refuse
 from accounts.models import User
 from accounts.requests import SignedInRequest
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation
-from harness.errors import AgentError, Conflict, LimitReached, NotFound
+from harness.errors import AgentError, NotFound
 from teams_app.actions.tasks import create_task
 from teams_app.boards import board_of
 from teams_app.forms import TaskForm
@@ -84,14 +84,6 @@ def may_change(user: User, board: Board) -> bool:
     return Conversation.objects.writable_by(user).filter(pk=board.conversation_id).exists()
 
 
-def refused(form: Any, problem: AgentError) -> int:
-    """Puts the refusal into the form; what is nobody's business passes."""
-    if isinstance(problem, NotFound) or problem.code == "forbidden":
-        raise problem
-    add_error(form, problem)
-    return 409 if isinstance(problem, Conflict | LimitReached) else 422
-
-
 def _page(request: SignedInRequest, board: Board, address: str) -> HttpResponse:
     form = TaskForm(request.POST if request.method == "POST" else None, board=board)
     status = 200
@@ -110,7 +102,7 @@ def _page(request: SignedInRequest, board: Board, address: str) -> HttpResponse:
                 messages.success(request, _("Task #%(number)d is made.") % {"number": task.number})
                 return redirect(address)
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     context = {**_shown(request, board), "form": form}
     return render(request, "tasks/board.html", context, status=status)
 

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.forms import refuse
 from accounts.models import User
 from accounts.requests import SignedInRequest
 from chat.views.answers import safe_next
@@ -21,7 +22,7 @@ from teams_app.boards import Standing, standings
 from teams_app.forms import ChangedTaskForm
 from teams_app.models import Task
 
-from .boards import address_of, draw_columns, may_change, refused
+from .boards import address_of, draw_columns, may_change
 
 
 @login_required
@@ -44,7 +45,7 @@ def show(request: SignedInRequest, task_uid: str) -> HttpResponse:
                 messages.success(request, _("Saved."))
                 return redirect(address_of(task.board))
         except AgentError as problem:
-            status = refused(form, problem)
+            status = refuse(form, problem)
     return render(request, "tasks/task.html", _shown(request, standing, form), status=status)
 
 

@@ -15,5 +15,5 @@ class Command(BaseCommand):
         try:
             count = reseal_secrets()
         except NotConfigured as error:
-            raise CommandError(f"{error.message} {error.hint}".strip()) from None
+            raise CommandError(error.words) from None
         self.stdout.write(f"{count} secrets sealed anew.")

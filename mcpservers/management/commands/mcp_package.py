@@ -42,7 +42,7 @@ class Command(BaseCommand):
                 wanted, root, program=options["program"], interpreter=options["interpreter"]
             )
         except AgentError as problem:
-            raise CommandError(f"{problem.message} {problem.hint}".strip()) from problem
+            raise CommandError(problem.words) from problem
         found = installed_in(place)
         assert found is not None  # noqa: S101 - it was written just now
         self.stderr.write(f"{found.label}, {len(found.parts)} packages in all, lies in {place}.")

@@ -155,9 +155,7 @@ class Command(BaseCommand):
             if options["json"]:
                 error = {"code": declined.code, "message": str(declined.message)}
                 print(json.dumps({"type": "error", "error": error}))
-            raise CommandError(
-                f"{field}{declined.message} {declined.hint}".strip(), returncode=Ending.REFUSED
-            ) from None
+            raise CommandError(f"{field}{declined.words}", returncode=Ending.REFUSED) from None
         except BrokenPipeError:
             # Whoever read our output has seen enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -56,7 +56,7 @@ class Command(BaseCommand):
                 expires_at=timezone.now() + timedelta(days=days) if days else None,
             )
         except AgentError as problem:
-            raise CommandError(f"{problem.message} {problem.hint}".strip()) from problem
+            raise CommandError(problem.words) from problem
         token = issued.token
         until = f"until {token.expiry:%Y-%m-%d %H:%M %Z}" if token.expiry else "without an end"
         self.stderr.write(

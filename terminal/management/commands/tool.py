@@ -48,7 +48,7 @@ class Command(BaseCommand):
                 conversation=conversation,
             )
         except Declined as problem:
-            raise CommandError(f"{problem.message} {problem.hint}".strip()) from problem
+            raise CommandError(problem.words) from problem
         if outcome.is_error:
             raise CommandError(text_of(outcome.content))
         self.stdout.write(text_of(outcome.content))
