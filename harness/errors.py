@@ -13,6 +13,11 @@ from typing import Self
 from harness.faults import Fault, below
 
 
+def in_words(message: str, hint: str) -> str:
+    """What happened and what to do about it, as one text for a person."""
+    return f"{message} {hint}".strip()
+
+
 class AgentError(Exception):
     """Root. `code` is stable and appears at every door; `hint` says what to do about it."""
 
@@ -25,8 +30,7 @@ class AgentError(Exception):
 
     @property
     def words(self) -> str:
-        """What happened and what to do about it, as one text for a person."""
-        return f"{self.message} {self.hint}".strip()
+        return in_words(self.message, self.hint)
 
 
 # --- the model acts -------------------------------------------------------------------------------

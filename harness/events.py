@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from harness.content import Block, Frozen, Text, UploadedFile
 from harness.contextplan import ContextPlan
+from harness.errors import in_words
 from harness.frontends import FrontEnd
 from harness.rules import AskTerms, Condition
 from reading.wholetext import storable_json, storable_value
@@ -415,6 +416,10 @@ class StopDetails(Frozen):
     message: str
     hint: str = ""
 
+    @property
+    def words(self) -> str:
+        return in_words(self.message, self.hint)
+
 
 WAITS_FOR_WORKER = "waits_for_worker"
 """Code of the details of a rest that only workers of the environment can end."""
@@ -459,6 +464,10 @@ class SessionErrorBody(Frozen):
     has never taken. One of them can be set aside (`ContentSetAside`)."""
     attempts: int = 1
     """How often the request has been made by now, one after another and in vain."""
+
+    @property
+    def words(self) -> str:
+        return in_words(self.message, self.hint)
 
 
 class SessionError(BaseEvent):
