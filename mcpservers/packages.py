@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import Conflict, Invalid, NotConfigured, ToolError
 from reading.foreignjson import Unreadable, read_mended_json
+from tools_app.packagetrees import RECORD, Part, plain_name, tree_of
 
 Kind = Literal["npm", "pypi"]
-RECORD = "installed.json"
 MOST_RECORD = 20_000_000
 """Bytes of what an installer or we ourselves wrote down."""
 MOST_PARTS = 1_000_000
@@ -51,17 +50,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "site"))
 from {module} import {first}
 sys.exit({function}())
 """
-
-
-class Part(BaseModel):
-    """One of the packages that a package needs, itself among them."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    version: str
-    digest: str
-    """As the registry gives it."""
 
 
 class Installed(BaseModel):
@@ -110,7 +98,7 @@ def read_wanted(text: str) -> Wanted:
         )
     if kind == "npm":
         return Wanted("npm", found["npm"], given or "")
-    return Wanted("pypi", re.sub(r"[._-]+", "-", found["pypi"]).lower(), given or "")
+    return Wanted("pypi", plain_name(found["pypi"]), given or "")
 
 
 def install(wanted: Wanted, root: Path, *, program: str = "", interpreter: str = "") -> Path:
@@ -177,26 +165,6 @@ def package_of(argv: Sequence[str], roots: Sequence[str]) -> Installed | None:
             if str(folder.parent) in roots and (found := installed_in(folder)) is not None:
                 return found
     return None
-
-
-def tree_of(folder: Path) -> str:
-    """A digest of every file there by its path and content, and of every link; of the record itself not."""
-    lines = []
-    for place, folders, files in os.walk(folder):
-        for name in [*files, *(one for one in folders if Path(place, one).is_symlink())]:
-            path = Path(place, name)
-            inside = path.relative_to(folder).as_posix()
-            if inside == RECORD:
-                continue
-            if path.is_symlink():
-                lines.append(f"{inside} -> {path.readlink()}")
-                continue
-            digest = sha256()
-            with path.open("rb") as held:
-                while piece := held.read(1 << 20):
-                    digest.update(piece)
-            lines.append(f"{inside} {digest.hexdigest()}")
-    return sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def _place(root: Path, kind: Kind, name: str, version: str) -> Path:
@@ -268,8 +236,7 @@ def _take_pypi(wanted: Wanted, folder: Path, interpreter: str, program: str) -> 
         digest = held["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
         if not digest:
             raise ToolError(f"{name} is of no index, so it cannot be pinned.")
-        plain = re.sub(r"[._-]+", "-", name).lower()
-        parts.append(Part(name=plain, version=version, digest=f"sha256:{digest}"))
+        parts.append(Part(name=plain_name(name), version=version, digest=f"sha256:{digest}"))
     report.unlink()
     version = next((each.version for each in parts if each.name == wanted.name), None)
     scripts = _scripts(folder / "site", wanted.name)
@@ -294,7 +261,7 @@ def _take_pypi(wanted: Wanted, folder: Path, interpreter: str, program: str) -> 
 
 def _scripts(site: Path, name: str) -> dict[str, str]:
     for held in site.glob("*.dist-info"):
-        if re.sub(r"[._-]+", "-", held.name.partition("-")[0]).lower() == name:
+        if plain_name(held.name.partition("-")[0]) == name:
             parser = ConfigParser(interpolation=None)
             try:
                 parser.read(held / "entry_points.txt", encoding="utf-8")

@@ -7,11 +7,8 @@ import io
 import json
 import shutil
 import tarfile
-import threading
-import zipfile
 from collections.abc import Iterator
-from hashlib import sha256, sha512
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from hashlib import sha512
 from pathlib import Path
 from typing import Any
 
@@ -26,69 +23,30 @@ from mcpservers import packages
 from mcpservers.actions.servers import add_from_json, change_server
 from mcpservers.models import McpServer, McpTool
 from mcpservers.packages import (
-    RECORD,
     Installed,
     Wanted,
     install,
     installed_in,
     package_of,
     read_wanted,
-    tree_of,
 )
 from tests.cast import ClientOf
+from tests.standins.packageindex import PackageIndex, wheel
+from tools_app.packagetrees import RECORD, tree_of
 
 from .test_programs import INSIDE, policy_for
 
 Scope = McpServer.Scope
 
 
-class Registry:
-    """Both kinds at once; `held` by path. It counts what it was asked for."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, tuple[str, bytes]] = {}
-        self.asked: list[str] = []
-        outer = self
-
-        class Door(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.append(self.path)
-                kind, body = outer.held.get(self.path, ("", b""))
-                self.send_response(200 if kind else 404)
-                self.send_header("Content-Type", kind or "text/plain")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_arguments: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+class Registry(PackageIndex):
+    """Both kinds at once."""
 
     def wheel(self, version: str, source: str) -> None:
         """Of a package `noted` with one command."""
-        about = f"noted-{version}.dist-info"
-        files = {
-            "noted.py": source,
-            f"{about}/METADATA": f"Metadata-Version: 2.1\nName: noted\nVersion: {version}\n",
-            f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-            f"{about}/entry_points.txt": "[console_scripts]\nnoted-server = noted:main\n",
-            f"{about}/RECORD": "",
-        }
-        held = io.BytesIO()
-        with zipfile.ZipFile(held, "w") as packed:
-            for name, text in files.items():
-                packed.writestr(name, text)
-        name, body = f"noted-{version}-py3-none-any.whl", held.getvalue()
-        self.held[f"/files/{name}"] = ("application/zip", body)
-        link = f'<a href="/files/{name}#sha256={sha256(body).hexdigest()}">{name}</a>\n'
-        self.held["/simple/noted/"] = ("text/html", link.encode())
+        self.add(
+            *wheel("noted", version, {"noted.py": source}, scripts={"noted-server": "noted:main"})
+        )
 
     def tarball(self, version: str, **more: Any) -> None:
         """Of a package `@acme/noted` with one command and a script that would run when it is installed."""
@@ -128,8 +86,8 @@ def registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Regist
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", held.url)
     monkeypatch.setenv("NPM_CONFIG_CACHE", str(tmp_path / "npm-cache"))
-    yield held
-    held.close()
+    with held:
+        yield held
 
 
 @pytest.mark.parametrize(

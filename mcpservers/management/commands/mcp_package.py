@@ -10,7 +10,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from harness.errors import AgentError
-from mcpservers.packages import install, installed_in, read_wanted, tree_of
+from mcpservers.packages import install, installed_in, read_wanted
+from tools_app.packagetrees import tree_of
 
 
 class Command(BaseCommand):
