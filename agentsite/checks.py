@@ -27,6 +27,7 @@ from net.hostlists import faults_of
 from reading.hostnames import is_web_address
 from schedules.mailaddresses import is_sender
 from schedules.mailbox import place_of
+from skills_app.installing import fault_of_index
 from tools_app.web.search import PROVIDERS
 
 _SECRET_KEY_LENGTH = 50
@@ -40,7 +41,7 @@ def check_installation(
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
     problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts(), *_language()]
-    problems += [*_embeddings(), *_mails()]
+    problems += [*_embeddings(), *_mails(), *_package_index()]
     problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
@@ -225,6 +226,15 @@ def _private_hosts() -> Iterable[CheckMessage]:
                 hint=f"Give each host with its port, for example {example}.",
                 id=f"agentsite.{number}",
             )
+
+
+def _package_index() -> Iterable[CheckMessage]:
+    if problem := fault_of_index():
+        yield Error(
+            f"AGENTSITE_SKILLS_INDEX, or AGENTSITE_SKILLS_INDEX_HOSTS: {problem}.",
+            hint="Give the address of an index (https://…/simple/) or a folder with wheels; hosts by name.",
+            id="agentsite.E057",
+        )
 
 
 def _processes() -> Iterable[CheckMessage]:

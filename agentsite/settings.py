@@ -624,6 +624,15 @@ AGENTSITE_SKILLS_PUBLIC = env.bool("AGENTSITE_SKILLS_PUBLIC", default=False)
 """Whether anybody may install the server's own skills from `/.well-known/agent-skills/`."""
 AGENTSITE_SKILLS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_PRIVATE_HOSTS", default=[])
 """Hosts and networks inside, with their ports, from which skills may be installed all the same."""
+AGENTSITE_SKILLS_INDEX = env.str("AGENTSITE_SKILLS_INDEX", default="")
+"""The index from which Python packages that skills need are installed, an address (https://…/simple/), or a
+folder with wheels; empty: none are."""
+AGENTSITE_SKILLS_INDEX_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_INDEX_HOSTS", default=[])
+"""Hosts beside the index's own on which its files lie."""
+AGENTSITE_SKILLS_PACKAGES_MB = env.int("AGENTSITE_SKILLS_PACKAGES_MB", default=500)
+"""Megabytes of the packages of one skill."""
+AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = env.int("AGENTSITE_SKILLS_PACKAGES_TOTAL_MB", default=5_000)
+"""Megabytes of the packages of all skills together."""
 AGENTSITE_PROMPT_SOURCE_SECONDS = env.int("AGENTSITE_PROMPT_SOURCE_SECONDS", default=300)
 """How many seconds apart sources of prompts are asked what they have; 0: only when somebody says so."""
 AGENTSITE_PROMPTS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_PROMPTS_PRIVATE_HOSTS", default=[])

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from accounts.models import TokenScope
 from harness.errors import Invalid, NotFound
+from skills_app.actions.packages import install_packages
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import (
     add_version,
@@ -24,8 +25,9 @@ from skills_app.actions.skills import (
 )
 from skills_app.files import folder_of
 from skills_app.listing import listed as listed_skills
-from skills_app.models import Channel, Skill, SkillVersion
+from skills_app.models import Channel, Skill, SkillPackages, SkillVersion
 from skills_app.names import SKILL, name_of
+from skills_app.packages import Packages, packages_of
 from skills_app.scanning import scan
 from skillsets.actions.adding import add_skill
 from skillsets.models import UsedSkill
@@ -93,12 +95,28 @@ class SkillFinding(serializers.Serializer[Any]):
     declared = serializers.BooleanField()
 
 
+class SkillPackage(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    version = serializers.CharField()
+    digest = serializers.CharField()
+
+
+class SkillPackagesRow(serializers.Serializer[Any]):
+    needs = serializers.ListField(child=serializers.CharField(), help_text="As it declares them.")
+    python = serializers.CharField(allow_blank=True, help_text="Conditions on the interpreter.")
+    index = serializers.CharField(allow_blank=True, help_text="Where they come from.")
+    state = serializers.ChoiceField(choices=SkillPackages.State.values)
+    problem = serializers.CharField(allow_blank=True, help_text="Why they are not installed.")
+    packages = SkillPackage(many=True, help_text="The lock: what came.")
+
+
 class SkillVersionContent(SkillVersionRow):
     body = serializers.CharField(allow_blank=True)
     files = serializers.DictField(child=serializers.IntegerField(), help_text="Bytes by path.")
     requires = serializers.ListField(child=serializers.CharField())
     warnings = serializers.ListField(child=serializers.CharField())
     findings = SkillFinding(many=True)
+    python = SkillPackagesRow(allow_null=True, help_text="Null: its Python files need nothing.")
 
 
 class SkillDecision(serializers.Serializer[Any]):
@@ -154,8 +172,20 @@ def version_row(version: SkillVersion) -> dict[str, Any]:
     }
 
 
+def packages_row(found: Packages) -> dict[str, Any]:
+    return {
+        "needs": found.needs.packages,
+        "python": found.needs.python,
+        "index": found.source,
+        "state": found.state,
+        "problem": found.problem,
+        "packages": [each.model_dump() for each in found.parts],
+    }
+
+
 def _content_row(version: SkillVersion) -> dict[str, Any]:
     folder = folder_of(version)
+    packages = packages_of(version)
     return {
         **version_row(version),
         "body": folder.body,
@@ -166,6 +196,7 @@ def _content_row(version: SkillVersion) -> dict[str, Any]:
             {"kind": each.kind, "what": each.what, "places": each.places, "declared": each.declared}
             for each in scan(folder).findings
         ],
+        "python": packages_row(packages) if packages is not None else None,
     }
 
 
@@ -347,6 +378,21 @@ class SkillDecisionView(SkillView):
             expected_digest=given["digest"],
         )
         return Response(version_row(decided))
+
+
+class SkillPackagesView(SkillView):
+    scopes = {"POST": MANAGE}
+
+    @extend_schema(
+        operation_id="skills_versions_install_packages",
+        summary="Have the Python packages of a version installed, once more where that failed",
+        tags=[TAG],
+        request=None,
+        responses=answers(SkillPackagesRow, 401, 403, 404, 409, 422),
+    )
+    def post(self, request: Any, uid: str, label: str) -> Response:
+        version = self.find_version(uid, label)
+        return Response(packages_row(install_packages(actor=self.actor, version=version)))
 
 
 class SkillStopView(SkillView):

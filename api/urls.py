@@ -252,6 +252,11 @@ urlpatterns = [
         name="skill-decision",
     ),
     path(
+        f"{ONE_SKILL}/versions/<version:label>/packages",
+        skills.SkillPackagesView.as_view(),
+        name="skill-packages",
+    ),
+    path(
         f"{ONE_SKILL}/versions/<version:label>/trials",
         skilltrials.SkillTrialsView.as_view(),
         name="skill-trials",

@@ -26,7 +26,7 @@ from harness.errors import AgentError
 from .actions.releases import decide_release, yank_version
 from .actions.skills import kill_skill, revive_skill
 from .actions.sources import look_at_source, remove_source
-from .models import MANAGE_ANY, Skill, SkillSource, SkillVersion
+from .models import MANAGE_ANY, Skill, SkillPackages, SkillSource, SkillVersion
 
 
 class SkillAdmin(ReadOnlyAdmin):
@@ -143,6 +143,33 @@ class SkillVersionAdmin(ReadOnlyAdmin):
         )
 
 
+class SkillPackagesAdmin(ReadOnlyAdmin):
+    """They are installed again from the page of a version that needs them."""
+
+    list_display = ["__str__", "state", "size", "problem", "ended_at"]
+    list_filter = ["state"]
+    ordering = ["-id"]
+    fields = readonly_fields = [
+        "needed",
+        "state",
+        "problem",
+        "lock",
+        "tree",
+        "size",
+        "asked_at",
+        "began_at",
+        "ended_at",
+    ]
+
+    @admin.display(description=_("needed"))
+    def needed(self, obj: SkillPackages) -> SafeString:
+        return pretty_json(obj.wanted)
+
+    @admin.display(description=_("lock"))
+    def lock(self, obj: SkillPackages) -> SafeString:
+        return pretty_json(obj.parts)
+
+
 class SkillSourceAdmin(ReadOnlyAdmin):
     actions = ["look", "take_away"]  # type: ignore[assignment]
     list_display = ["address", "kind", "organisation", "looked_at", "problem"]
@@ -209,4 +236,5 @@ def _each(request: HttpRequest, rows: QuerySet[Any], act: Callable[[User, Any], 
 
 admin.site.register(Skill, SkillAdmin)
 admin.site.register(SkillVersion, SkillVersionAdmin)
+admin.site.register(SkillPackages, SkillPackagesAdmin)
 admin.site.register(SkillSource, SkillSourceAdmin)

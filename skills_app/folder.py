@@ -21,6 +21,7 @@ from reading.unseen import first_hidden
 from . import frontmatter
 from .manifest import MANIFEST, TOOL_NAME_LIMIT, Manifest, read_manifest
 from .names import NAME, NAME_LIMIT, SKILL, name_of, path_of, require_apart
+from .pythonneeds import PythonNeeds, needs_of
 
 DESCRIPTION_LIMIT = 1_024
 COMPATIBILITY_LIMIT = 500
@@ -41,6 +42,7 @@ class SkillFolder:
     manifest: Manifest
     files: Mapping[str, bytes]
     """By path, SKILL.md among them."""
+    python: PythonNeeds
     warnings: tuple[str, ...]
 
     @property
@@ -105,6 +107,7 @@ def read_folder(files: Mapping[str, bytes], *, called: str = "") -> SkillFolder:
     _warn_of_hidden(held, warnings)
     data = held.get(MANIFEST)
     manifest = read_manifest(data) if data is not None else Manifest()
+    python = needs_of(held, manifest.needs.python, warnings)
     return SkillFolder(
         name=name,
         description=description[:DESCRIPTION_LIMIT],
@@ -112,6 +115,7 @@ def read_folder(files: Mapping[str, bytes], *, called: str = "") -> SkillFolder:
         front={key: _plain(value) for key, value in front.items()},
         manifest=manifest,
         files=held,
+        python=python,
         warnings=tuple(warnings),
     )
 

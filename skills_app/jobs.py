@@ -8,8 +8,9 @@ from harness.errors import AgentError
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import watching
+from . import packages, watching
 from .actions.trialruns import JOB, end_trial_run, fail_trial_run, plan_of
+from .installing import install
 from .trialrun.carrying import carry_out, clear_away
 
 logger = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ async def watch() -> None:
 @job("skills_app.sweep", every="AGENTSITE_SWEEP_SECONDS")
 async def sweep() -> None:
     await engine.in_tool_thread(clear_away)
+    await engine.in_database(packages.look_after)
 
 
 @job(JOB)
@@ -38,3 +40,18 @@ async def trial_run(run_id: int) -> None:
     else:
         if report is not None:
             await engine.in_database(end_trial_run, run_id, report)
+
+
+@job(packages.JOB)
+async def install_packages(row_id: int) -> None:
+    try:
+        order = await engine.in_database(packages.begin, row_id)
+        laid = await install(order.needs, packages.root(), lock=order.lock) if order else None
+    except AgentError as problem:
+        await engine.in_database(packages.fail, row_id, problem)
+    except Exception:
+        logger.exception("the packages %s were not installed", row_id)
+        await engine.in_database(packages.fail, row_id, None)
+    else:
+        if laid is not None:
+            await engine.in_database(packages.end, row_id, laid)

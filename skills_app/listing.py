@@ -6,10 +6,14 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import Organisation, User
 
+from .access import manages
 from .models import Skill, SkillVersion
+from .packages import Packages, missing_of
 
 SCOPES = ("own", "organisation", "server")
 LONGEST_QUERY = 200
+MOST_LOOKED_AT = 500
+"""Versions with Python packages, the newest ones."""
 
 
 def listed(
@@ -37,6 +41,18 @@ def waiting_for(user: User) -> QuerySet[SkillVersion]:
     """Versions that wait for a review, as far as she sees them."""
     rows = SkillVersion.objects.visible_to(user).filter(state=SkillVersion.State.WAITING)
     return rows.select_related("skill__organisation", "created_by", "asked_by").order_by("asked_at")
+
+
+def lacking_packages(user: User) -> list[tuple[SkillVersion, Packages]]:
+    """Versions that are or may be used without what their Python files need, as far as she manages them."""
+    states = (SkillVersion.State.WAITING, SkillVersion.State.RELEASED)
+    rows = SkillVersion.objects.visible_to(user).filter(state__in=states).exclude(python={})
+    rows = rows.select_related("skill__organisation", "skill__owner").order_by("-pk")
+    return [
+        (each, packages)
+        for each, packages in missing_of(rows[:MOST_LOOKED_AT])
+        if manages(user, each.skill)
+    ]
 
 
 def names_beside(skill: Skill) -> list[str]:

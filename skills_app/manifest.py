@@ -16,6 +16,7 @@ from harness.schemas import require_sound
 
 from .frontmatter import LIMIT, fields_of
 from .names import NAME
+from .pythonneeds import MOST, package_of
 
 MANIFEST = "agentsite.yaml"
 MOST_REQUIRED = 50
@@ -103,6 +104,14 @@ class Needs(_Strict):
     files: tuple[Name, ...] = Field(default=(), max_length=100)
     """What it writes in a workspace: paths, with `*` for any part of one. A trial run holds it against what
     is written."""
+    python: tuple[Name, ...] = Field(default=(), max_length=MOST)
+    """Packages for its Python files, beside those that its scripts name themselves (`pythonneeds`). They
+    alone are more than words: they are installed."""
+
+    @field_validator("python")
+    @classmethod
+    def _are_packages(cls, python: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(package_of(each) for each in python)
 
 
 class Manifest(_Strict):

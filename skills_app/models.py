@@ -202,6 +202,8 @@ class SkillVersion(models.Model):
     requires = models.JSONField(default=list)
     exposes = models.JSONField(default=dict)
     """Its tools, and what these may call and use (`manifest.Exposes`); empty: it has none."""
+    python = models.JSONField(default=dict)
+    """The packages that its Python files need (`pythonneeds.PythonNeeds`); empty: none."""
     warnings = models.JSONField(default=list)
     size = models.PositiveIntegerField()
     note = models.CharField(_("what is new"), max_length=500, blank=True)
@@ -279,6 +281,44 @@ class SkillFile(models.Model):
 
     def read(self) -> bytes:
         return bytes(self.content.content)
+
+
+class SkillPackages(models.Model):
+    """Python packages that some versions need alike: resolved and locked once, and where they lie
+    (`packages`)."""
+
+    LOST_AFTER = timedelta(minutes=30)
+    """One that is installed for so long was left by its process."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("waits")
+        RUNNING = "running", _("is installed now")
+        READY = "ready", _("installed")
+        FAILED = "failed", _("not installed")
+
+    needs = models.CharField(max_length=64, unique=True, editable=False)
+    """A digest of what is needed and of the interpreter that runs it."""
+    wanted = models.JSONField(_("needed"), default=dict)
+    """That in words (`pythonneeds.PythonNeeds`)."""
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.WAITING)
+    problem = models.CharField(_("problem"), max_length=1_000, blank=True)
+    """Why they are not installed, in words."""
+    parts = models.JSONField(_("packages"), default=list)
+    """The lock: every package that came, with its version and the digest of its file."""
+    tree = models.CharField(max_length=64, blank=True, editable=False)
+    """Of all files as they were put there; their folder is called so."""
+    size = models.PositiveBigIntegerField(_("bytes"), default=0)
+    asked_at = models.DateTimeField(auto_now_add=True)
+    began_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = _("Python packages of skills")
+        verbose_name_plural = _("Python packages of skills")
+
+    def __str__(self) -> str:
+        return ", ".join(self.wanted.get("packages", ()))[:200]
 
 
 class SkillTrialRun(models.Model):

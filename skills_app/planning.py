@@ -18,6 +18,7 @@ from .comparing import FileChange, changes_between
 from .files import files_of
 from .folder import SkillFolder, faults_of
 from .models import Skill, SkillVersion
+from .packages import Packages, packages_for
 from .resolving import Candidate, Wanted, resolve
 
 
@@ -36,6 +37,8 @@ class Plan:
     """Why what it requires cannot be had; empty: it can."""
     faults: tuple[str, ...]
     """What keeps it from being released, in words."""
+    packages: Packages | None
+    """What its Python files need from elsewhere; None: nothing."""
 
     @property
     def is_new(self) -> bool:
@@ -64,6 +67,7 @@ def plan_installation(
         brings=brings,
         problem=problem,
         faults=tuple(faults_of(folder)),
+        packages=packages_for(folder.python) if folder.python.packages else None,
     )
 
 

@@ -62,6 +62,7 @@ def store_version(
         front=dict(folder.front),
         requires=list(folder.manifest.requires),
         exposes=folder.manifest.exposes.model_dump(mode="json") if folder.manifest.tools else {},
+        python=folder.python.model_dump() if folder.python.packages else {},
         warnings=list(folder.warnings),
         size=folder.size,
         note=note,

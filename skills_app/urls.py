@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from .views import library, sources, trialruns, versions, wellknown, writing
+from .views import library, packages, sources, trialruns, versions, wellknown, writing
 
 app_name = "skills"
 
@@ -24,6 +24,7 @@ of_skill = [
     path("versions/<version:label>/take-back/", versions.back, name="take-back"),
     path("versions/<version:label>/decide/", versions.decide, name="decide"),
     path("versions/<version:label>/trial/", trialruns.trial, name="trial"),
+    path("versions/<version:label>/packages/", packages.packages, name="packages"),
     path("versions/<version:label>/deprecate/", versions.deprecate, name="deprecate"),
     path("versions/<version:label>/withdraw/", versions.withdraw, name="withdraw"),
 ]

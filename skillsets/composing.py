@@ -25,7 +25,9 @@ from sandbox.contract import KilledBy, Mount, Mounts, Result, SandboxBackend
 from sandbox.narrowing import narrow_where_said
 from sandbox.policy import FilesystemPolicy, Policy, ProcessPolicy, Resources
 from skills_app.files import lay_out
+from skills_app.installing import SITE, packages_folder
 from skills_app.manifest import Exposed, Exposes
+from skills_app.packages import packages_of, sound_place
 from tools_app.builtin.shell import access_of
 
 from .channel import RUNNER, Channel
@@ -90,7 +92,7 @@ async def carry_out(context: ToolContext, arguments: dict[str, Any], *, composed
     access = access_of(context)
     policy = policy_for(access.policy, composed.of)
     backend = await access.backend()
-    files = await context.offload(_files_of, context.extras[EXTRA], composed)
+    files, packages = await context.offload(_files_of, context.extras[EXTRA], composed)
     channel = Channel()
     own_view = backend.name in OWN_VIEW
     if not own_view and backend.name != "process":
@@ -100,7 +102,7 @@ async def carry_out(context: ToolContext, arguments: dict[str, Any], *, composed
             hint="Staff can choose one in the environment. Go on without, or tell the person.",
         )
     attempt = _Attempt(context, composed, channel)
-    mounts = _mounts(files, channel.folder, composed.skill, own_view=own_view)
+    mounts = _mounts(files, packages, channel.folder, composed.skill, own_view=own_view)
     seen = {
         "folder": str(mounts.workdir.target if own_view else mounts.workdir.source),
         "file": composed.tool.file,
@@ -109,7 +111,10 @@ async def carry_out(context: ToolContext, arguments: dict[str, Any], *, composed
         "seed": context.call_id,
     }
     line = PLACE if own_view else channel.folder
-    running = asyncio.ensure_future(_run(backend, policy, mounts, line))
+    found_in = ""
+    if packages is not None:
+        found_in = str((packages_folder(composed.skill) if own_view else packages) / SITE)
+    running = asyncio.ensure_future(_run(backend, policy, mounts, line, found_in))
     try:
         await channel.begin(seen)
         return await attempt.to_its_end(running)
@@ -140,23 +145,35 @@ def policy_for(environment: Policy, exposes: Exposes) -> Policy:
     return narrowed.model_copy(update={"resources": resources})
 
 
-def _mounts(files: Path, line: Path, skill: str, *, own_view: bool) -> Mounts:
+def _mounts(
+    files: Path, packages: Path | None, line: Path, skill: str, *, own_view: bool
+) -> Mounts:
     workdir = Mount(files, Path(FOLDER) / skill, writable=False, label=f"the skill {skill}")
     # A pipe takes what is written into it also where its folder is read-only; Landlock knows no pipes.
-    return Mounts(workdir, (Mount(line, PLACE, writable=not own_view, label="the line"),))
+    others = [Mount(line, PLACE, writable=not own_view, label="the line")]
+    if packages is not None:
+        label = f"the Python packages of the skill {skill}"
+        others.append(Mount(packages, packages_folder(skill), writable=False, label=label))
+    return Mounts(workdir, tuple(others))
 
 
-async def _run(backend: SandboxBackend, policy: Policy, mounts: Mounts, line: Path) -> Result:
+async def _run(
+    backend: SandboxBackend, policy: Policy, mounts: Mounts, line: Path, packages: str
+) -> Result:
     # Sets come in the order of hashes, and an attempt that is begun anew must ask for the same.
-    command = ["env", "PYTHONHASHSEED=0", "python3", "-s", "-B", str(line / RUNNER), str(line)]
+    given = ["PYTHONHASHSEED=0", *([f"PYTHONPATH={packages}"] if packages else [])]
+    command = ["env", *given, "python3", "-s", "-B", str(line / RUNNER), str(line)]
     return await backend.run(command, policy, mounts)
 
 
-def _files_of(conversation: int, composed: _Composed) -> Path:
-    """In a database thread. Raises ToolError for a skill that may not be used any more."""
+def _files_of(conversation: int, composed: _Composed) -> tuple[Path, Path | None]:
+    """Its files, and the Python packages that they need. In a database thread. Raises ToolError for a skill
+    that may not be used any more, and for packages that are not installed: nothing is fetched for a call."""
     used = _used(conversation, composed)
     try:
-        return lay_out(used.version)
+        needed = packages_of(used.version)
+        packages = sound_place(needed) if needed is not None else None
+        return lay_out(used.version), packages
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
 

@@ -13,6 +13,8 @@ from harness.rules import LevelledRule
 from jobs.prepared import Prepared
 from sandbox.contract import Mount
 from skills_app.files import empty, lay_out
+from skills_app.installing import packages_folder
+from skills_app.packages import place_of
 
 from .composing import tools_of
 from .models import SkillSet, UsedSkill
@@ -77,6 +79,9 @@ def mounts(conversation: Conversation) -> tuple[Mount, ...]:
         place = Path(FOLDER) / used.skill.name
         label = f"the skill {used.skill.name}"
         found.append(Mount(folder, place, writable=False, label=label))
+        if (packages := place_of(used.version)) is not None:
+            place, label = packages_folder(used.skill.name), f"the Python packages of {label}"
+            found.append(Mount(packages, place, writable=False, label=label))
     return tuple(found)
 
 

@@ -17,8 +17,10 @@ from harness.events import Keepsake
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from skills_app.files import file_of, folder_of
 from skills_app.folder import read_folder
+from skills_app.installing import PROGRAM, packages_folder
 from skills_app.models import SkillVersion
 from skills_app.names import SKILL
+from skills_app.packages import Packages, packages_of
 from tools_app.builtin.access import workspace_of
 from tools_app.confinement import shown
 
@@ -188,6 +190,8 @@ def _whole(used: UsedSkill) -> str:
         until = f" It can be used until {version.removal_on}." if version.removal_on else ""
         parts.append(f"Warning: this version is deprecated.{until} {_instead(version)}".rstrip())
     parts.append(folder.body)
+    if (found := packages_of(version)) is not None:
+        parts.append(_of_packages(used.skill.name, found))
     if others:
         parts.append(
             f"Its files lie in {FOLDER}/{used.skill.name} for commands, read-only (where commands see the "
@@ -197,6 +201,19 @@ def _whole(used: UsedSkill) -> str:
         parts += [f"- {path}" for path in others]
     parts.append("</skill>")
     return "\n".join(parts)
+
+
+def _of_packages(name: str, found: Packages) -> str:
+    if not found.ready:
+        return (
+            f"Its Python files need packages that are not installed. {found.problem} Do not install them "
+            "yourself: tell the person, and go on without these files."
+        )
+    return (
+        f"Run its Python files with {packages_folder(name)}/{PROGRAM} in place of python3: it finds the "
+        f"packages they need ({', '.join(found.needs.packages)}), which are installed. Where commands see "
+        "the folders of their host, that one is listed as the Python packages of the skill."
+    )
 
 
 def _text_of(data: bytes, path: str) -> str:

@@ -24,6 +24,7 @@ from skills_app.choosing import find_skill
 from skills_app.comparing import FileChange, changes_between
 from skills_app.models import Skill
 from skills_app.names import SKILL
+from skills_app.packages import Packages, missing_of
 from skills_app.scanning import scan
 from tools_app.workspace import workspace_for
 
@@ -44,12 +45,27 @@ def show_skills(request: SignedInRequest, uid: str) -> HttpResponse:
     context = {
         "conversation": conversation,
         "addable": addable(conversation) if owns else [],
-        "used": [(each, why_not(each)) for each in UsedSkill.objects.of(conversation)],
+        "used": _used_rows(conversation),
         "problems": fixed.problems if fixed else [],
         "workspace": _rows(conversation, look(conversation, workspace_for(uid))),
     }
     template = "skillsets/_skills.html" if request.htmx else "skillsets/skills.html"  # type: ignore[attr-defined]
     return render(request, template, context)
+
+
+def _used_rows(conversation: Conversation) -> list[tuple[UsedSkill, str]]:
+    """Each with what keeps it, or its Python files, from being used."""
+    rows = list(UsedSkill.objects.of(conversation))
+    lacking = dict(missing_of(each.version for each in rows))
+    return [(each, why_not(each) or _lacking_words(lacking.get(each.version))) for each in rows]
+
+
+def _lacking_words(packages: Packages | None) -> str:
+    if packages is None:
+        return ""
+    return _("The Python packages that it needs are not installed. %(why)s") % {
+        "why": packages.problem
+    }
 
 
 @login_required

@@ -30,6 +30,7 @@ from skills_app.listing import listed
 from skills_app.locking import Locked, lock, way_to
 from skills_app.looking import fetch_offer
 from skills_app.models import Channel, Skill, SkillVersion
+from skills_app.packages import Packages
 from skills_app.packing import pack
 from skills_app.places import read_place
 from skills_app.planning import Plan, plan_installation
@@ -201,6 +202,7 @@ def _show(person: User, organisation: Organisation, options: Options) -> Ending:
             "digest": shown.digest,
             "description": shown.description,
             "requires": shown.requires,
+            "python": shown.python.get("packages", []),
             "warnings": shown.warnings,
             "files": {path: len(data) for path, data in files.items()},
             "versions": [_version_row(each) for each in versions],
@@ -345,10 +347,20 @@ def _tell(plan: Plan) -> None:
     _note(f"{' '.join(filter(None, (folder.name, version)))}  sha256:{folder.digest}  {before}")
     for each in plan.brings:
         _note(f"  brings {each.skill.name} {each.label}  sha256:{each.digest}")
+    if plan.packages is not None:
+        _tell_packages(plan.packages)
     for change in plan.changes:
         _note(f"  {change.kind} {change.path}")
     for words in (*plan.faults, *filter(None, (plan.problem,))):
         _note(f"! {words}")
+
+
+def _tell_packages(found: Packages) -> None:
+    for each in found.needs.packages:
+        _note(f"  needs the Python package {each}")
+    _note(f"  from {found.source}" if found.source else f"! {found.problem}")
+    for part in found.parts:
+        _note(f"  locked {part.name}=={part.version}  {part.digest}")
 
 
 def _agreed() -> bool:

@@ -24,6 +24,7 @@ from skills_app.contracts import CASES, contract_of, faults_of_cases, require_gr
 from skills_app.files import folder_of
 from skills_app.folder import faults_of
 from skills_app.models import Channel, Skill, SkillVersion
+from skills_app.packages import ask_for
 from wire.naming import one_line
 
 WORDS_LIMIT = 500
@@ -46,6 +47,8 @@ def ask_for_release(*, actor: User, version: SkillVersion) -> SkillVersion:
                 _("This version is no draft: %(state)s.") % {"state": found.get_state_display()}
             )
         _require_sound(found)
+        # Before somebody looks at it, so that she sees what came and can try it.
+        ask_for(found, again=True)
         found.asked_by, found.asked_at = actor, timezone.now()
         if held.owner_id is not None:
             found.decided_by, found.decided_at = actor, timezone.now()

@@ -13,6 +13,7 @@ from skills_app.access import held_skill, manages, may_write, version_of
 from skills_app.choosing import with_required
 from skills_app.files import files_of, folder_of
 from skills_app.models import SkillTrialRun, SkillVersion
+from skills_app.packages import place_of
 from skills_app.trialrun.planning import Plan, plan_trial_run
 from skills_app.trialrun.report import Report
 
@@ -74,7 +75,9 @@ def plan_of(run_id: int) -> Plan | None:
     version = run.version
     required = with_required(version, version.skill.organisation, version.skill.owner)
     beside = {each.skill.name: files_of(each) for each in required if each.pk != version.pk}
-    return plan_trial_run(folder_of(version), beside)
+    needed = {each.skill.name: place_of(each) for each in (*required, version)}
+    packages = {name: place for name, place in needed.items() if place is not None}
+    return plan_trial_run(folder_of(version), beside, packages)
 
 
 def end_trial_run(run_id: int, report: Report) -> None:

@@ -94,6 +94,7 @@ class Migration(migrations.Migration):
                 ('front', models.JSONField(default=dict)),
                 ('requires', models.JSONField(default=list)),
                 ('exposes', models.JSONField(default=dict)),
+                ('python', models.JSONField(default=dict)),
                 ('warnings', models.JSONField(default=list)),
                 ('size', models.PositiveIntegerField()),
                 ('note', models.CharField(blank=True, max_length=500, verbose_name='what is new')),
@@ -135,6 +136,27 @@ class Migration(migrations.Migration):
                 'constraints': [
                     models.UniqueConstraint(fields=('version', 'path'), name='skill_file_path'),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name='SkillPackages',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('needs', models.CharField(editable=False, max_length=64, unique=True)),
+                ('wanted', models.JSONField(default=dict, verbose_name='needed')),
+                ('state', models.CharField(choices=[('waiting', 'waits'), ('running', 'is installed now'), ('ready', 'installed'), ('failed', 'not installed')], default='waiting', max_length=10, verbose_name='state')),
+                ('problem', models.CharField(blank=True, max_length=1000, verbose_name='problem')),
+                ('parts', models.JSONField(default=list, verbose_name='packages')),
+                ('tree', models.CharField(blank=True, editable=False, max_length=64)),
+                ('size', models.PositiveBigIntegerField(default=0, verbose_name='bytes')),
+                ('asked_at', models.DateTimeField(auto_now_add=True)),
+                ('began_at', models.DateTimeField(null=True)),
+                ('ended_at', models.DateTimeField(null=True)),
+            ],
+            options={
+                'verbose_name': 'Python packages of skills',
+                'verbose_name_plural': 'Python packages of skills',
+                'ordering': ['-id'],
             },
         ),
         migrations.CreateModel(

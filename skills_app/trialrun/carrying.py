@@ -30,6 +30,7 @@ from sandbox.environment import PATH
 from sandbox.observing import FilesSeen, FileWatch, ProcessWatch, ProgramsSeen
 from sandbox.policy import Endpoint, NetworkPolicy, Policy, ProcessPolicy, Resources
 from skills_app.contracts import Course, Step
+from skills_app.installing import packages_folder
 from tools_app import sandboxes
 from tools_app.confinement import parse_path
 from tools_app.removing import remove_tree
@@ -316,7 +317,7 @@ def _step_seen(course: Course, step: Step, result: Result) -> StepSeen:
 def _tool_command(plan: Plan, step: Step, number: int) -> str:
     tool = next(each for each in plan.exposes.tools if each.called_in(plan.name) == step.text)
     return (
-        f"python3 -s -B {TOOLS}/toolcall.py {FOLDER}/{plan.name} '{tool.file}' {tool.function} "
+        f"{plan.python} -s -B {TOOLS}/toolcall.py {FOLDER}/{plan.name} '{tool.file}' {tool.function} "
         f"{TOOLS}/{number}.given {LOG}/calls"
     )
 
@@ -366,6 +367,12 @@ def _mounts(plan: Plan, ground: _Ground) -> Mounts:
         Mount(ground.workspace, Path(WORKSPACE), writable=True, label="a workspace"),
         (
             *skills,
+            *(
+                Mount(
+                    place, packages_folder(name), label=f"the Python packages of the skill {name}"
+                )
+                for name, place in plan.packages.items()
+            ),
             Mount(ground.home, Path(HOME), writable=True, label="a home"),
             Mount(ground.tmp, Path(TMP), writable=True, label="temporary files"),
             Mount(ground.tools, Path(TOOLS), label="what begins the steps"),

@@ -5,10 +5,12 @@ its scripts that no case runs, by itself. Pure; it is carried out by `carrying`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from skills_app.contracts import CASES, Course, Step, courses_of_cases
 from skills_app.folder import SkillFolder
+from skills_app.installing import PROGRAM, packages_folder
 from skills_app.manifest import Exposes, Needs
 from skills_app.scanning import declared_by
 
@@ -39,11 +41,25 @@ class Plan:
     courses: tuple[Course, ...]
     left_out: tuple[str, ...]
     """What of it is not tried: names of cases, scripts and tools."""
+    packages: Mapping[str, Path] = field(default_factory=dict)
+    """Where the Python packages lie that these skills need, by their names."""
+
+    @property
+    def python(self) -> str:
+        """What runs its Python files."""
+        return python_of(self.name, self.name in self.packages)
+
+
+def python_of(name: str, has_packages: bool) -> str:
+    return str(packages_folder(name) / PROGRAM) if has_packages else "python3"
 
 
 def plan_trial_run(
-    folder: SkillFolder, beside: Mapping[str, Mapping[str, bytes]] | None = None
+    folder: SkillFolder,
+    beside: Mapping[str, Mapping[str, bytes]] | None = None,
+    packages: Mapping[str, Path] | None = None,
 ) -> Plan:
+    packages = packages or {}
     cases = courses_of_cases(folder.files.get(CASES))
     tools = {tool.called_in(folder.name): tool.name for tool in folder.manifest.tools}
     kept: list[Course] = []
@@ -59,7 +75,8 @@ def plan_trial_run(
         room -= len(steps)
         kept.append(Course(case.name, case.files, steps))
     said = [each.text for course in kept for each in course.steps]
-    alone, more = _scripts(folder, said)
+    python = python_of(folder.name, folder.name in packages)
+    alone, more = _scripts(folder, said, python)
     if alone:
         kept.append(Course("", {}, tuple(Step("command", each) for each in alone)))
     left_out += more
@@ -79,17 +96,19 @@ def plan_trial_run(
         ),
         courses=tuple(kept),
         left_out=tuple(left_out),
+        packages=packages,
     )
 
 
-def _scripts(folder: SkillFolder, said: Sequence[str]) -> tuple[list[str], list[str]]:
+def _scripts(folder: SkillFolder, said: Sequence[str], python: str) -> tuple[list[str], list[str]]:
     """Commands for those that no case runs, and the paths of those that are too many."""
     entries = {tool.file for tool in folder.manifest.tools}
     commands: list[str] = []
     more: list[str] = []
     for path, data in folder.files.items():
         by = _RUN_BY.get(f".{path.rpartition('.')[2]}", "")
-        shebang = data.startswith(b"#!")
+        by = python if by == "python3" else by
+        shebang = data.startswith(b"#!") and by in {"", *_RUN_BY.values()}
         if not (by or shebang) or path in entries or any(path in text for text in said):
             continue
         if len(commands) >= MOST_SCRIPTS or not path.isprintable() or "'" in path:

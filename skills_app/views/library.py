@@ -15,8 +15,9 @@ from rendering.markdown import to_html
 from skills_app.access import manages, may_write
 from skills_app.files import folder_of
 from skills_app.forms import ReasonForm
-from skills_app.listing import SCOPES, listed, waiting_for
+from skills_app.listing import SCOPES, lacking_packages, listed, waiting_for
 from skills_app.models import MANAGE_ANY, SkillVersion
+from skills_app.packages import packages_of
 from skills_app.uses import uses_of
 
 from .lookup import find_skill
@@ -39,7 +40,7 @@ def show_library(request: SignedInRequest) -> HttpResponse:
         "page": Paginator(rows, SKILLS_A_PAGE).get_page(request.GET.get("page")),
         "query": query,
         "scope": scope,
-        "waiting": waiting_for(request.user).count(),
+        "waiting": waiting_for(request.user).count() + len(lacking_packages(request.user)),
         "sources": may_manage(request.user, request.organisation)
         or has_staff_permission(request.user, MANAGE_ANY),
     }
@@ -60,6 +61,7 @@ def show_skill(request: SignedInRequest, uid: str) -> HttpResponse:
         "skill": skill,
         "version": shown,
         "folder": folder,
+        "packages": packages_of(shown) if shown is not None else None,
         "html": to_html(folder.body, first_heading=3) if folder else "",
         "versions": versions,
         "manages": manages(request.user, skill),

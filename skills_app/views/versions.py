@@ -34,10 +34,11 @@ from skills_app.comparing import changes_between
 from skills_app.contracts import contract_of
 from skills_app.files import files_of, folder_of
 from skills_app.forms import DecisionForm, DeprecationForm, ReasonForm
-from skills_app.listing import names_beside, waiting_for
+from skills_app.listing import lacking_packages, names_beside, waiting_for
 from skills_app.lookalikes import one_slip_from
 from skills_app.models import Skill, SkillVersion
 from skills_app.names import SKILL
+from skills_app.packages import packages_of
 from skills_app.packing import pack
 from skills_app.scanning import scan
 
@@ -53,7 +54,8 @@ SHOWN_FILES = 50
 @require_safe
 def show_reviews(request: SignedInRequest) -> HttpResponse:
     rows = list(waiting_for(request.user)[:200])
-    return render(request, "skills/reviews.html", {"rows": rows})
+    context = {"rows": rows, "lacking": lacking_packages(request.user)}
+    return render(request, "skills/reviews.html", context)
 
 
 @login_required
@@ -264,6 +266,7 @@ def _version_page(
         "changes": changes_between(files_of(against), folder.files) if against else None,
         "scan": scan(folder),
         "trial": trial_of(request.user, version, folder),
+        "packages": packages_of(version),
         "contract": contract_of(version),
         "near": one_slip_from(skill.name, names_beside(skill)),
         "why_not": why_not_decide(request.user, version) if waits else None,

@@ -68,6 +68,7 @@ UNSEEN: Mapping[str, str] = {
     "prompts:delete": "drawn by the same parts as a folder's",
     "skills:skill": "a journey of its own writes a skill and looks at it",
     "skills:version": "the same journey releases a version",
+    "skills:packages": "a part of the page of a version, while its packages are installed",
     "skills:trial": "a part of the page of a version, while a trial run is under way",
     "skills:edit": "the same journey writes another",
     "skills:source": "drawn by the same parts as the list of sources",

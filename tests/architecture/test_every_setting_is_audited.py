@@ -182,6 +182,7 @@ NEED_NOT = {
         receipts/receipts.make_receipt
         skills_app/sources.look_at_source
         skills_app/trialruns.begin_trial_run
+        skills_app/packages.install_packages
         skillsets/adding.add_skill
         vaults/vaults.change_vault
     """,

@@ -23,6 +23,7 @@ QUICK = (
     *("egress_redirect", "egress_second_request", "fork_bomb", "memory_hog", "disk_filler"),
     *("fill_root", "endless_output", "neighbour_read", "outlive_conversation", "poisoned_shell"),
     *("program_reads_another", "commands_read_program"),
+    *("packages_written", "packages_fetched"),
 )
 
 

@@ -105,6 +105,7 @@ def _known(world: World) -> dict[str, object]:
         "outside": world.outside,
         "theirs": world.theirs,
         "mine": world.mine,
+        "packages": world.packages,
         "database": world.database,
         "victim": world.victim.pid,
         "tcp": services.tcp,

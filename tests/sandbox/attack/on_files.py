@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 from sandbox.contract import Result
 from sandbox.guarantees import Guarantee
 from tests.sandbox.attack.case import Case, bash, python
 from tests.sandbox.attack.world import World
+from tools_app.packagetrees import tree_of
 
 READ = frozenset({Guarantee.FS_READ_CONFINED})
 WRITE = frozenset({Guarantee.FS_WRITE_CONFINED})
@@ -40,6 +43,10 @@ def mended(world: World) -> None:
     secret.write_text(world.mark)
     secret.chmod(0o644)
     (world.shared / "notes.txt").write_text("shared")
+    if tree_of(world.packages) != world.packages_tree:
+        for path in world.packages.iterdir():
+            shutil.rmtree(path)
+        world.lay_packages()
 
 
 def metadata_changed(world: World, _result: Result) -> bool:

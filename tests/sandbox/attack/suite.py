@@ -20,6 +20,7 @@ from tests.sandbox.attack import (
     on_files,
     on_neighbours,
     on_network,
+    on_packages,
     on_processes,
     on_programs,
     on_resources,
@@ -37,6 +38,7 @@ CASES: tuple[Case, ...] = (
     *on_processes.CASES,
     *on_network.CASES,
     *on_resources.CASES,
+    *on_packages.CASES,
 )
 SCENES: tuple[Scene, ...] = (*on_neighbours.SCENES, *on_programs.SCENES)
 ALL: tuple[Case | Scene, ...] = (*CASES, *SCENES)

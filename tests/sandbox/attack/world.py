@@ -19,6 +19,8 @@ import threading
 from pathlib import Path
 
 from sandbox.contract import Mount, Mounts
+from skills_app.installing import LAUNCHER, make_plain, packages_folder, put_program
+from tools_app.packagetrees import tree_of
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 PUBLIC = "93.184.216.34"
@@ -141,6 +143,9 @@ class World:
         (self.outside / "secret.txt").write_text(self.mark)
         (self.outside / f"{self.mark}.txt").write_text("")
         (self.shared / "notes.txt").write_text("shared")
+        self.packages = self._make("packages")
+        self.lay_packages()
+        self.packages_tree = tree_of(self.packages)
         self.database = self.outside / "db.sqlite3"
         with sqlite3.connect(self.database) as database:
             database.execute("create table keys (text)")
@@ -164,6 +169,13 @@ class World:
         folder = self.root / name
         folder.mkdir(mode=0o700)
         return folder
+
+    def lay_packages(self) -> None:
+        """As they are installed for a skill."""
+        (self.packages / "site").mkdir()
+        (self.packages / "site" / "tables.py").write_text("def read(): return []\n")
+        put_program(self.packages, LAUNCHER)
+        make_plain(self.packages)
 
     def _shared_memory(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -200,7 +212,10 @@ class World:
     def mounts(self) -> Mounts:
         return Mounts(
             Mount(self.mine, Path("/workspace"), writable=True, label="your workspace"),
-            (Mount(self.shared, Path("/shared"), label="shared by all"),),
+            (
+                Mount(self.shared, Path("/shared"), label="shared by all"),
+                Mount(self.packages, packages_folder("attack"), label="a skill's Python packages"),
+            ),
         )
 
     async def resolve(self, host: str, _port: int) -> list[str]:

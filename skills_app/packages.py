@@ -1,0 +1,293 @@
+"""The Python packages of versions: whether they are installed, where they lie, and having them installed.
+
+Versions that need the same share one folder, which nobody writes to again: before it is shown to a sandbox it
+is held against what was put there, by the lock and by the digest of all its files. `installing` fetches them;
+who may ask is the actions' part.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from harness.errors import AgentError, Conflict
+from jobs.dispatch import dispatch
+from tools_app.packagetrees import Part, facts_of, tree_of
+from tools_app.removing import remove_tree
+
+from .installing import FRESH, Laid, Lock, index, interpreter, not_installed, record_in
+from .models import SkillPackages, SkillVersion
+from .pythonneeds import PythonNeeds
+
+logger = logging.getLogger(__name__)
+
+JOB = "skills_app.install_packages"
+MOST_AT_ONCE = 2
+"""Installed at one time, of all."""
+KEPT = timedelta(days=1)
+"""After which packages go that no version needs."""
+LEFT_SECONDS = 3_600.0
+"""After which a folder goes that no row names."""
+State = SkillPackages.State
+
+_held: dict[Path, str] = {}
+"""What the file system said of folders when this process had read all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """How one version stands."""
+
+    needs: PythonNeeds
+    source: str
+    """Where they come from, in words; empty: from nowhere, no index is named."""
+    row: SkillPackages | None
+
+    @property
+    def ready(self) -> bool:
+        return self.row is not None and self.row.state == State.READY
+
+    @property
+    def under_way(self) -> bool:
+        return self.row is not None and self.row.state in {State.WAITING, State.RUNNING}
+
+    @property
+    def state(self) -> str:
+        return self.row.state if self.row is not None else State.FAILED
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(Part.model_validate(each) for each in self.row.parts) if self.row else ()
+
+    @property
+    def problem(self) -> str:
+        """Why they are not there, in words; empty: they are."""
+        if self.ready:
+            return ""
+        if self.row is not None:
+            return self.row.problem or _(
+                "They are being installed; that takes some minutes at most."
+            )
+        if not self.source:
+            return _(
+                "This server installs no Python packages. Whoever runs it can name an index in "
+                "AGENTSITE_SKILLS_INDEX."
+            )
+        return _("Nobody has had them installed yet.")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be installed."""
+
+    row: int
+    needs: PythonNeeds
+    lock: Lock | None
+
+
+def root() -> Path:
+    return Path(settings.AGENTSITE_DATA_DIR) / "skill-packages"
+
+
+def needs_of_version(version: SkillVersion) -> PythonNeeds | None:
+    return PythonNeeds.model_validate(version.python) if version.python else None
+
+
+def packages_of(version: SkillVersion) -> Packages | None:
+    """None: it needs none."""
+    needs = needs_of_version(version)
+    return packages_for(needs) if needs is not None else None
+
+
+def packages_for(needs: PythonNeeds) -> Packages:
+    source = index()
+    row = SkillPackages.objects.filter(needs=key_of(needs)).first()
+    return Packages(needs, source.shown if source is not None else "", row)
+
+
+def missing_of(versions: Iterable[SkillVersion]) -> list[tuple[SkillVersion, Packages]]:
+    """Those whose packages could not be installed, with why. It asks once."""
+    needing = [(each, key_of(needs)) for each in versions if (needs := needs_of_version(each))]
+    if not needing:
+        return []
+    source = index()
+    shown = source.shown if source is not None else ""
+    rows = SkillPackages.objects.in_bulk({key for _each, key in needing}, field_name="needs")
+    found = [
+        (each, Packages(PythonNeeds.model_validate(each.python), shown, rows.get(key)))
+        for each, key in needing
+    ]
+    return [(each, packages) for each, packages in found if packages.state == State.FAILED]
+
+
+def key_of(needs: PythonNeeds) -> str:
+    whole = json.dumps([list(needs.packages), needs.python, interpreter()])
+    return sha256(whole.encode()).hexdigest()
+
+
+def ask_for(version: SkillVersion, *, again: bool = False) -> None:
+    """Have its packages installed, if it needs some that nobody asked for yet. `again`: also those whose
+    installation failed. Without an index nothing is asked."""
+    needs = needs_of_version(version)
+    if needs is None or index() is None:
+        return
+    with transaction.atomic():
+        row, made = SkillPackages.objects.get_or_create(
+            needs=key_of(needs), defaults={"wanted": needs.model_dump()}
+        )
+        if again and row.state == State.FAILED:
+            row.state, row.problem = State.WAITING, ""
+            row.save(update_fields=["state", "problem"])
+        if made or (again and row.state == State.WAITING):
+            dispatch(JOB, row_id=row.pk)
+
+
+def place_of(version: SkillVersion) -> Path | None:
+    """The folder with its packages, or one that says in their place that they are not installed; None: it
+    needs none. Nothing is fetched here: what nobody asked for yet is asked for."""
+    found = packages_of(version)
+    if found is None:
+        return None
+    try:
+        return sound_place(found)
+    except Conflict:
+        if found.row is None:
+            ask_for(version)
+        return not_installed(root())
+
+
+def sound_place(found: Packages) -> Path:
+    """The folder, as it was installed. Raises Conflict where it is not, or is not there: the packages count
+    as not installed from then on."""
+    if not found.ready or found.row is None:
+        raise Conflict(
+            _("The Python packages that it needs are not installed. %(why)s")
+            % {"why": found.problem}
+        )
+    place, row = root() / found.row.tree, found.row
+    try:
+        _require_same(place, row)
+    except (OSError, ValueError):
+        logger.exception("the packages in %s are not what was installed", place)
+        words = _(
+            "Their folder holds something else than was installed. Have them installed again; whoever runs "
+            "this server should know."
+        )
+        SkillPackages.objects.filter(pk=row.pk, tree=row.tree, state=State.READY).update(
+            state=State.FAILED, problem=words
+        )
+        raise Conflict(words) from None
+    return place
+
+
+def _require_same(place: Path, row: SkillPackages) -> None:
+    """Every file is read once by each process, and again when the file system says something else of one.
+    Raises OSError and ValueError."""
+    record = record_in(place)
+    locked = tuple(Part.model_validate(each) for each in row.parts)
+    if record is None or record.tree != row.tree or record.parts != locked:
+        raise ValueError("the lock is another one")
+    said = facts_of(place)
+    if _held.get(place) == said:
+        return
+    if tree_of(place) != row.tree:
+        raise ValueError("a file is another one")
+    if len(_held) > 10_000:
+        _held.clear()
+    _held[place] = said
+
+
+# --- installing them ---------------------------------------------------------------------------------
+
+
+def begin(row_id: int) -> Order | None:
+    """Take it up; None: somebody else did, it is done, or so many are under way."""
+    with transaction.atomic():
+        rows = SkillPackages.objects.select_for_update(no_key=True)
+        row = rows.filter(pk=row_id, state=State.WAITING).first()
+        since = timezone.now() - SkillPackages.LOST_AFTER
+        busy = SkillPackages.objects.filter(state=State.RUNNING, began_at__gte=since)
+        if row is None or busy.count() >= MOST_AT_ONCE:
+            return None
+        row.state, row.began_at = State.RUNNING, timezone.now()
+        row.save(update_fields=["state", "began_at"])
+    parts = tuple(Part.model_validate(each) for each in row.parts)
+    needs = PythonNeeds.model_validate(row.wanted)
+    return Order(row.pk, needs, Lock(parts=parts) if parts else None)
+
+
+def end(row_id: int, laid: Laid) -> None:
+    """What was laid out is there from now on, unless all of them would take too much room."""
+    others = SkillPackages.objects.filter(state=State.READY).exclude(pk=row_id)
+    total = (others.aggregate(total=Sum("size"))["total"] or 0) + laid.size
+    if total > settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB * 1024 * 1024:
+        words = _(
+            "The packages of all skills hold %(most)d megabytes at most. Whoever runs this server can raise "
+            "AGENTSITE_SKILLS_PACKAGES_TOTAL_MB."
+        )
+        _end(
+            row_id,
+            state=State.FAILED,
+            problem=words % {"most": settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB},
+        )
+        return
+    parts = [each.model_dump() for each in laid.lock.parts]
+    _end(row_id, state=State.READY, problem="", parts=parts, tree=laid.tree, size=laid.size)
+
+
+def fail(row_id: int, problem: AgentError | None) -> None:
+    """None: by a fault of ours."""
+    words = f"{problem.message} {problem.hint}".strip() if problem else _("It broke off.")
+    _end(row_id, state=State.FAILED, problem=words[:1_000])
+
+
+def _end(row_id: int, **said: object) -> None:
+    rows = SkillPackages.objects.filter(pk=row_id, state=State.RUNNING)
+    rows.update(ended_at=timezone.now(), **said)
+    waiting = SkillPackages.objects.filter(state=State.WAITING).order_by("pk")
+    for pk in waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+        dispatch(JOB, row_id=pk)
+
+
+def look_after() -> None:
+    """What was forgotten is begun again; what nobody needs any more goes."""
+    now = timezone.now()
+    lost = Q(state=State.RUNNING, began_at__lt=now - SkillPackages.LOST_AFTER)
+    SkillPackages.objects.filter(lost).update(state=State.WAITING)
+    for pk in SkillPackages.objects.filter(state=State.WAITING).values_list("pk", flat=True)[:10]:
+        dispatch(JOB, row_id=pk)
+    old = SkillPackages.objects.filter(asked_at__lt=now - KEPT).exclude(state=State.RUNNING)
+    if old.exists():
+        old.exclude(needs__in=_needed()).delete()
+    _clear_away(set(SkillPackages.objects.exclude(tree="").values_list("tree", flat=True)))
+
+
+def _needed() -> set[str]:
+    rows = SkillVersion.objects.exclude(python={}).values_list("python", flat=True)
+    return {key_of(PythonNeeds.model_validate(each)) for each in rows}
+
+
+def _clear_away(trees: set[str]) -> None:
+    for place in _folders():
+        with suppress(OSError):
+            late = time.time() - place.stat().st_mtime > LEFT_SECONDS
+            if late and (place.name.startswith(FRESH) or place.name not in trees):
+                remove_tree(place)
+
+
+def _folders() -> Iterator[Path]:
+    with suppress(OSError):
+        yield from [each for each in root().iterdir() if each.name != "not-installed"]

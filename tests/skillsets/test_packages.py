@@ -1,0 +1,127 @@
+"""Skills with Python packages in a conversation: scripts and tools find what was installed, cannot change it,
+and fetch nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import User
+from conversations.actions.messages import post_message
+from conversations.kitparts import mounts_of
+from harness.agentconfig import ToolRule
+from harness.content import text_of
+from harness.providers.scripted import call, reply
+from skills_app import packages
+from skills_app.models import SkillPackages, SkillVersion
+from tests.cast import ClientOf
+from tests.conversations.conftest import Converse, rested, still, until
+from tests.skills_app.conftest import text_of as skill_text
+from tests.standins.packageindex import wheel
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("needs_bubblewrap"),
+]
+
+SCRIPT = b"""# /// script
+# dependencies = ["tables"]
+# ///
+import pathlib, subprocess, sys, tables
+print(tables.read())
+for path in (tables.__file__, pathlib.Path(tables.__file__).with_name("evil.py")):
+    try:
+        pathlib.Path(path).write_text("evil = 1")
+        print("written")
+    except OSError:
+        print("kept")
+"""
+TOOL = b"""
+import tables
+
+def work():
+    return tables.read()
+"""
+FILES = {
+    "SKILL.md": skill_text("reports"),
+    "agentsite.yaml": json.dumps(
+        {"tools": [{"name": "work", "description": "Works.", "entry": "scripts/tool.py:work"}]}
+    ).encode(),
+    "scripts/look.py": SCRIPT,
+    "scripts/tool.py": TOOL,
+}
+SKILLS = [{"name": "reports"}]
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, settings: Any) -> Path:
+    settings.AGENTSITE_DATA_DIR = tmp_path / "data"
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    tmp_path.chmod(0o755)
+    settings.AGENTSITE_SKILLS_INDEX = str(folder)
+    return folder
+
+
+def results(conversation: Any) -> list[str]:
+    rows = conversation.events.filter(type="agent.tool_result").order_by("seq")
+    return [text_of(row.value.content) for row in rows]
+
+
+def steps() -> list[Any]:
+    run = "/skills/reports.python/bin/python3 /skills/reports/scripts/look.py"
+    return [
+        reply(call("read_skill", name="reports")),
+        reply(call("bash", command=run)),
+        reply(call("skill__reports__work")),
+        reply("Done."),
+    ]
+
+
+def test_scripts_and_tools_of_a_skill_find_its_packages_and_change_nothing(
+    wheels: Path, converse: Converse, released: Callable[..., SkillVersion], alice: User
+):
+    file, body = wheel("tables", "1.0", {"tables.py": "def read(): return 'one'\n"})
+    (wheels / file).write_bytes(body)
+    version = released(FILES)
+    row = until(lambda: SkillPackages.objects.filter(state=SkillPackages.State.READY).first())
+    for place in wheels.iterdir():
+        place.unlink()  # from here on there is nothing to fetch
+    for _each in range(2):
+        conversation, _script = converse(steps(), skills=SKILLS, tools=(ToolRule(tool="*"),))
+        post_message(actor=alice, conversation=conversation, text="Go")
+        rested(conversation)
+        read, ran, worked = results(conversation)
+        assert "/skills/reports.python/bin/python3 in place of python3" in read
+        assert "one\nkept\nkept" in ran
+        assert worked == "one"
+        shown = {str(each.target): each for each in mounts_of(conversation)}
+        mount = shown["/skills/reports.python"]
+        assert (mount.source, mount.writable) == (packages.root() / row.tree, False)
+    assert SkillPackages.objects.get().ended_at == row.ended_at, "installed once for both"
+    assert packages.place_of(version) == mount.source
+
+
+def test_a_skill_whose_packages_are_not_there_says_so_and_fetches_nothing(
+    wheels: Path, converse: Converse, released: Callable[..., SkillVersion], alice: User,
+    client_of: ClientOf,
+):  # fmt: skip
+    released(FILES)
+    until(lambda: SkillPackages.objects.filter(state=SkillPackages.State.FAILED).first())
+    conversation, _script = converse(steps(), skills=SKILLS, tools=(ToolRule(tool="*"),))
+    post_message(actor=alice, conversation=conversation, text="Go")
+    rested(conversation)
+    read, ran, worked = results(conversation)
+    assert "not installed. They were not fetched" in read
+    assert "are not installed; nothing is downloaded while it runs" in ran
+    assert "not installed. They were not fetched" in worked
+    still()
+    assert SkillPackages.objects.get().state == SkillPackages.State.FAILED
+    page = client_of(alice).get(reverse("skillsets:skills", args=[conversation.uid]))
+    assert "They were not fetched" in page.content.decode()
