@@ -274,16 +274,20 @@ def _ground(root: Path) -> Path:
 
 
 def _report_in(file: Path) -> dict[str, Any]:
-    try:
-        with file.open("rb") as held:
-            found = read_mended_json(
-                held.read(MOST_REPORT + 1), limit=MOST_REPORT, parts=MOST_REPORT
-            )
-    except (OSError, Unreadable):
-        found = None
+    found = _json_in(file)
     if not isinstance(found, dict):
         raise Declined(_("The installer does not say what it would fetch."))
     return found
+
+
+def _json_in(file: Path) -> Any:
+    """None for what cannot be read."""
+    try:
+        with file.open("rb") as held:
+            data = held.read(MOST_REPORT + 1)
+        return read_mended_json(data, limit=MOST_REPORT, parts=MOST_REPORT)
+    except (OSError, Unreadable):
+        return None
 
 
 def _lock_of(report: dict[str, Any]) -> Lock:
@@ -351,8 +355,8 @@ def put_program(folder: Path, text: str) -> None:
 def record_in(folder: Path) -> Record | None:
     """What is said there of what was put there; None: nothing that can be read."""
     try:
-        return Record.model_validate_json((folder / RECORD).read_bytes())
-    except (OSError, ValidationError):
+        return Record.model_validate(_json_in(folder / RECORD))
+    except ValidationError:
         return None
 
 
