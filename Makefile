@@ -54,6 +54,8 @@ kill-matrix: $(DEV_STAMP) ## Kill a conversation at every commit point, in every
 	$(BIN)/python -m tests.killing --database postgresql --process worker
 	$(BIN)/python -m tests.killing --mcp
 	$(BIN)/python -m tests.killing --mcp --database postgresql --process worker
+	$(BIN)/python -m tests.killing --composed
+	$(BIN)/python -m tests.killing --composed --database postgresql --process worker
 	$(BIN)/python -m tests.killing --tree
 	$(BIN)/python -m tests.killing --tree --database postgresql --process worker
 	$(BIN)/python -m tests.killing --analysis

@@ -48,11 +48,15 @@ def lacking_packages(user: User) -> list[tuple[SkillVersion, Packages]]:
     states = (SkillVersion.State.WAITING, SkillVersion.State.RELEASED)
     rows = SkillVersion.objects.visible_to(user).filter(state__in=states).exclude(python={})
     rows = rows.select_related("skill__organisation", "skill__owner").order_by("-pk")
-    return [
-        (each, packages)
-        for each, packages in missing_of(rows[:MOST_LOOKED_AT])
-        if manages(user, each.skill)
-    ]
+    known: dict[tuple[int | None, int | None], bool] = {}
+    found = []
+    for each, packages in missing_of(rows[:MOST_LOOKED_AT]):
+        place = each.skill.organisation_id, each.skill.owner_id
+        if place not in known:
+            known[place] = manages(user, each.skill)
+        if known[place]:
+            found.append((each, packages))
+    return found
 
 
 def names_beside(skill: Skill) -> list[str]:

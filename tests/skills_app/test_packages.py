@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.actions.tokens import create_token
+from accounts.models import Organisation, TokenScope, User
 from agentsite.checks import check_installation
 from harness.errors import Conflict, Declined, Forbidden, Invalid, NotFound
 from sandbox.bubblewrap import BubblewrapBackend
@@ -232,6 +233,12 @@ def wheels(tmp_path: Path, settings: Any) -> Path:
     return folder
 
 
+def by_token(person: User, organisation: Organisation) -> Client:
+    scopes = (TokenScope.CONVERSATIONS_READ, TokenScope.SKILLS_MANAGE)
+    issued = create_token(actor=person, organisation=organisation, name="p", scopes=scopes)
+    return Client(headers={"Authorization": f"Bearer {issued.secret}"})
+
+
 def carried(row: SkillPackages) -> SkillPackages:
     """What the job does."""
     order = packages.begin(row.pk)
@@ -344,12 +351,12 @@ def test_a_row_whose_lock_is_another_one_is_not_believed(
 
 
 def test_packages_that_were_changed_are_installed_again_by_their_lock(
-    ready: SkillPackages, needing: SkillVersion, alice: User, wheels: Path
+    ready: SkillPackages, needing: SkillVersion, alice: User, wheels: Path, client_of: ClientOf
 ):
     other_file(packages.root() / ready.tree)
     file, body = wheel("tables", "2.0", {"tables.py": "def read(): return 'two'\n"})
     (wheels / file).write_bytes(body)
-    install_packages(actor=alice, version=needing)
+    client_of(alice).post(reverse("skills:packages", args=[needing.skill.uid, needing.label]))
     assert carried(ready).state == State.READY
     place = packages.place_of(needing)
     assert place is not None
@@ -359,7 +366,7 @@ def test_packages_that_were_changed_are_installed_again_by_their_lock(
 @pytest.mark.usefixtures("needs_bubblewrap")
 def test_why_packages_are_not_there_is_told_to_who_can_do_something(
     needing: SkillVersion, wheels: Path, alice: User, bob: User, mallory: User,
-    client_of: ClientOf,
+    acme: Organisation, elsewhere: Organisation, client_of: ClientOf,
 ):  # fmt: skip
     (gone,) = wheels.iterdir()
     kept = gone.read_bytes()
@@ -385,8 +392,17 @@ def test_why_packages_are_not_there_is_told_to_who_can_do_something(
             install_packages(actor=nobody, version=needing)
     assert client_of(mallory).post(button).status_code == 404
     gone.write_bytes(kept)
-    client_of(alice).post(button)
+    address = f"/api/skills/{uid}/versions/{label}"
+    for person, place, status in ((mallory, elsewhere, 404), (bob, acme, 403), (alice, acme, 200)):
+        program = by_token(person, place)
+        answer = program.post(f"{address}/packages")
+        assert answer.status_code == status
+    assert answer.json()["state"] == "waiting"
+    assert program.post(f"{address}/packages").status_code == 409
     assert carried(row).state == State.READY
+    told = program.get(address).json()["python"]
+    assert (told["state"], told["needs"]) == ("ready", ["tables<3,>=1"])
+    assert [each["name"] for each in told["packages"]] == ["tables"]
     assert "sha256:" in client_of(alice).get(page).content.decode()
     with pytest.raises(Conflict, match="are installed"):
         install_packages(actor=alice, version=needing)
