@@ -26,7 +26,7 @@ from sandbox.bubblewrap import BubblewrapBackend
 from skills_app import packages
 from skills_app.actions.packages import install_packages
 from skills_app.folder import faults_of, read_folder
-from skills_app.installing import PROGRAM, Laid, install
+from skills_app.installing import PROGRAM, Laid, Lock, install
 from skills_app.models import SkillPackages, SkillVersion
 from skills_app.planning import plan_installation
 from skills_app.pythonneeds import MOST, PythonNeeds
@@ -51,13 +51,17 @@ TABLES = wheel("tables", "1.0", {"tables.py": "def read(): return 'one'\n"})
 NEEDS_TABLES = script('dependencies = ["tables>=1,<3"]')
 
 
+def skill(files: dict[str, bytes], name: str = "code-review") -> dict[str, bytes]:
+    return files_of(name) | files
+
+
 # --- what is needed ------------------------------------------------------------------------------------
 
 
 def test_scripts_and_the_manifest_say_together_what_is_needed():
     folder = read_folder(
-        files_of(
-            **{
+        skill(
+            {
                 "agentsite.yaml": b'needs: {python: ["Charts==2.*", "tables>=1"]}',
                 "scripts/a.py": script(
                     'requires-python = ">=3.9"', "", "dependencies = [", '  "tables >= 1",', "]"
@@ -93,7 +97,7 @@ def test_scripts_and_the_manifest_say_together_what_is_needed():
     ],
 )
 def test_a_block_that_cannot_be_read_is_a_warning_and_keeps_from_being_published(text: bytes):
-    folder = read_folder(files_of(**{"scripts/a.py": text}))
+    folder = read_folder(skill({"scripts/a.py": text}))
     assert folder.python == PythonNeeds()
     assert len(folder.warnings) == 1
     assert faults_of(folder) == list(folder.warnings)
@@ -101,9 +105,7 @@ def test_a_block_that_cannot_be_read_is_a_warning_and_keeps_from_being_published
 
 def test_a_package_by_an_address_keeps_a_manifest_from_being_read():
     with pytest.raises(Invalid) as refused:
-        read_folder(
-            files_of(**{"agentsite.yaml": b'needs: {python: ["a @ https://evil.example"]}'})
-        )
+        read_folder(skill({"agentsite.yaml": b'needs: {python: ["a @ https://evil.example"]}'}))
     assert refused.value.field == "agentsite.yaml.needs.python"
 
 
@@ -253,7 +255,7 @@ def carried(row: SkillPackages) -> SkillPackages:
 
 @pytest.fixture
 def needing(released: Callable[..., SkillVersion], wheels: Path) -> SkillVersion:
-    return released(files_of(**{"scripts/look.py": NEEDS_TABLES}))
+    return released(skill({"scripts/look.py": NEEDS_TABLES}))
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +283,7 @@ def test_a_release_asks_for_packages_once_and_every_version_that_needs_them_has_
     ready: SkillPackages, needing: SkillVersion, released: Callable[..., SkillVersion]
 ):
     assert (ready.state, ready.problem) == (State.READY, "")
-    other = released(files_of("other", **{"scripts/other.py": NEEDS_TABLES}))
+    other = released(skill({"scripts/other.py": NEEDS_TABLES}, "other"))
     assert SkillPackages.objects.get() == ready
     place = packages.place_of(needing)
     assert place == packages.place_of(other)
@@ -411,7 +413,7 @@ def test_why_packages_are_not_there_is_told_to_who_can_do_something(
 def test_without_an_index_nothing_is_asked_and_the_page_says_why(
     released: Callable[..., SkillVersion], alice: User, client_of: ClientOf
 ):
-    version = released(files_of(**{"scripts/look.py": NEEDS_TABLES}))
+    version = released(skill({"scripts/look.py": NEEDS_TABLES}))
     assert not SkillPackages.objects.exists()
     page = reverse("skills:version", args=[version.skill.uid, version.label])
     assert "AGENTSITE_SKILLS_INDEX" in client_of(alice).get(page).content.decode()
@@ -420,7 +422,7 @@ def test_without_an_index_nothing_is_asked_and_the_page_says_why(
 
 
 def test_a_plan_tells_what_would_come_and_from_where(wheels: Path, acme: Any):
-    folder = read_folder(files_of(**{"scripts/look.py": NEEDS_TABLES}))
+    folder = read_folder(skill({"scripts/look.py": NEEDS_TABLES}))
     plan = plan_installation(folder, acme, None)
     assert plan.packages is not None
     assert plan.packages.needs.packages == ("tables<3,>=1",)
@@ -431,7 +433,7 @@ def test_a_plan_tells_what_would_come_and_from_where(wheels: Path, acme: Any):
 def test_a_trial_run_runs_scripts_with_their_packages(ready: SkillPackages, needing: SkillVersion):
     place = packages.place_of(needing)
     assert place is not None
-    folder = read_folder(files_of(**{"scripts/look.py": NEEDS_TABLES}))
+    folder = read_folder(skill({"scripts/look.py": NEEDS_TABLES}))
     plan = plan_trial_run(folder, packages={"code-review": place})
     report = asyncio.run(carry_out(plan))
     (step,) = report.steps
@@ -444,7 +446,7 @@ def test_installations_wait_for_their_turn_and_what_was_left_is_taken_up(
     names = ("cells", "charts")
     for name in names:
         needs = script(f'dependencies = ["{name}"]')
-        released(files_of(name, **{"scripts/a.py": needs}))
+        released(skill({"scripts/a.py": needs}, name))
     rows = list(SkillPackages.objects.order_by("pk"))
     assert [packages.begin(each.pk) is not None for each in rows] == [True, True, False]
     assert packages.begin(rows[0].pk) is None
@@ -476,7 +478,7 @@ def test_all_packages_together_have_one_limit(needing: SkillVersion, settings: A
     row = SkillPackages.objects.get()
     assert packages.begin(row.pk) is not None
     settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = 1
-    packages.end(row.pk, Laid(lock=packages.Lock(parts=()), tree="0" * 64, size=2 * 1024 * 1024))
+    packages.end(row.pk, Laid(lock=Lock(parts=()), tree="0" * 64, size=2 * 1024 * 1024))
     row.refresh_from_db()
     assert row.state == State.FAILED
     assert "AGENTSITE_SKILLS_PACKAGES_TOTAL_MB" in row.problem
