@@ -250,7 +250,7 @@ def end(row_id: int, laid: Laid) -> None:
 
 def fail(row_id: int, problem: AgentError | None) -> None:
     """None: by a fault of ours."""
-    words = f"{problem.message} {problem.hint}".strip() if problem else _("It broke off.")
+    words = problem.words if problem else _("It broke off.")
     _end(row_id, state=State.FAILED, problem=words[:1_000])
 
 

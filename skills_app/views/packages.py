@@ -29,7 +29,7 @@ def packages(request: SignedInRequest, uid: str, label: str) -> HttpResponse:
         except NotFound:
             raise
         except AgentError as problem:
-            messages.error(request, f"{problem.message} {problem.hint}".strip())
+            messages.error(request, problem.words)
         return redirect("skills:version", uid, label)
     found = packages_of(version)
     if found is None or not request.htmx:  # type: ignore[attr-defined]
