@@ -30,6 +30,12 @@ class Connected:
     scope: str
 
 
+def is_answer_of(issuer: str, claimed: str, *, names_itself: bool) -> bool:
+    """Whether it was that authorisation server that answered, by what it said of itself (RFC 9207), sign by
+    sign: one that says nothing is believed where it never said that it would."""
+    return claimed == issuer or not (claimed or names_itself)
+
+
 def connection_of(
     server: McpServer, user_id: int, organisation_id: int | None
 ) -> McpConnection | None:

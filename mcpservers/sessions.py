@@ -44,6 +44,7 @@ from jobs.engine import engine
 from sandbox.contract import Program
 from tools_app.web.credentials import HIDDEN
 
+from .completing import completing
 from .listing import CONNECT_SECONDS, Described, described
 from .offers import MOST, Offers, offers_in
 from .programs import Started
@@ -153,7 +154,7 @@ async def connected(
 
     async with _transport_to(where, give_up, refused, on_program) as transport:
         client = Client(
-            transport,
+            completing(transport),
             client_info=Implementation(name="Agentsite", version="1"),
             message_handler=hear,
             elicitation_callback=_nobody_is_there,

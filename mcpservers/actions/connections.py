@@ -33,7 +33,7 @@ from jobs.garbage import keeping_what_is_imported
 from jobs.turnstile import Turnstile
 from mcpservers.addresses import check_url
 from mcpservers.auditing import about_server
-from mcpservers.connecting import connection_of
+from mcpservers.connecting import connection_of, is_answer_of
 from mcpservers.models import McpClient, McpConnection, McpFlow, McpServer
 from reading.hostnames import split_address
 from reading.moments import moment_at
@@ -186,8 +186,8 @@ def finish_connection(*, actor: User, server: McpServer, given: Mapping[str, str
     """
     flow = _take(actor, server, given.get("state", ""))
     departure = Departure.model_validate_json(seals.open_sealed(flow.sealed))
-    claimed = given.get("iss", "")
-    if claimed != departure.issuer and (claimed or departure.names_itself):
+    names_itself = departure.names_itself
+    if not is_answer_of(departure.issuer, given.get("iss", ""), names_itself=names_itself):
         raise Conflict(
             _("Another authorisation server answered than was asked. Nothing was sent to it."),
             hint=_("Begin again; if it happens again, tell who manages the MCP server."),

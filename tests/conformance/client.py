@@ -24,10 +24,14 @@ os.environ.setdefault("AGENTSITE_ENV_FILE", "")
 django.setup()
 
 import httpx2  # noqa: E402
+from mcp_types import CallToolResult  # noqa: E402
 
 from mcpservers import addresses, guards  # noqa: E402
-from mcpservers.connecting import MOST_STEPS  # noqa: E402
-from mcpservers.sessions import Sessions, Unreachable, Where, connected, listing_of  # noqa: E402
+from mcpservers.asking import MOST_ROUNDS  # noqa: E402
+from mcpservers.connecting import MOST_STEPS, is_answer_of  # noqa: E402
+from mcpservers.elicitation import Asked, read_asked  # noqa: E402
+from mcpservers.listing import Described, fault_of  # noqa: E402
+from mcpservers.sessions import Listing, Sessions, Unreachable, Where, connected, listing_of  # noqa: E402
 from net import hostlists  # noqa: E402
 from vaults import oauth  # noqa: E402
 from vaults.auth import Refresh  # noqa: E402
@@ -73,6 +77,9 @@ async def connect(url: str, had: str, wanted: str) -> tuple[str, str]:
     given = parse_qs(urlsplit(led.headers["Location"]).query)
     if given["state"] != [state]:
         raise SystemExit("another state came back")
+    claimed = given.get("iss", [""])[0]
+    if not is_answer_of(guard.issuer, claimed, names_itself=guard.names_itself):
+        raise SystemExit("another authorisation server answered")
     refresh = Refresh(
         token_endpoint=guard.token_endpoint,
         client_id=client_id,
@@ -91,21 +98,47 @@ async def connect(url: str, had: str, wanted: str) -> tuple[str, str]:
 
 
 async def use(where: Where, sessions: Sessions) -> None:
-    """Look at it and call each tool once, with plain values."""
-
-    async def told(_listing: object) -> None:
-        pass
-
+    """Look at it and call each tool that is taken: with what the runner says, else with plain values."""
     async with connected(
         where, lambda: None, lambda _why: None, lambda _said: None, lambda _started: None
     ) as client:
         listing = await listing_of(client)
-    for tool in listing.tools:
-        properties = tool.input_schema.get("properties", {})
-        values = {
-            name: 2 if held.get("type") == "number" else "x" for name, held in properties.items()
-        }
-        await sessions.call(where, tool.name, values, seconds=30.0, on_listing=told)
+    taken = [tool for tool in listing.tools if not fault_of(tool)]
+    told = [(each["name"], each["arguments"]) for each in GIVEN.get("toolCalls", ())]
+    for name, values in told or [(tool.name, _values(tool, listing)) for tool in taken]:
+        await _call(where, sessions, name, values)
+
+
+def _values(tool: Described, listing: Listing) -> dict[str, Any]:
+    """A tool that wants a schema is given the first one that was kept."""
+    plain: dict[str, Any] = {"number": 2, "object": listing.tools[0].input_schema}
+    properties = tool.input_schema.get("properties", {})
+    return {name: plain.get(held.get("type"), "x") for name, held in properties.items()}
+
+
+async def _call(where: Where, sessions: Sessions, name: str, values: dict[str, Any]) -> None:
+    """To its end: what the server asks meanwhile is answered yes, as a person would."""
+
+    async def told(_listing: object) -> None:
+        pass
+
+    responses, state = None, ""
+    for _round in range(MOST_ROUNDS):
+        answer = await sessions.call(
+            where, name, values, seconds=30.0, on_listing=told, responses=responses, state=state
+        )
+        if isinstance(answer, CallToolResult):
+            return
+        wire = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+        asked = read_asked(wire["inputRequests"])
+        responses = {each: _yes(asked[each]) for each in asked}
+        state = answer.request_state or ""
+
+
+def _yes(asked: Asked) -> dict[str, Any]:
+    given: dict[str, Any] = {"boolean": True, "number": 2, "integer": 2}
+    content = {field.name: given.get(field.kind, "x") for field in asked.fields}
+    return {"action": "accept", "content": content}
 
 
 async def run(url: str) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from tests.conformance.runner import Result, Runner
 from tests.contract.live import live_world
 
-REVISIONS = ("2026-07-28", "2025-11-25")
 SECONDS = 900
 LEFT_OUT = {
     "tools-call-sampling": "no client is asked for its model",
@@ -23,16 +22,9 @@ LEFT_OUT = {
 _LINE = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    scenario: str
-    passed: int
-    failed: int
-
-
-def tried(call: Sequence[str], address: str, revision: str) -> Iterator[Result]:
+def tried(runner: Runner, address: str, revision: str) -> Iterator[Result]:
     """What came of a revision's scenarios; says which failed, and which are left out and why."""
-    command = [*call, "server", "--url", address, "--requirements", revision]
+    command = [*runner.call, "server", "--url", address, "--requirements", revision]
     made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     found = [Result(name, int(p), int(f)) for name, p, f in _LINE.findall(made.stdout)]
     if not found:

@@ -357,3 +357,22 @@ def test_what_authorises_us_at_a_server_comes_back_in_no_words_of_its(raw: RawSe
     block = types.TextContent(type="text", text=f"You sent {secret}, and short.")
     told = blocks_of(types.CallToolResult(content=[block]), where.without_secrets)
     assert text_of(told) == "You sent [secret], and short."
+
+
+# --- what it leaves out ---------------------------------------------------------------------------
+
+
+def test_a_result_that_does_not_say_that_it_is_whole_is_whole(raw: RawServer):
+    told = {
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "raw", "version": "1"},
+        "ttlMs": 0,
+        "cacheScope": "private",
+    }
+    raw.on["server/discover"] = lambda message: result(message, told)
+    held = {"tools": raw.tools, "ttlMs": 0, "cacheScope": "private"}
+    raw.on["tools/list"] = lambda message: result(message, held)
+    answer = called(raw)
+    assert answer.content[0].text == "said"
+    assert raw.count("initialize") == 0
