@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ import httpx2
 from django.conf import settings
 from mcp import Client
 from mcp.client._transport import Transport
+from mcp.client.session import MessageHandlerFnT
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -50,7 +52,7 @@ from .offers import MOST, Offers, offers_in
 from .programs import Started
 from .stdio import spoken_to
 from .taskcalls import TaskBegun, Tasks, follow, give, is_of_task, state_of
-from .transport import Challenge, GiveUp, Refused, client_for
+from .transport import Answered, Challenge, GiveUp, Refused, client_for
 
 T = TypeVar("T")
 
@@ -65,6 +67,10 @@ LAST_ERRORS = 2_000
 """Characters of what a program wrote into its errors that are told."""
 BACKOFF = (2.0, 5.0, 15.0, 60.0)
 """Seconds in which one that could not be reached is not tried again, each time more."""
+
+_UNKNOWN = frozenset({400, 404, 405})
+"""What servers answer that know no messages at their address: those of before 2025-03-26 wait for a stream
+to be opened there."""
 
 _Answer: TypeAdapter[CallToolResult | InputRequiredResult | TaskBegun] = TypeAdapter(
     TaskBegun | CallToolResult | InputRequiredResult
@@ -152,7 +158,31 @@ async def connected(
         if isinstance(message, ToolListChangedNotification):
             on_change()
 
-    async with _transport_to(where, give_up, refused, on_program) as transport:
+    posted: list[int] = []
+
+    def answered(method: str, status: int) -> None:
+        if method == "POST":
+            posted.append(status)
+
+    async with AsyncExitStack() as stack:
+        ways = _Ways(where, give_up, refused, on_program)
+        try:
+            client = await stack.enter_async_context(_client_over(ways.newest(answered), hear))
+        except Exception as problem:
+            if not posted or not _UNKNOWN.issuperset(posted):
+                raise
+            try:
+                client = await stack.enter_async_context(_client_over(ways.legacy(), hear))
+            except Exception:
+                raise problem from None
+        yield client
+
+
+@asynccontextmanager
+async def _client_over(
+    way: AbstractAsyncContextManager[Transport], hear: MessageHandlerFnT
+) -> AsyncIterator[Client]:
+    async with way as transport:
         client = Client(
             completing(transport),
             client_info=Implementation(name="Agentsite", version="1"),
@@ -165,26 +195,60 @@ async def connected(
             yield client
 
 
-@asynccontextmanager
-async def _transport_to(
-    where: Where, give_up: GiveUp, refused: Refused, on_program: OnProgram
-) -> AsyncIterator[Transport]:
-    most: int = settings.AGENTSITE_MCP_ANSWER_BYTES
-    most_parts: int = settings.AGENTSITE_MCP_ANSWER_PARTS
-    if where.program is not None:
-        async with where.program.opened() as program:
-            on_program(program)
-            yield spoken_to(program, most_bytes=most, most_parts=most_parts, give_up=give_up)
-        return
-    async with client_for(
-        timeout=httpx2.Timeout(CONNECT_SECONDS, read=600.0),
-        most_bytes=most,
-        most_parts=most_parts,
-        give_up=give_up,
-        refused=refused,
-    ) as http:
-        http.headers.update(where.headers)
-        yield streamable_http_client(where.url, http_client=http, max_sse_event_size=most)
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How a server is spoken to."""
+
+    where: Where
+    give_up: GiveUp
+    refused: Refused
+    on_program: OnProgram
+
+    @asynccontextmanager
+    async def newest(self, answered: Answered) -> AsyncIterator[Transport]:
+        most, most_parts = _mosts()
+        if self.where.program is not None:
+            async with self.where.program.opened() as program:
+                self.on_program(program)
+                yield spoken_to(
+                    program, most_bytes=most, most_parts=most_parts, give_up=self.give_up
+                )
+            return
+        async with self._http(answered) as http:
+            yield streamable_http_client(self.where.url, http_client=http, max_sse_event_size=most)
+
+    @asynccontextmanager
+    async def legacy(self) -> AsyncIterator[Transport]:
+        """By one stream on which all answers come (HTTP with SSE, 2024-11-05): the whole of it is bounded as
+        one answer is, and whoever wants more begins anew."""
+
+        def answered(method: str, status: int) -> None:
+            # Nothing would come on the stream for a message that was refused.
+            if method == "POST" and status >= 400:
+                self.give_up(f"It answered {status}.")
+
+        def http(*_given: object, **_named: object) -> httpx2.AsyncClient:
+            return self._http(answered)
+
+        yield sse_client(self.where.url, httpx_client_factory=http)
+
+    def _http(self, answered: Answered) -> httpx2.AsyncClient:
+        most, most_parts = _mosts()
+        http = client_for(
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=600.0),
+            most_bytes=most,
+            most_parts=most_parts,
+            give_up=self.give_up,
+            refused=self.refused,
+            answered=answered,
+        )
+        http.headers.update(self.where.headers)
+        return http
+
+
+def _mosts() -> tuple[int, int]:
+    """Bytes and parts of one answer."""
+    return settings.AGENTSITE_MCP_ANSWER_BYTES, settings.AGENTSITE_MCP_ANSWER_PARTS
 
 
 async def _nobody_is_there(context: Any, params: ElicitRequestParams) -> ElicitResult:

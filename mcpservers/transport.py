@@ -43,6 +43,8 @@ class Challenge:
 
 
 Refused = Callable[[Challenge], None]
+Answered = Callable[[str, int], None]
+"""The method of a request, and the status that answered it."""
 
 
 def client_for(
@@ -52,14 +54,15 @@ def client_for(
     most_parts: int,
     give_up: GiveUp,
     refused: Refused,
+    answered: Answered,
 ) -> httpx2.AsyncClient:
     """`most_parts` of one answer. `give_up` is told why the session is not worth going on with, `refused`
-    what the server wants to see."""
+    what the server wants to see, `answered` of each answer as it begins."""
     limits = httpx2.Limits(max_connections=20, max_keepalive_connections=5)
     # The streams of a session are as long as it; its calls have their time in `sessions`.
     inner = GuardedTransport(judge, limits=limits, seconds=None, most_bytes=most_bytes)
     return httpx2.AsyncClient(
-        transport=_Counted(inner, most_parts, give_up, refused),
+        transport=_Counted(inner, most_parts, give_up, refused, answered),
         timeout=timeout,
         follow_redirects=False,
     )
@@ -70,12 +73,18 @@ GiveUp = Callable[[str], None]
 
 class _Counted(httpx2.AsyncBaseTransport):
     def __init__(
-        self, inner: GuardedTransport, most_parts: int, give_up: GiveUp, refused: Refused
+        self,
+        inner: GuardedTransport,
+        most_parts: int,
+        give_up: GiveUp,
+        refused: Refused,
+        answered: Answered,
     ) -> None:
         self._inner = inner
         self._most_parts = most_parts
         self._give_up = give_up
         self._refused = refused
+        self._answered = answered
         self._left = float(BURST)
         self._filled = time.monotonic()
         self._listened: deque[float] = deque(maxlen=LISTENS)
@@ -91,6 +100,7 @@ class _Counted(httpx2.AsyncBaseTransport):
         answer = await self._inner.handle_async_request(request)
         if answer.status_code in {401, 403}:
             self._refused(_challenge_in(answer))
+        self._answered(request.method, answer.status_code)
         assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of the inner one
         answer.stream = _Counting(answer.stream, self._most_parts, self._give_up)
         return answer
