@@ -14,7 +14,7 @@ from accounts.requests import SignedInRequest
 from chat.presentation.content import duration
 from chat.views.answers import done
 from chat.views.lookup import find_conversation
-from conversations.models import Conversation, Event
+from conversations.models import Conversation, Event, Run
 from harness.events import AgentMcpToolUse, AgentToolUse
 from reading.unseen import visible
 
@@ -47,9 +47,13 @@ def now(request: SignedInRequest, uid: str) -> HttpResponse:
     row = Subagent.objects.filter(child=child).order_by("-pk").first()
     node = tree_of(child)
     elapsed = ""
-    if row is not None and row.started_at is not None:
-        until = row.ended_at or timezone.now()
-        elapsed = duration(round((until - row.started_at).total_seconds() * 1_000))
+    # A teammate's run, where it was not asked as a subagent.
+    run: Run | Subagent | None = row
+    if row is None:
+        run = child.runs.filter(state=Run.State.RUNNING).first()
+    if run is not None and run.started_at is not None:
+        until = run.ended_at or timezone.now()
+        elapsed = duration(round((until - run.started_at).total_seconds() * 1_000))
     context = {
         "doing": _doing(child),
         "elapsed": elapsed,

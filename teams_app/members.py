@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
-from conversations.models import Conversation
+from conversations.models import Conversation, Run
 from harness.errors import NotFound
 
 from .models import Team, Teammate
@@ -32,6 +33,8 @@ class Member:
     conversation: Conversation
     teammate: Teammate | None
     """None: it leads."""
+    since: datetime | None = None
+    """Since when it works, where that was asked for (`with_since`) and it does."""
 
     @property
     def name(self) -> str:
@@ -73,6 +76,16 @@ def members_of(team: Team) -> Sequence[Member]:
         "conversation__owner", "conversation__agent_version__agent"
     )
     return [Member(team, lead, None), *(Member(team, row.conversation, row) for row in rows)]
+
+
+def with_since(members: Sequence[Member]) -> Sequence[Member]:
+    """The same, each with since when it works, for pages."""
+    working = [one.conversation.pk for one in members if one.status is Status.WORKING]
+    if not working:
+        return members
+    runs = Run.objects.filter(conversation__in=working, state=Run.State.RUNNING)
+    begun = dict(runs.values_list("conversation", "started_at"))
+    return [replace(one, since=begun.get(one.conversation.pk)) for one in members]
 
 
 def member_named(team: Team, name: str) -> Member:

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from conversations.models import Conversation
 from jobs.prepared import Prepared
 
-from .members import member_of, members_of
+from .members import member_of, members_of, with_since
 from .models import Task, Team
 
 SHOWN = 8
@@ -33,7 +33,7 @@ def draw(conversation: Conversation) -> str:
     if board is None and team is None:
         return ""
     found = Team.objects.filter(pk=team).first() if team is not None else None
-    members = members_of(found)[1:] if found is not None else []
+    members = with_since(members_of(found)[1:]) if found is not None else []
     tasks = Task.objects.filter(board=board) if board is not None else Task.objects.none()
     counted = tasks.aggregate(
         all=Count("pk", filter=~Q(status=Task.Status.CANCELLED)),

@@ -19,6 +19,7 @@ urlpatterns = [
     path("tasks/<id:task_uid>/delete/", tasks.delete, name="delete"),
     path("tasks/questions/<id:question_uid>/", teams.answer, name="answer"),
     path("c/<id:uid>/team/", teams.show, name="team"),
+    path("c/<id:uid>/team-now/", teams.live, name="team-now"),
     path("c/<id:uid>/team/<id:member>/", teams.change, name="member"),
     path("c/<id:uid>/tasks/", boards.show_of_conversation, name="of-conversation"),
     path("c/<id:uid>/tasks/live/", boards.live_of_conversation, name="live-of-conversation"),

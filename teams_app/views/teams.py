@@ -3,6 +3,9 @@ its members ask her."""
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -24,7 +27,7 @@ from teams_app.actions.teams import (
     stop_team,
     stop_teammate,
 )
-from teams_app.members import Member
+from teams_app.members import Member, with_since
 from teams_app.models import Team, Teammate, TeamRequest
 
 ACTS = {"stop": stop_teammate, "resume": resume_teammate, "dismiss": dismiss_teammate}
@@ -37,15 +40,17 @@ REQUESTS = 50
 @require_safe
 def show(request: SignedInRequest, uid: str) -> HttpResponse:
     lead = find_conversation(request.user, uid)
-    team = Team.objects.filter(lead=lead).first()
-    rows = Teammate.objects.filter(team=team).select_related("conversation") if team else ()
-    context = {
-        "lead": lead,
-        "members": [Member(row.team, row.conversation, row) for row in rows],
-        "requests": team.requests.order_by("-pk")[:REQUESTS] if team else (),
-        "may_change": Conversation.objects.owned_by(request.user).contains(lead),
-    }
-    return render(request, "teams/team.html", context)
+    return render(request, "teams/team.html", _shown(request, lead))
+
+
+@login_required
+@require_safe
+def live(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Who is there and what they ask, for a page that shows it; nothing, where that is as the page has it."""
+    shown = _shown(request, find_conversation(request.user, uid))
+    if request.GET.get("known") == shown["known"]:
+        return HttpResponse(status=204)
+    return render(request, "teams/_team.html", shown)
 
 
 @login_required
@@ -66,6 +71,23 @@ def change(request: SignedInRequest, uid: str, member: str) -> HttpResponse:
         )
     act(actor=request.user, teammate=teammate)
     return done(request, _("Done."), to=reverse("tasks:team", args=[uid]))
+
+
+def _shown(request: SignedInRequest, lead: Conversation) -> dict[str, Any]:
+    team = Team.objects.filter(lead=lead).first()
+    rows = Teammate.objects.filter(team=team).select_related("team", "conversation") if team else ()
+    members = with_since([Member(row.team, row.conversation, row) for row in rows])
+    requests = list(team.requests.order_by("-pk")[:REQUESTS]) if team else []
+    stands = [(one.name, one.status, one.since and one.since.isoformat()) for one in members]
+    asked = [(each.pk, each.state) for each in requests]
+    known = hashlib.sha256(repr((stands, asked)).encode()).hexdigest()[:16]
+    return {
+        "lead": lead,
+        "members": members,
+        "requests": requests,
+        "may_change": Conversation.objects.owned_by(request.user).contains(lead),
+        "known": known,
+    }
 
 
 def _stop_all(request: SignedInRequest, lead: Conversation) -> HttpResponse:

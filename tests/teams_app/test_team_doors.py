@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
@@ -18,6 +20,7 @@ from chat.presentation.frames import page as page_of
 from conversations.models import Conversation, Share
 from harness.content import text_of as words_of
 from harness.errors import LimitReached, NotFound
+from harness.providers.scripted import Hold, reply, say
 from notices.waiting import due
 from teams_app.actions.mail import send_mail, write_as_person
 from teams_app.actions.requests import make_request
@@ -85,6 +88,35 @@ def test_the_page_of_a_team_stops_resumes_and_dismisses(
     assert "anna" in text_of(page)
     assert 'value="stop"' not in text_of(page)
     assert client_of(bob).post(f"{address}anna/", {"act": "stop"}).status_code == 404
+
+
+def test_the_page_of_a_team_and_the_strip_say_since_when_one_works_and_follow_what_changes(
+    client_of: ClientOf, alice: User, mallory: User, converse: Converse
+) -> None:
+    hold = Hold()
+    script = [reply(say("I think ", hold, "so."))]
+    lead, _script = converse(lambda _request: script.pop(0), features={"teams": True})
+    anna = spawn_teammate(actor=alice, lead=lead, name="anna", role="", text="Begin.")
+    until(hold.reached.is_set)
+    client, address = client_of(alice), f"/c/{lead.uid}/team/"
+    begun = anna.conversation.runs.get().started_at
+    shown = text_of(client.get(address))
+    lead.refresh_from_db()
+    for words in (shown, str(page_of(lead).panels["team"])):
+        assert f'<time datetime="{date_format(begun, "c")}"' in words
+    now = text_of(client.get(reverse("subagents:now", args=[anna.conversation.uid])))
+    assert re.search(r"\d (ms|s)\b", now)
+    found = re.search(r'hx-get="([^"]+team-now[^"]+)"', shown)
+    assert found is not None
+    assert client.get(found[1]).status_code == 204
+    assert client_of(mallory).get(found[1]).status_code == 404
+    hold.release.set()
+    quiet(anna)
+    changed = client.get(found[1])
+    assert changed.status_code == 200
+    assert "idle" in text_of(changed)
+    assert "<time" not in text_of(changed)
+    assert "<h1" not in text_of(changed)
 
 
 def test_all_are_stopped_at_once_where_the_page_says_that_they_go_on_without_their_lead(
