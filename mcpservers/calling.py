@@ -17,6 +17,7 @@ from harness.errors import AgentError, ToolError
 from harness.tools import ToolContext, ToolOutput
 from tools_app.builtin.shell import access_of
 from tools_app.provenance import provenance_of
+from tools_app.tracing import HEADER, traceparent_of
 from tools_app.web.credentials import EXTRA as CREDENTIALS
 
 from .asking import (
@@ -188,6 +189,7 @@ class _Attempt:
     async def _tried(self, arguments: Mapping[str, object]) -> CallToolResult | InputRequiredResult:
         plan, context = self.plan, self._context
         self.where, connected = await _authorised(plan, context)
+        trace = await traceparent_of(context)
 
         async def told(listing: Listing) -> None:
             await context.offload(_keep, plan.where.server_id, listing, connected is None)
@@ -203,6 +205,7 @@ class _Attempt:
                     on_listing=told,
                     responses=self._responses,
                     state=self._state,
+                    told={HEADER: trace} if trace else None,
                 )
             except Unreachable as problem:
                 # What was begun there is followed on, and not begun again.

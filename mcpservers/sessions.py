@@ -397,11 +397,12 @@ class Sessions:
         on_listing: OnListing,
         responses: Mapping[str, Any] | None = None,
         state: str = "",
+        told: Mapping[str, str] | None = None,
     ) -> CallToolResult | InputRequiredResult:
         """Have a tool do its work. `responses` and `state` answer what it asked before; a `state` of a task
-        alone (`Unreachable.task`) follows that to its end. Raises Unreachable,
-        TimeoutError, and what `on_listing` raises, which is told what tools there are before anything is
-        called."""
+        alone (`Unreachable.task`) follows that to its end. `told` goes along beside the arguments (`_meta`).
+        Raises Unreachable, TimeoutError, and what `on_listing` raises, which is told what tools there are
+        before anything is called."""
         session = await self._session(where)
         session.in_use += 1
         task = ""
@@ -417,6 +418,8 @@ class Sessions:
                 given: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
                 if responses is not None:
                     given |= {"input_responses": dict(responses), "request_state": state or None}
+                if told:
+                    given["_meta"] = dict(told)
                 params = CallToolRequestParams.model_validate(given)
                 answer = await client.session.send_request(CallToolRequest(params=params), _Answer)
                 if not isinstance(answer, TaskBegun):

@@ -20,7 +20,7 @@ from harness.events import Event as EventValue
 from jobs.dispatch import dispatch
 
 from .otlp import request_of, span_id, trace_id
-from .reading import DEEPEST, beginning_before, calling, turn_from
+from .reading import beginning_before, root_of, turn_from
 from .spans import ends_turn
 
 logger = logging.getLogger(__name__)
@@ -54,19 +54,8 @@ def sending_of(conversation_id: int, seq: int) -> Sending | None:
     turn = turn_from(conversation, beginning.seq)
     if turn is None:
         return None
-    parent, root = "", beginning.uid
-    here, at = conversation, beginning.seq
-    for _floor in range(DEEPEST + 1):
-        above = calling(here, at)
-        if above is None:
-            break
-        here, asked = above
-        parent = parent or span_id(f"child:{asked.uid}")
-        before = beginning_before(here, asked.seq)
-        if before is None:
-            break
-        root, at = before.uid, before.seq
-    trace = trace_id(root)
+    root = root_of(conversation, beginning)
+    trace, parent = trace_id(root.turn), span_id(root.parent) if root.parent else ""
     service = settings.AGENTSITE_OTLP_SERVICE
     body = request_of(turn, trace=trace, parent=parent, service=service, now=time.time())
     return Sending(trace, body)

@@ -80,6 +80,33 @@ def calling(conversation: Conversation, seq: int) -> tuple[Conversation, Event] 
     return None if asked is None else (asked.conversation, asked)
 
 
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a turn stands in the tree of which it is a part."""
+
+    turn: str
+    """The id of the event that began the turn which asked for all of it; its own, where nobody asked."""
+    parent: str
+    """The id of the span below which it stands; empty: it is the root."""
+
+
+def root_of(conversation: Conversation, beginning: Beginning) -> Root:
+    """Of the turn that begins there: a subagent's stands below the call that asked for it."""
+    turn, parent = beginning.uid, ""
+    here, at = conversation, beginning.seq
+    for _floor in range(DEEPEST + 1):
+        above = calling(here, at)
+        if above is None:
+            break
+        here, asked = above
+        parent = parent or f"child:{asked.uid}"
+        before = beginning_before(here, asked.seq)
+        if before is None:
+            break
+        turn, at = before.uid, before.seq
+    return Root(turn, parent)
+
+
 def beginning_before(conversation: Conversation, seq: int) -> Beginning | None:
     """Of the turn in which an event stands."""
     rows: QuerySet[Event] = Event.objects.filter(

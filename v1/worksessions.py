@@ -37,6 +37,7 @@ from harness.events import (
 )
 from harness.faults import place
 from jobs.connections import give_back
+from timelines.passing import of_handed_out
 from wire.ids import session_uid
 from wire.parameters import check_query
 from workers import items as work
@@ -210,6 +211,7 @@ def _seen(row: Event, calls: Mapping[str, int]) -> Wire | None:
                 "evaluation": {"type": "always_allow"},
                 "session_thread_id": None,
                 **common,
+                **({"x_traceparent": trace} if (trace := of_handed_out(row)) else {}),
             }
         case UserToolResult() | AgentToolResult():
             # However a call ended, to its worker it is answered; the words are for the agent.

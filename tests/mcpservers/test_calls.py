@@ -65,6 +65,7 @@ def test_a_call_asks_although_the_agents_rule_allows_everything_and_runs_once_al
     assert remote.called == [("echo", {"text": "ahoy"})]
     assert text_of(answered(conversation).content) == "you said ahoy"
     assert remote.headers[-1]["authorization"] == "Bearer alices-secret-token"
+    assert "traceparent" not in remote.told[-1], "nobody gathers traces"
     said_to_model = plan_kit(conversation)
     assert "alices-secret-token" not in said_to_model.system + str(said_to_model.part.tools)
 

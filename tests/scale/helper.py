@@ -35,12 +35,15 @@ from conversations.actions import messages  # noqa: E402
 from conversations.actions.conversations import create_conversation  # noqa: E402
 from conversations.models import Conversation, Event, Run  # noqa: E402
 from conversations.wakes import wake  # noqa: E402
-from harness.agentconfig import AgentConfig  # noqa: E402
+from harness.agentconfig import AgentConfig, McpUse, ToolRule  # noqa: E402
 from harness.content import Text, text_of  # noqa: E402
 from harness.events import UserMessage  # noqa: E402
+from mcpservers.actions.servers import add_server  # noqa: E402
+from mcpservers.models import McpServer  # noqa: E402
 from schedules.actions.orders import create_order  # noqa: E402
 from schedules.drafts import Draft  # noqa: E402
 from schedules.models import OrderRun, StandingOrder  # noqa: E402
+from workers.actions.keys import create_key  # noqa: E402
 
 
 def migrate() -> int:
@@ -73,6 +76,42 @@ def world(conversations: int) -> dict[str, Any]:
         "cookie": f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}",
         "conversations": [conversation.uid for conversation in made],
     }
+
+
+def traced_world(mcp: str) -> dict[str, Any]:
+    """A conversation of alice's, with subagents and the MCP server at this address, in an environment whose
+    tools workers carry out."""
+    world(0)
+    alice = User.objects.get(username="alice")
+    acme = alice.memberships.get().organisation
+    staff = User.objects.create_superuser("traced", "traced@example.org", "secret")
+    environment = Environment.objects.create(name="Traced", backend=Environment.Backend.WORKER)
+    add_server(
+        actor=alice,
+        organisation=acme,
+        scope=McpServer.Scope.ORGANISATION,
+        name="stand-in",
+        url=mcp,
+    )
+    config = AgentConfig(
+        provider="anthropic",
+        model="m",
+        tools=(ToolRule(tool="*"), ToolRule(tool="mcp:stand-in:*")),
+        mcp_servers=(McpUse(name="stand-in"),),
+    )
+    agent = Agent.objects.create(name="Traced")
+    stored = config.model_dump(mode="json")
+    agent.current = AgentVersion.objects.create(agent=agent, number=1, stored_config=stored)
+    agent.save(update_fields=["current"])
+    made = create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=agent,
+        environment=environment,
+        features={"teams": True},
+    )
+    key = create_key(actor=staff, environment=environment, name="traced").secret
+    return {"uid": made.uid, "environment": environment.uid, "key": key}
 
 
 def post(uid: str, text: str) -> str:
@@ -189,6 +228,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     for call in (
         migrate,
         world,
+        traced_world,
         post,
         stop,
         wake_often,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,15 +13,20 @@ from typing import Any
 
 import pytest
 
-from agentsite.local_services import LocalRedis
+from agentsite.environment import BASE_DIR
+from agentsite.local_services import LocalRedis, free_port
 from harness.content import Text
 from harness.errors import ProviderTimedOut
 from harness.messages import ModelRequest
 from harness.providers.scripted import Hold, call, reply, say
 from tests.patience import PATIENCE
 from tests.scale.deployment import Deployment, Member, Page, until
+from tests.standins.collector import Collector
+from tests.standins.mcp_server import Remote, door_of, served
 
 SLOWLY = "word " * 4_000
+MCP_PORT = free_port()
+"""At which a test may have an MCP server."""
 
 
 class Script:
@@ -44,11 +52,19 @@ class Script:
 
 
 class Site:
-    def __init__(self, deployment: Deployment, script: Script, web: list[Member], worker: Member):
+    def __init__(
+        self,
+        deployment: Deployment,
+        script: Script,
+        web: list[Member],
+        worker: Member,
+        collector: Collector,
+    ):
         self.deployment = deployment
         self.script = script
         self.web = web
         self.worker = worker
+        self.collector = collector
 
     def conversation(self) -> tuple[str, str]:
         made = self.deployment.call("world", 1)
@@ -65,12 +81,18 @@ def site(
     script = Script()
     directory = tmp_path_factory.mktemp("site")
     database = new_database("site")
-    with Deployment(directory, database, _redis.url, script) as deployment:
+    collector = Collector()
+    more = {
+        "AGENTSITE_OTLP_ENDPOINT": collector.address,
+        "AGENTSITE_MCP_PRIVATE_HOSTS": f"127.0.0.1:{MCP_PORT}",
+    }
+    with Deployment(directory, database, _redis.url, script, **more) as deployment:
         members = deployment.web(), deployment.web(), deployment.worker()
         deployment.beat()
         for member in members:
             member.ready()
-        yield Site(deployment, script, list(members[:2]), members[2])
+        yield Site(deployment, script, list(members[:2]), members[2], collector)
+    collector.stop()
 
 
 def seconds_to_rest(facts: dict[str, Any]) -> float:
@@ -227,6 +249,78 @@ async def test_two_pages_on_two_servers_see_the_same_text_while_it_streams(site:
                 await page.until(partial(page.shows, "there was an end."))
                 assert page.view.gaps == 0
             assert first.view.log == second.view.log
+
+
+# --- one trace ------------------------------------------------------------------------------------
+
+
+def test_a_turn_with_a_subagent_an_mcp_call_and_a_worker_elsewhere_is_one_tree(site: Site):
+    """Who else has spans of the turn stands below ours by the `traceparent` that it was told."""
+    ask = {"description": "Look", "prompt": "Look thoroughly"}
+    steps: list[Any] = [
+        reply(call("mcp__stand-in__echo", text="ahoy"), call("subagent", **ask)),
+        "All is told.",
+    ]
+    child: list[Any] = [reply(call("write_file", path="a.txt", content="x")), "It is written."]
+    site.script.answers["traced"] = lambda _request: steps.pop(0)
+    site.script.answers["thoroughly"] = lambda _request: child.pop(0)
+    remote, gathered = Remote(), site.collector
+    remote.offer("echo")
+    with served(door_of(remote), MCP_PORT):
+        made = site.deployment.call("traced_world", f"http://127.0.0.1:{MCP_PORT}/mcp")
+        site.deployment.call("post", made["uid"], "Be traced")
+        server = f"http://127.0.0.1:{site.web[0].port}"
+        arguments = (server, made["environment"], gathered.address, "write")
+        worker = subprocess.run(
+            [sys.executable, "-m", "tests.scale.inside.tracing_worker", *arguments],
+            cwd=BASE_DIR,
+            env={**os.environ, "WORKER_KEY": made["key"]},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert worker.returncode == 0, worker.stderr + site.deployment.said()
+        until(lambda: "All is told." in site.deployment.facts(made["uid"])["texts"], PATIENCE)
+    [told] = remote.told
+    _version, trace, parent, _flags = told["traceparent"].split("-")
+
+    def ours() -> list[dict[str, Any]]:
+        return [span for span in gathered.spans if span["traceId"] == trace]
+
+    # The lead's turn and the subagent's, each as it ended.
+    until(lambda: [span["name"] for span in ours()].count("chat m") == 4, PATIENCE)
+    spans = {span["spanId"]: span for span in ours()}
+    spans["mcp"] = {"spanId": "mcp", "name": "at the MCP server", "parentSpanId": parent}
+
+    def way(span: dict[str, Any]) -> list[str]:
+        above = span.get("parentSpanId")
+        return [*(way(spans[above]) if above else ()), span["name"]]
+
+    ways = sorted(map(way, spans.values()))
+    turn = ["invoke_agent Traced"]
+    within = [*turn, "invoke_agent general", "invoke_agent Traced"]
+    by_mcp = [*turn, "execute_tool mcp__stand-in__echo"]
+    by_worker = [*within, "execute_tool write_file"]
+    model = "chat m"
+    assert ways == sorted(
+        [
+            turn,
+            [*turn, model],
+            [*turn, model],
+            [*turn, "execute_tool subagent"],
+            [*turn, "rest"],
+            by_mcp,
+            [*by_mcp, "at the MCP server"],
+            within[:2],
+            within,
+            [*within, model],
+            [*within, model],
+            [*within, "rest"],
+            by_worker,
+            [*by_worker, "at the worker"],
+        ]
+    )
 
 
 # --- probes ---------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ class Remote:
     ended: list[str] = field(default_factory=list)
     """Tasks that were cancelled."""
     called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    """What each call brought beside its arguments (`_meta`)."""
     headers: list[dict[str, str]] = field(default_factory=list)
     cancelled: int = 0
     of_before: bool = False
@@ -77,6 +79,7 @@ class Remote:
 
     async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> Any:
         self.called.append((params.name, dict(params.arguments or {})))
+        self.told.append(dict(params.meta or {}))
         if params.name in self.asking:
             return self.asking[params.name](params)
         try:
