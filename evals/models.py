@@ -140,6 +140,8 @@ class Evaluation(models.Model):
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
     overrides = models.JSONField(default=dict)
     """Provider, model and prompts where they differ from the version's."""
+    tried_texts = models.JSONField(default=list)
+    """Versions of prompts (`pk`) that nobody has allowed yet and that its trials are told all the same."""
     skills = models.JSONField(default=dict)
     """Versions of skills by name, where they differ from those the version names."""
     skill_version = models.ForeignKey(

@@ -143,6 +143,14 @@ def _begin(evaluation: Evaluation, trial: Trial, uid: str) -> None:
     wake(conversation.pk)
 
 
+def texts_tried(conversation: Conversation) -> list[int]:
+    """The versions of prompts that a trial is told although nobody has allowed them."""
+    if conversation.parent_id is None:
+        return []
+    rows = Evaluation.objects.filter(root=conversation.parent_id).exclude(tried_texts=[])
+    return list(rows.values_list("tried_texts", flat=True).first() or ())
+
+
 def _put_files(conversation: Conversation, spec: CaseSpec) -> None:
     """They count as uploaded by a person: what they say is no word of hers."""
     if not spec.files:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
@@ -30,14 +30,29 @@ class Chosen:
     text: str
 
 
+Trying = Callable[[Conversation], Collection[int]]
+"""The versions (`pk`) that a conversation is told although nobody has allowed them."""
+
+_tries: list[Trying] = []
+
+
+def try_with(trying: Trying) -> None:
+    """Whoever has conversations in which texts are only tried says so at start-up; once, however often it is
+    said."""
+    if trying not in _tries:
+        _tries.append(trying)
+
+
 def choose(uses: Iterable[PromptUse], conversation: Conversation) -> list[Chosen]:
     """In the order of the agent. Raises Conflict, which names what there is, where one cannot be had: an
     agent does not work without a part of what it was told."""
+    uses = tuple(uses)
     facts = facts_of(conversation)
+    tried = {pk for trying in _tries for pk in trying(conversation)} if uses else set()
     found = []
     for use in uses:
         try:
-            version = version_for(conversation.organisation, use)
+            version = version_for(conversation.organisation, use, tried=tried)
         except NotFound as problem:
             raise Conflict(
                 _("The agent is given the prompt “%(name)s”, and cannot have it: %(problem)s")
@@ -56,10 +71,14 @@ def choose(uses: Iterable[PromptUse], conversation: Conversation) -> list[Chosen
     return found
 
 
-def version_for(organisation: Organisation | None, use: PromptUse) -> PromptVersion:
-    """None: of the server's own. A prompt of which nobody has allowed anything stands before no other. Raises
-    NotFound that says which names, versions and labels there are."""
-    allowed = PromptVersion.objects.filter(prompt=OuterRef("pk"), waits=False)
+def version_for(
+    organisation: Organisation | None, use: PromptUse, *, tried: Collection[int] = ()
+) -> PromptVersion:
+    """None: of the server's own. A prompt of which nobody has allowed anything stands before no other. What
+    is `tried` counts as allowed. Raises NotFound that says which names, versions and labels there are."""
+    allowed = PromptVersion.objects.filter(prompt=OuterRef("pk")).filter(
+        Q(waits=False) | Q(pk__in=tried)
+    )
     rows = Prompt.objects.usable_in(organisation).filter(name=use.name)
     prompt = rows.order_by(Exists(allowed).desc(), F("organisation").asc(nulls_last=True)).first()
     if prompt is None:
@@ -67,10 +86,10 @@ def version_for(organisation: Organisation | None, use: PromptUse) -> PromptVers
             _("There is no prompt “%(name)s”.") % {"name": use.name},
             hint=names_there(organisation),
         )
-    return version_named(prompt, use.version)
+    return version_named(prompt, use.version, tried=tried)
 
 
-def version_named(prompt: Prompt, wanted: str) -> PromptVersion:
+def version_named(prompt: Prompt, wanted: str, *, tried: Collection[int] = ()) -> PromptVersion:
     """By number, by label, or the newest. Raises NotFound that names those there are."""
     versions = prompt.versions.select_related("prompt")
     found: PromptVersion | None
@@ -89,7 +108,7 @@ def version_named(prompt: Prompt, wanted: str) -> PromptVersion:
             hint=_("Its labels: %(labels)s. Its versions: 1 to %(newest)s.")
             % {"labels": labels, "newest": newest or 0},
         )
-    if found.waits:
+    if found.waits and found.pk not in tried:
         raise NotFound(
             _("Version %(number)d of “%(name)s” was fetched and is not allowed yet.")
             % {"number": found.number, "name": prompt.name},

@@ -19,11 +19,14 @@ from evals.access import held_evaluation, held_suite
 from evals.auditing import about_suite
 from evals.models import Evaluation, Suite, Trial
 from evals.running import START, stop_all
-from harness.agentconfig import SKILL_NAME
+from harness.agentconfig import SKILL_NAME, PromptUse
 from harness.errors import Conflict, Invalid
 from jobs.dispatch import dispatch
 from programs.actions.sessions import cap_session
+from prompts.access import may_change
 from prompts.choosing import version_for
+from prompts.models import PromptVersion
+from reading.digits import is_digits, number_of
 from skills_app.models import SkillVersion
 
 MOST_REPETITIONS = 100
@@ -53,7 +56,8 @@ def start_evaluation(
     """Try every case of the suite `repetitions` times with this version, `parallel` at once.
 
     `provider` and `model` stand in place of the version's, `skills` (versions by name) beside its own,
-    `prompts` (versions, or labels that point to one now, by name) in place of those that it names;
+    `prompts` (versions, or labels that point to one now, by name) in place of those that it names, also one
+    that waits to be allowed, for who may allow it;
     `skill_version` is the one whose own cases these are; `scripted` plays the cases' scripts. `limit` caps
     all of it, in hundred-millionths of a US dollar.
     Raises NotFound, Forbidden, Conflict for a suite without cases, Invalid naming the field, and what
@@ -68,7 +72,7 @@ def start_evaluation(
         overrides = dict(SCRIPTED)
     with transaction.atomic():
         held = held_suite(actor, suite)
-        instead = _prompts_instead(version, held, prompts or {})
+        instead, tried = _prompts_instead(actor, version, held, prompts or {})
         cases = list(held.cases.order_by("id"))
         if not cases:
             raise Conflict(_("This suite has no cases."), hint=_("Add one first."))
@@ -97,6 +101,7 @@ def start_evaluation(
             agent_version=version,
             environment=environment,
             overrides={**overrides, **instead},
+            tried_texts=tried,
             skills=skills,
             skill_version=skill_version,
             scripted=scripted,
@@ -158,14 +163,15 @@ def stop_evaluation(*, actor: User, evaluation: Evaluation) -> Evaluation:
 
 
 def _prompts_instead(
-    version: AgentVersion, suite: Suite, wanted: Mapping[str, str]
-) -> dict[str, Any]:
+    actor: User, version: AgentVersion, suite: Suite, wanted: Mapping[str, str]
+) -> tuple[dict[str, Any], list[int]]:
     """The version's prompts with these versions, by number: every trial is told the same, wherever labels
-    move meanwhile. Raises Invalid, NotFound."""
+    move meanwhile. And those of them that nobody has allowed yet. Raises Invalid, NotFound."""
     if not wanted:
-        return {}
+        return {}, []
+    may_allow = may_change(actor, suite.organisation)
     uses = {use.name: use for use in version.config.prompts}
-    numbers = {}
+    numbers, told = {}, list[int]()
     for name, said in wanted.items():
         if name not in uses:
             named = ", ".join(sorted(uses)) or _("none")
@@ -175,8 +181,21 @@ def _prompts_instead(
                 hint=_("It names: %(names)s.") % {"names": named},
             )
         use = uses[name].model_copy(update={"version": said})
-        numbers[name] = version_for(suite.organisation, use).number
-    return {"prompts": prompts_told(version, numbers)}
+        waiting = _waiting(suite, use) if may_allow else []
+        numbers[name] = version_for(suite.organisation, use, tried=waiting).number
+        told += waiting
+    return {"prompts": prompts_told(version, numbers)}, told
+
+
+def _waiting(suite: Suite, use: PromptUse) -> list[int]:
+    """The version of that number, where it was fetched for the organisation and nobody has allowed it."""
+    number = number_of(use.version) if is_digits(use.version) else None
+    if number is None:
+        return []
+    fetched = PromptVersion.objects.filter(
+        prompt__organisation=suite.organisation, prompt__name=use.name, number=number, waits=True
+    )
+    return list(fetched.values_list("pk", flat=True))
 
 
 def prompts_told(version: AgentVersion, numbers: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -127,6 +127,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(default=evals.models.new_evaluation_id, editable=False, max_length=40, unique=True)),
                 ('overrides', models.JSONField(default=dict)),
+                ('tried_texts', models.JSONField(default=list)),
                 ('skills', models.JSONField(default=dict)),
                 ('skill_version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='skills_app.skillversion')),
                 ('scripted', models.BooleanField(default=False)),

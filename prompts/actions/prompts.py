@@ -300,10 +300,11 @@ def allow_fetched(
 
 def drop_overtaken(prompt: Prompt) -> int:
     """Delete fetched texts that nobody allowed and no source has any more, since nothing can lead to them;
-    how many. The newest version stays, or its number would be given away again. Needs a transaction that
-    holds the prompt."""
+    how many. Those that were tried stay, as logs are explained by them, and the newest version, or its number
+    would be given away again. Needs a transaction that holds the prompt."""
     newest = prompt.versions.order_by("-number").values_list("number", flat=True).first()
-    over = prompt.versions.filter(waits=True, pulled=None, labels=None).exclude(number=newest or 0)
+    left = prompt.versions.filter(waits=True, pulled=None, labels=None, used=None)
+    over = left.exclude(number=newest or 0)
     gone, _rows = over.delete()
     return gone
 

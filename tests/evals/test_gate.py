@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
+from django.db import transaction
 
 from accounts.actions.service_accounts import create_service_account
 from accounts.models import Membership, Role
@@ -17,13 +19,17 @@ from evals.models import Release
 from harness.agentconfig import AgentConfig, PromptUse
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from prompts.actions.prompts import (
+    add_fetched,
     add_version,
     create_prompt,
+    drop_overtaken,
     import_prompt,
     move_label,
     spec_of,
 )
-from prompts.models import Prompt
+from prompts.actions.sources import add_source, allow_pulled
+from prompts.models import Prompt, PulledLabel
+from prompts.using import told as told_texts
 
 from .conftest import spec, states
 
@@ -175,6 +181,68 @@ def test_other_versions_of_prompts_are_tried_and_say_nothing_of_the_agents_versi
     assert labelled.overrides["prompts"][0]["version"] == "1", "it may move meanwhile"
     with pytest.raises(NotFound, match="suite"):
         try_it(actor=mallory, version=version, prompts={"tune": "1"})
+
+
+def test_a_fetched_text_is_tried_while_it_waits_and_then_allowed_without_a_reason(
+    alice, bob, acme, agent, suite, add_cases, try_it
+):
+    tone = create_prompt(
+        actor=alice, organisation=acme, name="tone", text="Greet warmly.", label="production"
+    )
+    source = add_source(
+        actor=alice,
+        organisation=acme,
+        kind="langfuse",
+        address="https://prompts.example.org",
+        secret="public:secret",
+        labels={"production": "production"},
+    )
+    fetched = {"actor": alice, "organisation": acme, "name": "tone", "variables": ()}
+    with transaction.atomic():
+        waiting = add_fetched(text="Greet warmly, always.", source=source, origin="x", **fetched)
+        pulled = PulledLabel.objects.create(
+            source=source,
+            prompt=tone,
+            label="production",
+            version=waiting,
+            remote_name="tone",
+            remote_version="7",
+        )
+    told = AgentConfig(provider="demo", prompts=(PromptUse(name="tone"),))
+    change_agent(actor=alice, agent=agent, name="Clerk", description="", config=told)
+    replies = [
+        {"say": "Good morning, always", "if_told": "warmly, always"},
+        {"say": "Good morning", "unless_told": "warmly, always"},
+    ]
+    add_cases(spec(script={"replies": replies}))
+    require_suite(actor=alice, agent=agent, suite=suite, by_script=True)
+    version = agent.newest
+    try_it(version=version)
+    with pytest.raises(Conflict, match="not tried with version 2"):
+        allow_pulled(actor=alice, pulled=pulled, number=2)
+    # Who may have suites tried, and not allow texts, may not have an agent told it either.
+    bob.is_staff = True
+    bob.save()
+    bob.user_permissions.set(Permission.objects.filter(codename__in=("view_suite", "change_suite")))
+    with pytest.raises(NotFound, match="not allowed yet"):
+        try_it(actor=bob, version=version, prompts={"tone": "2"})
+
+    tried = try_it(version=version, prompts={"tone": "2"})
+    assert states(tried) == ["passed"]
+    trial = tried.trials.get().conversation
+    assert [each.text for each in told_texts(trial)] == ["Greet warmly, always."]
+    waiting.refresh_from_db()
+    assert waiting.waits
+    with transaction.atomic():
+        add_fetched(text="Greet.", source=source, origin="y", **fetched)
+        PulledLabel.objects.filter(pk=pulled.pk).delete()
+        assert drop_overtaken(tone) == 0, "a log is explained by it"
+        transaction.set_rollback(True)
+    plain = try_it(version=version).trials.get().conversation
+    assert [each.text for each in told_texts(plain)] == ["Greet warmly."]
+
+    allow_pulled(actor=alice, pulled=pulled, number=2)
+    assert spec_of(tone).labels == {"production": 2}
 
 
 def test_an_agent_is_given_another_text_only_when_its_suites_are_green_or_with_a_reason(
