@@ -40,6 +40,7 @@ MEASURES: tuple[tuple[tuple[str, ...], Measure], ...] = (
     (("B4",), streaming.first_delta),
     (("B2",), streaming.cost_of_a_delta),
     (("B7",), steps.step),
+    (("B7",), steps.traced),
     (("B16",), turns.short_turn),
     (("B8",), steps.late_steps),
     (("B10",), steps.large_input),

@@ -39,6 +39,7 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("B5", "", "time to first delta p99 at 80 % of capacity", "ms", "at most", 500, 300),
     Budget("B6", "", "lateness p99 at half capacity (window 40 ms)", "ms", "at most", 60, 60),
     Budget("B7", "", "CPU of one loop step / one raw SDK call", "x", "at most", 2.5, 1.5),
+    Budget("B7", "traced", "CPU of a step with a collector / without", "x", "at most", 1.05, 1.0),
     Budget("B8", "", "CPU of step 200 / step 5", "x", "at most", 1.2, 1.0),
     Budget("B9", "SQLite", "events/s with 64 writers / acreate", "x", "at least", 5, 9),
     Budget("B9", "PostgreSQL", "events/s with 64 writers / acreate", "x", "at least", 5, 9),

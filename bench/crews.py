@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any
 
 from bench import machine
-from bench.budgets import Reading
+from bench.budgets import NotMeasured, Reading
+from bench.held import PLAIN
 from bench.sites import PATIENCE, Site, one_process
 from bench.stage import Stage
 
@@ -31,22 +32,22 @@ SETTINGS = {
 
 
 def idle_teammate(stage: Stage) -> Iterator[Reading]:
-    """Each has worked once, and rests. Some do before: what imports, caches and arenas come with is not what
-    a teammate costs."""
-    site = stage.kept("team site", lambda: _site(stage))
-    warm, teams = (4, 8) if stage.quick else (10, 30)
+    """Each has worked once, and rests. Some do before: what imports and caches come with is not what a
+    teammate costs."""
+    site = stage.kept("idle site", lambda: _site(stage, "idle", **PLAIN))
+    warm, teams = (8, 8) if stage.quick else (12, 24)
     _gather(site, warm)
-    memory, used = machine.memory_kb(site.pids), _used(site)
+    held, used = _held(site), _used(site)
     _gather(site, teams)
-    more = machine.memory_kb(site.pids) - memory
+    more = _held(site) - held
     cost = _used(site) - used
     count = teams * OF_ONE
     yield Reading("TEAM idle", max(0.0, cost) / count * 60 / WINDOW * 1000)
-    yield Reading("TEAM memory", max(0.0, more / count))
+    yield Reading("TEAM memory", max(0.0, more / count / 1024))
 
 
 def children(stage: Stage) -> Iterator[Reading]:
-    site = stage.kept("team site", lambda: _site(stage))
+    site = stage.kept("team site", lambda: _site(stage, "children"))
     first: list[float] = []
     starts: list[float] = []
     for _ in range(6 if stage.quick else 16):
@@ -67,9 +68,13 @@ def children(stage: Stage) -> Iterator[Reading]:
     yield Reading("TEAM children", seen["late_p99_ms"], doubt=doubt)
 
 
-def _site(stage: Stage) -> Site:
+def _site(stage: Stage, name: str, **more: str) -> Site:
     made = one_process(
-        stage.directory("children"), stage.service, pinned=machine.server_cores(), **SETTINGS
+        stage.directory(name),
+        stage.service,
+        pinned=machine.server_cores(),
+        **SETTINGS,
+        **more,
     )
     return stage.stack.enter_context(made)
 
@@ -100,6 +105,13 @@ def _gather(site: Site, teams: int) -> None:
                 raise TimeoutError("a team did not come to rest")
             time.sleep(0.1)
     time.sleep(3.0)
+
+
+def _held(site: Site) -> int:
+    found: int | None = _send(site, "GET", "/bench/held")["bytes"]
+    if found is None:
+        raise NotMeasured("the C library does not count what it gave out")
+    return found
 
 
 def _used(site: Site) -> float:

@@ -1,4 +1,5 @@
-"""B7, B8, B10: what one step of a turn costs, whether later steps cost more, and a large tool input.
+"""B7, B8, B10: what one step of a turn costs, also with traces, whether later steps cost more, and a large
+tool input.
 
 Nobody watches these turns: drawing for an open page is a cost of pages, not of steps.
 """
@@ -12,7 +13,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from bench import machine
 from bench.budgets import Reading
+from bench.sites import Site, one_process
 from bench.stage import Stage
 
 STEPS = 40
@@ -30,6 +33,28 @@ def step(stage: Stage) -> Iterator[Reading]:
     used = stage.sdk.ask(what="calls", service=stage.service, body=body, times=20)["seconds"]
     reference = median(used)
     yield Reading("B7", own / reference, own * 1000, reference * 1000)
+
+
+def traced(stage: Stage) -> Iterator[Reading]:
+    """A step where a collector is told of each turn, against one where none is."""
+    site = stage.kept("traced site", lambda: _traced_site(stage))
+    with_it, without = [], []
+    for _ in range(2 if stage.quick else 4):
+        without += costs(stage, f"bench loop {STEPS}", STEPS)[5:]
+        with_it += costs(stage, f"bench loop {STEPS}", STEPS, site=site)[5:]
+    own, reference = median(with_it), median(without)
+    yield Reading("B7 traced", own / reference, own * 1000, reference * 1000)
+
+
+def _traced_site(stage: Stage) -> Site:
+    """The stand-in refuses what it does not know: what is sent there was made and sent all the same."""
+    made = one_process(
+        stage.directory("traced"),
+        stage.service,
+        pinned=machine.server_cores(),
+        AGENTSITE_OTLP_ENDPOINT=stage.service,
+    )
+    return stage.stack.enter_context(made)
 
 
 def late_steps(stage: Stage) -> Iterator[Reading]:
@@ -50,11 +75,16 @@ def large_input(stage: Stage) -> Iterator[Reading]:
 
 
 def costs(
-    stage: Stage, order: str, steps: int, *, conversations: list[list[str]] | None = None
+    stage: Stage,
+    order: str,
+    steps: int,
+    *,
+    conversations: list[list[str]] | None = None,
+    site: Site | None = None,
 ) -> list[float]:
     """The server's processor seconds from one request's arrival to the next, for each of `steps`; in the
     first of `conversations`, or a plain one."""
-    site = stage.site
+    site = site or stage.site
     stage.reset_service(*site.pids)
     stage.browsers.ask(
         what="post",

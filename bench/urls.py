@@ -1,4 +1,5 @@
-"""The product's addresses, and a view that does nothing but know who asks: what API calls are held to."""
+"""The product's addresses, a view that does nothing but know who asks: what API calls are held to, and one
+that tells what the process holds in memory."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.authentication import TokenAuthentication
+from bench.held import held_bytes
 
 
 class Empty(APIView):
@@ -20,4 +22,13 @@ class Empty(APIView):
         return Response({})
 
 
-urlpatterns = [path("bench/empty", Empty.as_view()), path("", include("agentsite.urls"))]
+class Held(Empty):
+    def get(self, _request: Request) -> Response:
+        return Response({"bytes": held_bytes()})
+
+
+urlpatterns = [
+    path("bench/empty", Empty.as_view()),
+    path("bench/held", Held.as_view()),
+    path("", include("agentsite.urls")),
+]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.budgets import BUDGETS, IDS, Reading, wanted
+from bench.held import held_bytes
 from bench.report import Line, table
 from bench.rounds import Rounds
 
@@ -85,3 +86,17 @@ def test_what_was_not_measured_says_why():
     line = Line(budget, why_not="needs 6 cores, this machine has 2")
     assert line.verdict == "not measured"
     assert "needs 6 cores" in table([line])
+
+
+def test_what_a_process_holds_is_counted_to_the_byte_and_no_more_once_it_let_go():
+    before = held_bytes()
+    if before is None:
+        pytest.skip("the C library does not count what it gave out")
+    held = [bytes(100_000) for _ in range(100)]
+    while_held = held_bytes()
+    held.clear()
+    after = held_bytes()
+    assert while_held is not None
+    assert after is not None
+    assert 10_000_000 <= while_held - before < 10_500_000
+    assert abs(after - before) < 500_000
