@@ -32,10 +32,10 @@ SETTINGS = {
 
 
 def idle_teammate(stage: Stage) -> Iterator[Reading]:
-    """Each has worked once, and rests. Some do before: what imports and caches come with is not what a
-    teammate costs."""
+    """Each has worked once, and rests. Some do before: what imports come with, and the statements that each
+    connection keeps, is not what a teammate costs."""
     site = stage.kept("idle site", lambda: _site(stage, "idle", **PLAIN))
-    warm, teams = (8, 8) if stage.quick else (12, 24)
+    warm, teams = (16, 8) if stage.quick else (20, 24)
     _gather(site, warm)
     held, used = _held(site), _used(site)
     _gather(site, teams)
