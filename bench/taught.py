@@ -4,7 +4,6 @@ makes, beside one that the model makes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from statistics import median
 
@@ -49,7 +48,9 @@ def calls(stage: Stage) -> Iterator[Reading]:
     direct, nested = (
         (found[kind][MANY] - found[kind][FEW]) / (MANY - FEW) for kind in ("calls", "nested")
     )
-    results = json.dumps(stage.ask_service("GET", "/last-body")).count("tool_result")
+    messages = stage.ask_service("GET", "/last-body")["messages"]
+    parts = [part for each in messages for part in each["content"] if isinstance(part, dict)]
+    results = [part["type"] for part in parts].count("tool_result")
     if results != 1:
         raise NotMeasured(f"the composed skill was answered {results} times")
     yield Reading("SKILLS nested", nested / direct, nested * 1_000, direct * 1_000)
