@@ -67,9 +67,9 @@ class Program:
         self._authorization = {"Authorization": f"Bearer {given['secret']}"}
         self._wanted = {"preset": given["agent"]}
 
-    async def open(self, uid: str) -> Socket:
-        """The conversation's socket, once it has told all that was."""
-        path = f"/api/chat/{uid}/ws"
+    async def open(self, uid: str, query: str = "") -> Socket:
+        """The conversation's socket, from now on if `query` does not say otherwise."""
+        path = f"/api/chat/{uid}/ws{query}"
         socket = await open_socket(self._port, path, headers=self._authorization)
         while (await socket.receive())["type"] != "ready":
             pass
@@ -137,8 +137,8 @@ async def _children(visitor: Any, order: str, watched: list[int]) -> dict[str, A
 
 
 async def _watch(visitor: Any, uid: str) -> Session:
-    """What came before it was looked at is not late."""
-    socket = await visitor.open(uid)
+    """What came before it was looked at is not late; it may have ended by then, so all is told."""
+    socket = await visitor.open(uid, "?after=0")
     session, since = Session(), time.monotonic()
     try:
         await visitor.read(socket, session, since)
