@@ -15,12 +15,12 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 
 from harness.agentconfig import ToolRule
-from harness.commandwords import simple_command
 from harness.dangers import graded
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.patterns import When
 from harness.programs import INTERPRETERS, RUNNING, WRAPPERS
+from reading.commandwords import simple_command
 from reading.hostnames import LONGEST_ADDRESS, split_address
 from tools_app.touches import COMMANDS
 

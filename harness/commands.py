@@ -1,7 +1,7 @@
 """Whether a command is one that a rule means, or starts it.
 
 An allowing rule is told of what is certain; one that denies or asks also of what cannot be excluded.
-Reading the command line is `harness.commandwords`' part, what follows `harness.policy`'s.
+Reading the command line is `reading.commandwords`' part, what follows `harness.policy`'s.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from enum import IntEnum
 from functools import lru_cache
 from posixpath import basename, normpath
 
-from harness.commandwords import Simple, Word, all_words, read, simple_command
 from harness.programs import (
     ASSIGNING,
     FOLDER_UNSAID,
@@ -36,6 +35,7 @@ from harness.programs import (
     STARTING,
     WRAPPERS,
 )
+from reading.commandwords import Simple, Word, all_words, read, simple_command
 from reading.digits import is_digits
 from reading.hostnames import MeantBy, as_written
 

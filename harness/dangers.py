@@ -1,7 +1,7 @@
 """How dangerous a shell's command looks, for people who decide on it.
 
 A grade and the marks it rests on, nothing more: no rule goes by it, and a command without a mark may
-still do harm. Reading the line is `harness.commandwords`' part, rules are `harness.policy`'s.
+still do harm. Reading the line is `reading.commandwords`' part, rules are `harness.policy`'s.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from posixpath import basename
 from typing import Literal
 
 from harness.commands import surely_begins
-from harness.commandwords import all_words, read
 from harness.programs import INTERPRETERS, STARTING, WRAPPERS
 from harness.rules import Risk
+from reading.commandwords import all_words, read
 
 Mark = Literal[
     "deletes_much",

@@ -19,10 +19,10 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.commands import Match, occurs, surely_begins
-from harness.commandwords import prefix_words
-from harness.pathglobs import LONGEST_PATH, fits
+from reading.commandwords import prefix_words
 from reading.hostnames import LONGEST_ADDRESS, MeantBy, as_written, ascii_name, split_address
 from reading.normalizing import normalized
+from reading.pathglobs import LONGEST_PATH, fits
 
 MOST_TEXTS = 200
 MOST_CHARACTERS = 20_000

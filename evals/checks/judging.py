@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from harness.pathglobs import fits
 from harness.schemachecks import Checker, TooCostly
 from harness.schemas import Unsound
 from reading.foreignjson import Unreadable, read_json
 from reading.linear import linear, whole_characters
+from reading.pathglobs import fits
 
 from .facts import Call, Facts
 from .spec import (

@@ -12,11 +12,11 @@ from agents.models import Agent
 from approvals.models import PolicyRule
 from conversations.log import append
 from conversations.models import Conversation
-from harness.commandwords import LONGEST
 from harness.content import Text
 from harness.events import AgentMessage, AgentToolUse
 from harness.history import Entry
 from harness.providers.scripted import call, reply
+from reading.commandwords import LONGEST
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.waits import Waits, require_that_waiting_is_seen
 from tests.attack_web.world import World

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from agentsite import pages
-from harness.commandwords import LONGEST, all_words, read, simple_command
 from harness.content import Base64Source, Image
 from harness.errors import Busy
 from harness.redaction import redacted_text
 from net import lookups
 from net.lookups import UnknownHost, judged_in_time
+from reading.commandwords import LONGEST, all_words, read, simple_command
 from reading.foreignjson import Unreadable, read_json
 from rendering.code import highlighted
 from rendering.markdown import to_html

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from harness.agentconfig import Features, ToolRule
 from harness.commands import Match, occurs
-from harness.commandwords import LONGEST, read, simple_command
 from harness.patterns import When
 from harness.policy import Policy, Verdict
 from harness.rules import Level, LevelledRule
 from harness.tools import Effect, Tool
 from net.addresses import meant_by
+from reading.commandwords import LONGEST, read, simple_command
 from tests.patience import PATIENCE
 
 BASH = Tool(

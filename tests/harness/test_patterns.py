@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness.commands import Match
-from harness.commandwords import simple_command
 from harness.patterns import When, input_hash
 from net.addresses import meant_by
+from reading.commandwords import simple_command
 from tests.heartbeat import seconds_of_work
 from tests.hostile import marks
 

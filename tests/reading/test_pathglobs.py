@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.commands import Match
-from harness.pathglobs import LONGEST_PATH, fits
 from harness.patterns import When
+from reading.pathglobs import LONGEST_PATH, fits
 from tests.hostile import PATHS
 
 
