@@ -134,7 +134,8 @@ BUDGETS: tuple[Budget, ...] = (
     Budget("MCP", "step", "CPU that 200 tools of ten servers add to one", "ms", "at most", 1, 0.5),
     Budget("SKILLS", "step", "CPU that 1,000 skills add to one", "ms", "at most", 1, 0.5),
     Budget("SKILLS", "share", "of the prompt, in parts of their share", "x", "at most", 1.05, 1),
-    Budget("SKILLS", "nested", "CPU of a skill's call / of a model's", "x", "at most", 2, 1.5),
+    Budget("SKILLS", "nested", "CPU of a skill's call / of a model's step", "x", "at most", 2, 1),
+    Budget("SKILLS", "at once", "the same / of many in one step", "x", "at most", None, None),
 )
 
 IDS = tuple(dict.fromkeys(budget.id for budget in BUDGETS))
