@@ -20,6 +20,7 @@ from harness.agentconfig import (
     AgentConfig,
     Features,
     Limits,
+    McpUse,
     PromptUse,
     Role,
     RoleOverride,
@@ -45,6 +46,8 @@ OVERRIDES = tuple(RoleOverride.model_fields)
 
 VERSION = "@"
 """Stands before the number of an agent's version."""
+ELSEWHERE = "@provider"
+"""Stands behind the name of an MCP server that the model's service calls by itself."""
 DIGEST = "sha256:"
 """Begins the digest that a locked skill must have."""
 
@@ -83,10 +86,7 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
         for rule in config.tools
     ]
     fields["custom_tools"] = [tool.model_dump() for tool in config.custom_tools]
-    fields["mcp_servers"] = "\n".join(
-        server.name if server.tools is None else f"{server.name}: {', '.join(server.tools)}"
-        for server in config.mcp_servers
-    )
+    fields["mcp_servers"] = "\n".join(map(_server_line, config.mcp_servers))
     fields["skills"] = "\n".join(map(_skill_line, config.skills))
     fields["roster_agents"] = "\n".join(map(_callee_line, config.roster.agents))
     fields |= {f"roster_{name}": getattr(config.roster, name) for name in ROSTER[1:]}
@@ -143,14 +143,22 @@ def _overrides(values: Mapping[str, Any], role: Role) -> dict[str, Any]:
     }
 
 
+def _server_line(server: McpUse) -> str:
+    name = f"{server.name}{ELSEWHERE}" if server.through_provider else server.name
+    return name if server.tools is None else f"{name}: {', '.join(server.tools)}"
+
+
 def _servers(text: str) -> list[dict[str, Any]]:
-    """One a line: a name, and behind a colon the tools that it is to be confined to."""
+    """One a line: a name, behind a sign that the model's service calls it, and behind a colon the tools that it
+    is to be confined to."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():
         name, colon, tools = line.partition(":")
         if line.strip():
             only = [tool.strip() for tool in tools.split(",") if tool.strip()] if colon else None
-            found.append({"name": name.strip(), "tools": only})
+            bare = name.strip().removesuffix(ELSEWHERE)
+            there = {"through_provider": True} if bare != name.strip() else {}
+            found.append({"name": bare, "tools": only, **there})
     return found
 
 

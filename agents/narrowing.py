@@ -96,7 +96,14 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
             hint=_("Leave it out, or ask who manages the base to add it there."),
         )
     servers = {server.name: server.tools for server in base.mcp_servers}
+    elsewhere = {server.name for server in base.mcp_servers if server.through_provider}
     for server in config.mcp_servers:
+        if server.through_provider and server.name not in elsewhere:
+            raise Invalid(
+                _("The base has “%(name)s” called from here.") % {"name": server.name},
+                field="mcp_servers",
+                hint=_("Leave that as it is, or ask who manages the base."),
+            )
         most_tools = servers.get(server.name, ())
         if most_tools is not None and not set(server.tools or ("*",)) <= set(most_tools):
             raise Invalid(

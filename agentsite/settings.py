@@ -195,6 +195,9 @@ AGENTSITE_MCP_PERSONAL = env.bool("AGENTSITE_MCP_PERSONAL", default=True)
 """Whether people may add MCP servers of their own, beside those of staff and managers."""
 AGENTSITE_MCP_PROGRAMS = env.bool("AGENTSITE_MCP_PROGRAMS", default=True)
 """Whether MCP servers may be programs, which are started in the sandboxes of conversations."""
+AGENTSITE_MCP_THROUGH_PROVIDER = env.bool("AGENTSITE_MCP_THROUGH_PROVIDER", default=False)
+"""Whether model services may call MCP servers by themselves, with people's tokens, where agents and whoever
+manages the server have it so. What they call asks nobody here."""
 AGENTSITE_MCP_CLIENT_DOCUMENT = env.bool("AGENTSITE_MCP_CLIENT_DOCUMENT", default=True)
 """Authorisation servers of MCP servers can read from here who we are; off where they cannot reach it."""
 AGENTSITE_MCP_OAUTH = env.bool("AGENTSITE_MCP_OAUTH", default=True)

@@ -47,6 +47,7 @@ from harness.events import (
     AgentThinking,
     AgentToolUse,
     ApprovalVoted,
+    McpElsewhere,
     SessionError,
     SessionStatusIdle,
     SessionStatusRescheduled,
@@ -151,7 +152,13 @@ class Projection:
                 )
                 self._output_tokens += usage.output_tokens
                 return []
-            case SessionError() | SessionStatusRescheduled() | SessionUpdated() | ApprovalVoted():
+            case (
+                SessionError()
+                | SessionStatusRescheduled()
+                | SessionUpdated()
+                | ApprovalVoted()
+                | McpElsewhere()
+            ):
                 body = {name: item for name, item in dump(value).items() if name != "type"}
                 return [CustomEvent(name=f"{CUSTOM}{value.type.removeprefix('x.')}", value=body)]
             case _:

@@ -56,6 +56,9 @@ class ChangedMcpServer(serializers.Serializer[Any]):
     variables = _Headers(required=False)
     timeout_seconds = serializers.IntegerField(required=False)
     enabled = serializers.BooleanField(required=False)
+    through_provider = serializers.BooleanField(
+        required=False, help_text="Whether model services may call it themselves."
+    )
 
 
 class McpToolRow(serializers.Serializer[Any]):
@@ -100,6 +103,7 @@ class McpServerRow(serializers.Serializer[Any]):
     arguments = serializers.ListField(child=serializers.CharField())
     scope = serializers.ChoiceField(choices=McpServer.Scope.values)
     enabled = serializers.BooleanField()
+    through_provider = serializers.BooleanField()
     has_headers = serializers.BooleanField(help_text="Or variables, where it is a program.")
     timeout_seconds = serializers.IntegerField()
     listed_at = serializers.DateTimeField(allow_null=True)
@@ -132,6 +136,7 @@ def _row(server: McpServer) -> dict[str, Any]:
         "arguments": server.arguments,
         "scope": server.scope.value,
         "enabled": server.disabled_at is None,
+        "through_provider": server.through_provider,
         "has_headers": bool(server.sealed),
         "timeout_seconds": server.timeout_seconds,
         "listed_at": server.listed_at,

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.agentconfig import AgentConfig
 from harness.hooks import PASSED, AboutCall, BeforeCall, Ruling
+from harness.kit import RemoteOffer
 from harness.providers.contract import Provider
 from harness.rules import LevelledRule
 from harness.tools import Tool
@@ -51,6 +52,8 @@ class Part:
     sections: Sequence[Section] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What tools are handed, by the key under which they ask for it."""
+    remote: Sequence[RemoteOffer] = ()
+    """MCP servers that the model's service may be given to call by itself."""
 
 
 class NameTaken(ValueError):
@@ -109,12 +112,14 @@ def part_of(conversation: Conversation, config: AgentConfig, workspace: Path) ->
     tools: dict[str, Tool] = {}
     extras: dict[str, Any] = {}
     sections: list[Section] = []
+    remote: list[RemoteOffer] = []
     for add in _parts:
         part = add(conversation, config, workspace)
         _merge(tools, part.tools, "tool")
         _merge(extras, part.extras, "extra")
         sections += part.sections
-    return Part(tools, tuple(sections), extras)
+        remote += part.remote
+    return Part(tools, tuple(sections), extras, tuple(remote))
 
 
 def rules_of(conversation: Conversation) -> tuple[LevelledRule, ...]:

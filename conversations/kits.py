@@ -352,6 +352,7 @@ def build_kit(
         before_call=plan.guard,
         evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace),
         extras={**own, **plan.part.extras},
+        remote=plan.part.remote,
         rules=plan.rules,
         read_rules=read_rules,
         who_can_mend=who_can_mend,

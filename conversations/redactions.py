@@ -32,6 +32,8 @@ from .models.event import EventQuerySet
 AT_ONCE = 500
 """Ids that one query asks for: a program may have made thousands of calls."""
 
+_BEHIND = ("agent.thinking", "x.mcp_elsewhere")
+"""What went with an answer: thoughts, and what the model's service did by itself for it."""
 _ERRORS = (
     "session.error",
     "session.status_idle",
@@ -44,7 +46,7 @@ _OURS = frozenset({INTERNAL, RUN_LOST})
 
 
 def said_with(log: EventQuerySet, subject: str) -> list[Event]:
-    """Everything about `subject`, the thoughts behind an answer, what judges said of an outcome, what the
+    """Everything about `subject`, the thoughts behind an answer and what the service did for it, what judges said of an outcome, what the
     calls brought that a call made, and what apps told of any of these calls."""
     about = list(log.about({subject}))
     found = [*about, *_thoughts(log, about), *_judged(log, about)]
@@ -74,7 +76,7 @@ def _thoughts(log: EventQuerySet, about: Iterable[Event]) -> Iterator[Event]:
     values = [row.value for row in about]
     requests = {value.model_request_id for value in values if isinstance(value, AgentMessage)}
     for request in requests - {""}:
-        yield from log.filter(type="agent.thinking", payload__model_request_id=request)
+        yield from log.filter(type__in=_BEHIND, payload__model_request_id=request)
 
 
 def _judged(log: EventQuerySet, about: Iterable[Event]) -> Iterator[Event]:

@@ -33,6 +33,7 @@ def request_payload(request: ModelRequest) -> dict[str, Any]:
         "tool_choice": request.tool_choice,
         "settings": asdict(request.settings),
         "tools": [tool.name for tool in request.tools],
+        "remote": {server.name: [tool.name for tool in server.tools] for server in request.remote},
         "messages": [
             {"role": message.role, "parts": [_part_payload(part) for part in message.parts]}
             for message in request.messages

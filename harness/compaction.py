@@ -17,7 +17,7 @@ from harness.events import (
     SpanModelRequestStart,
 )
 from harness.history import Entry
-from harness.messages import Message, ModelRequest, Thinking, ToolAnswer, ToolCall
+from harness.messages import Elsewhere, Message, ModelRequest, Thinking, ToolAnswer, ToolCall
 from harness.texts import Texts
 from harness.transcript import Window, build_messages, remembered
 
@@ -163,6 +163,9 @@ def render(message: Message, summary: str = "") -> str:
             case ToolAnswer():
                 text = "\n".join(block.text for block in part.content if isinstance(block, Text))
                 lines.append(f"[result: {clip(text, 500)}]")
+            case Elsewhere():
+                words = part.block.get("content") or dict(part.block)
+                lines.append(f"[run by the model's service: {clip(str(words), 500)}]")
             case Thinking():
                 continue
             case _:

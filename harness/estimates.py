@@ -15,6 +15,7 @@ import orjson
 
 from harness.content import Document, Image, Text
 from harness.messages import (
+    Elsewhere,
     Message,
     ModelRequest,
     Part,
@@ -49,6 +50,7 @@ def sizes_at_most(request: ModelRequest) -> dict[str, int]:
     """The upper estimate by part: `system`, `tools`, and of the dialogue the `question` (what was last
     said to the agent), the `results` of its calls, what is `pinned`, and `history`, which is the rest."""
     tools = sum(map(_tool, request.tools))
+    tools += sum(_tool(tool) for server in request.remote for tool in server.tools)
     whole = answered = question = pinned = 0
     for message in request.messages:
         sizes: _Sizes | None = message.notes.get(_NOTE)
@@ -104,6 +106,8 @@ def _part(part: Part) -> int:
             return _size(part.text) + _size(part.signature) + _size(part.redacted_data)
         case ToolCall():
             return _size(part.name) + _json_size(part.input) + MESSAGE_TOKENS
+        case Elsewhere():
+            return _json_size(part.block) + MESSAGE_TOKENS
         case ToolAnswer():
             return MESSAGE_TOKENS + sum(_part(block) for block in part.content)
         case Image() | Document():

@@ -325,6 +325,20 @@ class AgentMcpToolResult(BaseEvent):
     outcome: ResultOutcome = "ok"
 
 
+class McpElsewhere(BaseEvent):
+    """The model's service called a tool of an MCP server by itself while it replied, or told what came of it.
+    No call of ours: it is neither judged nor answered here, and never runs here."""
+
+    type: Literal["x.mcp_elsewhere"] = "x.mcp_elsewhere"
+    kind: Literal["use", "result", "listing"]
+    server: str
+    block: dict[str, Any]
+    """As the service sent it, and as it gets it back. Empty: it was taken out."""
+    tool_use_id: str = ""
+    """Of a result, the event of the use; empty: the event stands for itself."""
+    model_request_id: str = ""
+
+
 class ModelUsage(Frozen):
     input_tokens: int = 0
     output_tokens: int = 0
@@ -930,6 +944,7 @@ Known = (
     | AgentMcpToolUse
     | AgentMcpToolResult
     | AgentCustomToolUse
+    | McpElsewhere
     | AgentThreadContextCompacted
     | CompactionRequested
     | CompactionSkipped
@@ -1091,6 +1106,8 @@ def subject_of(event_id: str, event: Event) -> str:
             return event.tool_use_id
         case SubagentStarted() | SubagentEnded():
             return event.tool_use_id
+        case McpElsewhere():
+            return event.tool_use_id or event_id
         case _ if isinstance(event, ToolResult):
             return answered_call(event) or event_id
         case AgentMessage(continues=str(first)):

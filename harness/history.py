@@ -32,6 +32,7 @@ from harness.events import (
     EndTurn,
     Event,
     InputTaken,
+    McpElsewhere,
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
@@ -558,6 +559,12 @@ class History:
                     self.outcome = replace(self.outcome, evaluating=entry.uid)
             case SpanOutcomeEvaluationEnd():
                 self._fold_evaluation(event)
+            case McpElsewhere():
+                # The reply that goes on behind it has read it; whoever speaks later speaks about that. A use
+                # as well: what came of it may be lost, and nothing is to be begun anew then unasked.
+                unread = self._unread
+                self._taint(event.server)
+                self._unread, self._being_read = unread, self._being_read or event.server
             case AgentMessage():
                 self.turn.last_text = event.continues or entry.uid
             case CompactionRequested():

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
 from harness.hooks import BeforeCall
-from harness.messages import ToolSpec
+from harness.messages import RemoteServer, ToolSpec
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
@@ -39,6 +39,33 @@ BeforeWriting = Callable[[str, int], Awaitable[Sequence[Event]]]
 
 Admit = Callable[[tuple[Block, ...]], Awaitable[tuple[Block, ...]]]
 """The same blocks, with words in place of those that no model service could open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    tools: frozenset[str]
+    """By the server's names for them."""
+    token: str = field(default="", repr=False)
+
+
+Admitting = Callable[[Callable[..., Awaitable[Any]], Mapping[str, Any]], Awaitable[Admitted | None]]
+"""Given `Kit.offload` and `Kit.extras`; None: the service may call none of them now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOffer:
+    """An MCP server whose tools are not called from here: the model's service may, where it is one that can."""
+
+    name: str
+    url: str
+    tools: tuple[tuple[Tool, ToolSpec], ...]
+    """By what rules speak of, and as the server calls and describes it."""
+    admit: Admitting
+    """Asked right before a request leaves."""
+
+
+MOST_NAMED = 20
+"""Tools that are named where they are not there."""
 
 INLINE = 10_000
 """Characters of a call's input, times the rules that may speak of it, that are judged on the loop."""
@@ -91,6 +118,8 @@ class Kit:
     evidence: Evidence | None = None
     """What a grader is shown of the files; None: nothing."""
     extras: Mapping[str, Any] = field(default_factory=dict)
+    remote: Sequence[RemoteOffer] = ()
+    """Servers that the model's service may be given, as far as `remote_in` says."""
     clock: Callable[[], float] = time.time
     random: Callable[[], float] = random.random
     """Between 0 and 1, for jitter."""
@@ -136,6 +165,70 @@ class Kit:
             for name, tool in sorted(self.tools_in(history).items())
             if not tool.within_only and policy.offers(tool, history.features)
         )
+
+    @property
+    def remote_refusal(self) -> str:
+        """Why the service is given no server whatever the rules say; empty: it may be."""
+        if not getattr(self.provider, "runs_mcp", False):
+            return "the model's service here is none that calls them"
+        if self.before_call is not None:
+            return "there are hooks, which see no call that runs elsewhere"
+        return ""
+
+    def remote_in(self, history: History) -> tuple[RemoteServer, ...]:
+        """What the service may call in the next request: tools whose calls may run whatever their arguments,
+        for nobody here sees them before. Without tokens."""
+        if not self.remote or self.remote_refusal:
+            return ()
+        beside = {tool.name: tool for offer in self.remote for tool, _spec in offer.tools}
+        policy = self._policy_over({**self.tools_in(history), **beside})
+        state = Situation(history.features, history.turn.uid, history.tainted_by)
+        found = (
+            RemoteServer(
+                offer.name,
+                offer.url,
+                tuple(spec for tool, spec in offer.tools if policy.allows_unseen(tool, state)),
+            )
+            for offer in self.remote
+        )
+        return tuple(server for server in found if server.tools)
+
+    def withheld_in(self, history: History, given: Sequence[RemoteServer]) -> str:
+        """What is said to the model of tools that the service is not given; empty: nothing."""
+        there = {server.name: {spec.name for spec in server.tools} for server in given}
+        names = [
+            tool.name
+            for offer in self.remote
+            for tool, spec in offer.tools
+            if spec.name not in there.get(offer.name, ())
+        ]
+        if not names:
+            return ""
+        why = self.remote_refusal or (
+            "a person would have to be asked before them, which nobody can be for what runs elsewhere"
+        )
+        return f"Not there now: {', '.join(sorted(names)[:MOST_NAMED])}, because {why}."
+
+    async def admitted(
+        self, servers: Sequence[RemoteServer], history: History
+    ) -> tuple[RemoteServer, ...]:
+        """These, as far as they may still be given to the service right now, with their tokens."""
+        await self.refresh_rules()
+        still = {server.name: [*server.tools] for server in self.remote_in(history)}
+        offers = {offer.name: offer for offer in self.remote}
+        found: list[RemoteServer] = []
+        for server in servers:
+            may = await offers[server.name].admit(self.offload, self.extras)
+            if may is None:
+                continue
+            tools = tuple(
+                spec
+                for spec in server.tools
+                if spec.name in may.tools and spec in still.get(server.name, ())
+            )
+            if tools:
+                found.append(replace(server, tools=tools, token=may.token))
+        return tuple(found)
 
     def judge(self, name: str, history: History, **decision: Any) -> Judgement:
         tool = self.tools_in(history).get(name)

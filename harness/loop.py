@@ -354,6 +354,9 @@ class Loop:
             messages = with_note(messages, kit.texts.final_summary)
         elif left <= HINT_STEPS and limits.steps > HINT_STEPS:
             messages = with_note(messages, kit.texts.wrap_up_hint.format(steps_left=left))
+        remote = kit.remote_in(history)
+        if withheld := kit.withheld_in(history, remote):
+            messages = with_note(messages, withheld)
         reserve = reserve_of(limits.context_window, limits.output_tokens)
         request = ModelRequest(
             model=self._model_of(history.turn),
@@ -361,6 +364,7 @@ class Loop:
             messages=messages,
             tools=kit.offered(history),
             tool_choice="none" if left <= 0 else "auto",
+            remote=remote,
             max_output_tokens=reserve,
             settings=kit.config.settings(),
         )

@@ -34,6 +34,16 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What the model's service did by itself in an earlier reply. Sent back as it came, to the provider and
+    model that it came from and to no other."""
+
+    block: Mapping[str, Any]
+    provider: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolAnswer:
     call_id: str
     content: tuple[Block, ...]
@@ -45,7 +55,7 @@ class PinnedText(Text):
     in the plan of a request."""
 
 
-Part = Text | Image | Document | Thinking | ToolCall | ToolAnswer
+Part = Text | Image | Document | Thinking | ToolCall | ToolAnswer | Elsewhere
 
 
 Role = Literal["user", "assistant"]
@@ -73,6 +83,18 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteServer:
+    """An MCP server whose tools the model's service may call by itself: these alone, by these words."""
+
+    name: str
+    url: str
+    tools: tuple[ToolSpec, ...]
+    """As the server calls them."""
+    token: str = field(default="", repr=False)
+    """Given to the service with the request, and kept nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSettings:
     """Sampling and thinking as the agent asks for them; a provider leaves out what a model refuses."""
 
@@ -90,6 +112,8 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: Literal["auto", "none"] = "auto"
     """`none`: the tools stay in the request (their calls may be in the history) but may not be used."""
+    remote: tuple[RemoteServer, ...] = ()
+    """What the service itself may call; tokens are put in when it leaves."""
     max_output_tokens: int = 16_384
     settings: ModelSettings = field(default_factory=ModelSettings)
     purpose: str = "main"
@@ -179,6 +203,20 @@ class ToolCallDone:
 
 
 @dataclass(frozen=True, slots=True)
+class ElsewhereDone:
+    """The service called a tool of an MCP server by itself (`use`), or tells what came of that."""
+
+    index: int
+    kind: Literal["use", "result", "listing"]
+    id: str
+    """By which a result names its use; the service's own."""
+    server: str
+    """Empty: that of the use."""
+    block: Mapping[str, Any]
+    """As it came."""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageSeen:
     """What is known of the usage so far; may come at any time, each replacing the one before. It
     is what a reply that never ends is charged with."""
@@ -217,6 +255,7 @@ Piece = (
     | TextDone
     | ThinkingDone
     | ToolCallDone
+    | ElsewhereDone
     | UsageSeen
     | Lull
     | ReplyDone

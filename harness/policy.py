@@ -189,6 +189,13 @@ class Policy:
             asks.insert(0, put)
         return _allowed(asks, grants)
 
+    def allows_unseen(self, tool: Tool, state: Situation) -> bool:
+        """Whether every call of it may run, whatever its arguments: nobody here sees them before one that a
+        model's service makes by itself."""
+        if any(held.rule.when is not None for held in self._about(tool.name)):
+            return False
+        return self.judge(tool, tool.name, state).verdict is Verdict.ALLOW
+
     # --- denying ----------------------------------------------------------------------------------
 
     def _refusal(

@@ -18,6 +18,7 @@ from harness.events import (
     ContentSetAside,
     Event,
     FeedbackGiven,
+    McpElsewhere,
     MessageEdited,
     SessionError,
     SessionMemoryWritten,
@@ -61,6 +62,8 @@ def redacted(event: Event) -> Event:
             # Without its words a signature fits nothing, and no service takes it.
             silent = {"thinking": REMOVED, "signature": "", "redacted_data": ""}
             return event.model_copy(update=silent)
+        case McpElsewhere():
+            return event.model_copy(update={"block": {}})
         case UserDefineOutcome():
             return event.model_copy(update={"description": REMOVED, "rubric": REMOVED})
         case SpanOutcomeEvaluationEnd():

@@ -29,6 +29,7 @@ from harness.events import (
     AgentThinking,
     AgentToolUse,
     Event,
+    McpElsewhere,
     ModelUsage,
     SpanModelRequestEnd,
     SpanModelRequestStart,
@@ -38,6 +39,7 @@ from harness.history import Entry, History
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
 from harness.messages import (
+    ElsewhereDone,
     Lull,
     ModelRequest,
     Piece,
@@ -97,6 +99,10 @@ class Reply:
         self._done: ReplyDone | None = None
         self._continues: str | None = None
         self._trace: list[dict[str, Any]] = []
+        self._elsewhere: dict[str, tuple[str, str]] = {}
+        """By the service's id for each of its own calls, the event and the server."""
+        self._calls_elsewhere = False
+        """The service may call tools by itself."""
 
     async def run(self, request: ModelRequest, *, continues: str | None = None) -> Replied:
         """Send `request`; `continues` is the text block that a cut-off reply left open."""
@@ -145,6 +151,11 @@ class Reply:
     # --- streaming --------------------------------------------------------------------------------
 
     async def _stream(self, request: ModelRequest) -> None:
+        if request.remote:
+            # Only now, so that what is kept of the request has no token in it.
+            admitted = await self.kit.admitted(request.remote, self.history)
+            request = replace(request, remote=admitted)
+            self._calls_elsewhere = bool(admitted)
         stream = self.kit.provider.stream(request)
         time = asyncio.timeout(self.kit.reply_seconds)
         try:
@@ -188,6 +199,8 @@ class Reply:
                 await self._thinking_done(piece)
             case ToolCallDone():
                 await self._call_done(piece)
+            case ElsewhereDone():
+                await self._elsewhere_done(piece)
             case UsageSeen():
                 self._seen = piece.usage
             case Lull():
@@ -242,6 +255,27 @@ class Reply:
         await self.append(Entry(held.block.uid, event))
         self._trace.append({"type": "thinking", "thinking": piece.text})
         self.kit.live.end(held.block)
+
+    async def _elsewhere_done(self, piece: ElsewhereDone) -> None:
+        """Stored as it comes: what ran is told of also where the reply breaks off."""
+        self._count(len(str(piece.block)))
+        if self._first_delta is None:
+            self._first_delta = self.kit.clock()
+        uid, server = (
+            self._elsewhere.get(piece.id, ("", "")) if piece.kind == "result" else ("", "")
+        )
+        event = McpElsewhere(
+            kind=piece.kind,
+            server=piece.server or server,
+            block=dict(piece.block),
+            tool_use_id=uid,
+            model_request_id=self.uid,
+        )
+        entry = Entry.of(event)
+        if piece.kind == "use":
+            self._elsewhere[piece.id] = entry.uid, piece.server
+        await self.append(entry)
+        self._trace.append(dict(piece.block))
 
     async def _call_done(self, piece: ToolCallDone) -> None:
         self._count(len(str(piece.input)) + len(piece.invalid) + len(piece.name))
@@ -316,7 +350,9 @@ class Reply:
         ending = self._end_event(end, usage, is_error=error is not None)
         await self._trace_response(end if error is None else f"error: {error}")
         await self.append(Entry.of(ending.model_copy(update={"estimated": estimated})))
-        return Replied(end, error=error, begun=self._first_delta is not None)
+        # What may have had the service call tools is not asked for again by itself.
+        lost = self._calls_elsewhere and isinstance(error, BrokenStream | ProviderTimedOut)
+        return Replied(end, error=error, begun=lost or self._first_delta is not None)
 
     async def _close_open(self) -> None:
         """Keep, marked, the text of blocks that never ended."""

@@ -22,6 +22,7 @@ from harness.events import (
     EndTurn,
     Event,
     InputTaken,
+    McpElsewhere,
     MessageEdited,
     MessagePinned,
     MessageWithdrawn,
@@ -44,7 +45,16 @@ from harness.events import (
 from harness.frontends import documents_of
 from harness.history import SAID_TO_THE_AGENT, Entry
 from harness.keepsakes import kept, pinned
-from harness.messages import Message, Part, PinnedText, Role, Thinking, ToolAnswer, ToolCall
+from harness.messages import (
+    Elsewhere,
+    Message,
+    Part,
+    PinnedText,
+    Role,
+    Thinking,
+    ToolAnswer,
+    ToolCall,
+)
 from harness.texts import Texts
 
 KEEP_RESULTS = 3
@@ -58,6 +68,13 @@ SHORTEN_FROM = 0.45
 prompt has as far as possible to grow until the next time."""
 
 _NO_RESULT = "No result of this call was recorded; it may or may not have run."
+
+
+_BROKEN_OFF = (
+    "[{block[name]} of the MCP server “{server}” was begun by the model's service with {block[input]}; what came"
+    " of it is not known.]"
+)
+"""No service takes back a use without its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +205,8 @@ class Dialogue:
         self._opened = False
         """It begins with what stands for an older part."""
         self._aside: set[str] = set()
+        self._elsewhere: set[str] = set()
+        """Uses elsewhere of which it is known what came."""
 
     def _only_adds(self, entry: Entry) -> bool:
         """Whether what was told before stays as it is."""
@@ -226,6 +245,8 @@ class Dialogue:
                 self._sources[entry.uid] = entry.event
             if isinstance(entry.event, ContentSetAside):
                 self._aside.add(entry.event.event_id)
+            if isinstance(entry.event, McpElsewhere) and entry.event.tool_use_id:
+                self._elsewhere.add(entry.event.tool_use_id)
             self._answers.add(entry)
 
     def _add(self, entries: Sequence[Entry]) -> None:
@@ -257,6 +278,15 @@ class Dialogue:
                         source.model if source else "",
                     )
                     _speak(builder, event.model_request_id, part, answers, texts)
+                case McpElsewhere(block=block) if block:
+                    builder.used.add(event.model_request_id)
+                    source = self._sources.get(event.model_request_id)
+                    done: Part = Elsewhere(
+                        block, source.provider if source else "", source.model if source else ""
+                    )
+                    if event.kind == "use" and entry.uid not in self._elsewhere:
+                        done = Text(text=_BROKEN_OFF.format(**event.model_dump()))
+                    _speak(builder, event.model_request_id, done, answers, texts)
                 case RetryRequested(from_start=True):
                     _answer_calls(builder, answers)
                     builder.add("user", Text(text=texts.restarted))

@@ -43,6 +43,7 @@ from harness.events import (
     AgentThreadContextCompacted,
     DiffDisplay,
     FeedbackGiven,
+    McpElsewhere,
     MessagePinned,
     SessionError,
     SessionStatusIdle,
@@ -217,6 +218,10 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             return f"## {_('Agent')} · {_time(row.created_at)}\n\n{text}{cut}\n\n"
         case AgentThinking() if event.thinking:
             return f"### {_('Thinking')}\n\n{_quoted(event.thinking)}\n\n"
+        case McpElsewhere():
+            title = _("Executed elsewhere: “%(server)s”, by the model’s service.")
+            told = json.dumps(event.block, ensure_ascii=False, indent=2)
+            return f"### {title % {'server': event.server}}\n\n{_fenced(told, 'json')}\n\n"
         case _ if isinstance(event, ToolUse):
             names[row.uid] = event.name
             server = f"{event.mcp_server_name}: " if isinstance(event, AgentMcpToolUse) else ""

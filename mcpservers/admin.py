@@ -50,6 +50,7 @@ class McpServerAdmin(ReadOnlyAdmin):
         "organisation",
         "owner",
         "timeout_seconds",
+        "through_provider",
         "disabled_at",
         "listed_at",
         "failing_since",

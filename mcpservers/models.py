@@ -87,6 +87,11 @@ class McpServer(models.Model):
     sealed = models.TextField(blank=True)
     """Headers that are sent along, or the variables that a program finds (`secrets`)."""
     timeout_seconds = models.PositiveIntegerField(_("seconds for one call"), default=60)
+    through_provider = models.BooleanField(
+        _("model services may call it themselves"), default=False
+    )
+    """Its tools and, where people connected, their tokens are given to the model's service, for agents that
+    have it so (`elsewhere`)."""
     disabled_at = models.DateTimeField(_("switched off at"), null=True)
     listed_at = models.DateTimeField(_("last looked at"), null=True)
     """When it last told what tools it has."""

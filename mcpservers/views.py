@@ -133,6 +133,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
         "offers": offers_of(server),
         "people": _people(request, server),
         "form": form,
+        "through_provider_allowed": settings.AGENTSITE_MCP_THROUGH_PROVIDER,
         "may_change": McpServer.objects.manageable_by(request.user).filter(pk=server.pk).exists(),
     }
     return render(request, "mcpservers/server.html", context, status=status)
@@ -172,9 +173,10 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def switch(request: SignedInRequest, uid: str) -> HttpResponse:
-    enabled = request.POST.get("enabled") == "1"
-    actions.change_server(actor=request.user, server=find_server(request, uid), enabled=enabled)
-    messages.success(request, _("Switched on.") if enabled else _("Switched off."))
+    name = "through_provider" if "through_provider" in request.POST else "enabled"
+    on = request.POST.get(name) == "1"
+    actions.change_server(actor=request.user, server=find_server(request, uid), **{name: on})
+    messages.success(request, _("Switched on.") if on else _("Switched off."))
     return redirect("mcpservers:server", uid=uid)
 
 

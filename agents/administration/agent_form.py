@@ -56,7 +56,8 @@ HELP = {
     ),
     "mcp_servers": _(
         "Names of MCP servers, one a line; behind a colon the tools it is confined to. Their tools "
-        "ask before each call, unless a rule on mcp:server:tool says otherwise."
+        "ask before each call, unless a rule on mcp:server:tool says otherwise. With @provider directly "
+        "behind a name the model’s service calls that server, where its managers let it."
     ),
     "skills": _(
         "Names of skills, one a line; behind a space a version or a channel (stable, canary, latest; "

@@ -6,6 +6,7 @@ after a reload. Which rows to read is `frames`' part, what a unit looks like the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -33,6 +34,7 @@ from harness.events import (
     ContentRedacted,
     ContentSetAside,
     FeedbackGiven,
+    McpElsewhere,
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
@@ -64,6 +66,9 @@ from .calls import Card, card_of
 from .content import Moment, duration, pieces_of
 from .judged import result_words, shown_criteria
 from .network import network_of
+
+MOST_ELSEWHERE = 2_000
+"""Characters that are shown of what a service was given or answered; the log has the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ FIRST_TYPES = frozenset(
         "agent.tool_use",
         "agent.mcp_tool_use",
         "agent.custom_tool_use",
+        "x.mcp_elsewhere",
         "agent.thread_context_compacted",
         "x.compaction_requested",
         "x.compaction_skipped",
@@ -304,6 +310,41 @@ def _remark(value: object, rows: Sequence[Event]) -> Unit | None:
         return _notice(rows, words, more=value.more()) if words else None
     maker = _REMARKS.get(type(value))
     return maker(value, rows) if maker else None
+
+
+def _elsewhere(value: McpElsewhere, rows: Sequence[Event]) -> Unit:
+    """A call that ran at the model's service, with what came of it: no card of ours, for nothing of it was
+    judged or carried out here."""
+    names = {"server": value.server, "tool": str(value.block.get("name", ""))}
+    if value.kind == "listing":
+        return _notice(rows, _("The model’s service asked “%(server)s” what tools it has.") % names)
+    if not value.block:
+        return _notice(rows, _("Executed elsewhere: “%(server)s”, by the model’s service.") % names)
+    words = [_("Executed elsewhere: %(tool)s of “%(server)s”, by the model’s service.") % names]
+    given = json.dumps(value.block.get("input"), ensure_ascii=False)
+    shown = [_("It was given: %(input)s") % {"input": _clipped(given)}]
+    results = [row.value for row in rows[1:] if isinstance(row.value, McpElsewhere)]
+    for told in results:
+        if told.block.get("is_error") is True:
+            words.append(_("It failed."))
+        answer = _clipped(_words_of(told.block.get("content")))
+        shown.append(_("It answered: %(said)s") % {"said": answer})
+    if not results:
+        words.append(_("What came of it is not known."))
+    about = pieces_of((Text(text="\n\n".join(shown)),))
+    return _notice(rows, " ".join(words), label=_("What was sent and answered"), pieces=about)
+
+
+def _words_of(content: object) -> str:
+    """Of a result, as a service writes it: a text, or blocks of text."""
+    if isinstance(content, list):
+        texts = (block.get("text") for block in content if isinstance(block, dict))
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= MOST_ELSEWHERE else f"{text[:MOST_ELSEWHERE]}…"
 
 
 def _error(value: SessionError, rows: Sequence[Event]) -> Unit | None:
@@ -524,6 +565,7 @@ def _finished(value: BackgroundFinished, rows: Sequence[Event]) -> Unit:
 
 
 _REMARKS: dict[type, Callable[[Any, Sequence[Event]], Unit | None]] = {
+    McpElsewhere: _elsewhere,
     SessionError: _error,
     SessionStatusIdle: _rest,
     SessionStatusRescheduled: _waiting,

@@ -34,6 +34,7 @@ SAID = (
     "span.outcome_evaluation_end",
     "x.background_finished",
     "x.compaction_requested",
+    "x.mcp_elsewhere",
     "x.session_memory_written",
 )
 _WAITS = (

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from harness.errors import ProviderError
+from harness.errors import BadRequest, ProviderError
 from harness.messages import (
+    ElsewhereDone,
     Lull,
     ModelRequest,
     Piece,
@@ -32,7 +33,7 @@ from harness.messages import (
     UsageSeen,
 )
 from harness.providers import failures
-from harness.providers.anthropic_request import request_text
+from harness.providers.anthropic_request import betas_of, request_text
 from harness.providers.failures import Report
 from harness.providers.held import Held, figure, misshapen, word
 from harness.providers.sse import EventData
@@ -63,6 +64,13 @@ ENDS: Mapping[str, ReplyEnd] = {
 }
 """Every stop reason of the SDK's type. One that it does not know counts as the end of the turn."""
 
+ELSEWHERE: Mapping[str, Literal["use", "result", "listing"]] = {
+    "mcp_tool_use": "use",
+    "mcp_tool_result": "result",
+    "mcp_tool_listing": "listing",
+}
+"""Blocks that tell of tools of MCP servers which the service called by itself."""
+
 _LOG = logging.getLogger(__name__)
 
 TRICKLE = 16
@@ -82,20 +90,27 @@ def build(config: ProviderConfig) -> Anthropic:
 class Anthropic:
     name = "anthropic"
 
+    @property
+    def runs_mcp(self) -> bool:
+        """Whether it may be given servers to call, with tokens for them: not at an address that anybody typed."""
+        return self._config.connect is None
+
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
         self._client: AsyncAnthropic | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        if request.remote and not self.runs_mcp:
+            raise BadRequest("MCP servers are not told to a model service at this address.")
         body = _Body(request_text(request, provider=self.name, caching=self._config.prompt_caching))
         client = self._connected()
-        reply = _Reply()
+        reply = _Reply({server.name for server in request.remote})
         begun = False
         failure: ProviderError | None = None
         stream: AsyncStream[Any] | None = None
         chunks: AsyncIterator[bytes] | None = None
         try:
-            stream = await _post(client, body)
+            stream = await _post(client, body, betas_of(request))
             body.forget()
             chunks = stream.response.aiter_bytes()
             data = EventData()
@@ -103,7 +118,7 @@ class Anthropic:
                 deltas = 0
                 for event in _events(data, chunk):
                     if event.get("type") == "error":
-                        failure = self._failure_in(event, request.model)
+                        failure = self._failure_in(event, request)
                         break
                     for piece in reply.pieces(event):
                         begun = begun or not isinstance(piece, UsageSeen)
@@ -116,7 +131,7 @@ class Anthropic:
                 if 0 < deltas <= TRICKLE:
                     yield _LULL
         except Exception as error:
-            failure = self._failure(error, request.model, opened=stream is not None)
+            failure = self._failure(error, request, opened=stream is not None)
             if failure is None:
                 raise
         finally:
@@ -165,7 +180,9 @@ class Anthropic:
             self._client._custom_headers = dict(self._config.headers)  # noqa: SLF001
         return self._client
 
-    def _failure(self, error: Exception, model: str, *, opened: bool) -> ProviderError | None:
+    def _failure(
+        self, error: Exception, request: ModelRequest, *, opened: bool
+    ) -> ProviderError | None:
         """The service's failure in our terms; None when the fault is ours."""
         import anthropic  # noqa: PLC0415 - heavy, imported on first use
         import httpx2  # noqa: PLC0415 - heavy, imported on first use
@@ -176,7 +193,7 @@ class Anthropic:
             case anthropic.APITimeoutError() | httpx2.TimeoutException():
                 return failures.timed_out(self._config.timeout, error)
             case anthropic.APIStatusError():
-                return failures.failure_of(self._report(error), model=model)
+                return failures.failure_of(self._report(error, request), model=request.model)
             case anthropic.AnthropicError() | httpx2.HTTPError() | httpx2.StreamError():
                 return failures.disconnected(error, opened=opened)
             case httpx2.InvalidURL() | json.JSONDecodeError() | UnicodeDecodeError():
@@ -188,16 +205,17 @@ class Anthropic:
                 return misshapen()
         return None
 
-    def _failure_in(self, event: Event, model: str) -> ProviderError:
+    def _failure_in(self, event: Event, request: ModelRequest) -> ProviderError:
         """The failure that an event in the middle of a stream tells of."""
         report = failures.report_of(
             event.get("error"),
             otherwise="The service reported an error.",
             secret=self._config.api_key,
+            tokens=[server.token for server in request.remote],
         )
-        return failures.failure_of(report, model=model)
+        return failures.failure_of(report, model=request.model)
 
-    def _report(self, error: APIStatusError) -> Report:
+    def _report(self, error: APIStatusError, request: ModelRequest) -> Report:
         return failures.report_of(
             {
                 "message": error.api_message or error.message,
@@ -206,6 +224,7 @@ class Anthropic:
             },
             otherwise="The service reported an error.",
             secret=self._config.api_key,
+            tokens=[server.token for server in request.remote],
             status=error.status_code if error.status_code >= 300 else None,
             headers=error.response.headers,
         )
@@ -227,7 +246,7 @@ class _Body:
         self._content = b""
 
 
-async def _post(client: AsyncAnthropic, body: _Body) -> AsyncStream[Any]:
+async def _post(client: AsyncAnthropic, body: _Body, betas: str) -> AsyncStream[Any]:
     """`messages.create` without its walks over the whole history, which cost more than all the rest of
     a request; retries, errors and headers are the SDK's all the same."""
     from anthropic import AsyncStream  # noqa: PLC0415 - heavy, imported on first use
@@ -241,7 +260,12 @@ async def _post(client: AsyncAnthropic, body: _Body) -> AsyncStream[Any]:
         cast_to=Message,
         content=body,
         # Its length is known: without this it would be sent in chunks.
-        options={"headers": {"content-length": str(body.length)}},
+        options={
+            "headers": {
+                "content-length": str(body.length),
+                **({"anthropic-beta": betas} if betas else {}),
+            }
+        },
         stream=True,
         stream_cls=AsyncStream[RawMessageStreamEvent],
     )
@@ -282,6 +306,8 @@ class _Block:
     input: Any = None
     signature: GrowingText = field(default_factory=GrowingText)
     data: str = ""
+    content: Event = field(default_factory=dict)
+    """Of what the service did by itself, as it came."""
     text: GrowingText = field(default_factory=GrowingText)
     """So far; of a call, its arguments as JSON."""
     mender: Mender = field(default_factory=Mender)
@@ -290,7 +316,9 @@ class _Block:
 class _Reply:
     """Turns the service's events into pieces. Blocks without content get no number."""
 
-    def __init__(self) -> None:
+    def __init__(self, remote: Set[str] = frozenset()) -> None:
+        self._remote = remote
+        """The MCP servers that the service was given to call; it tells of no others."""
         self.ended = False
         self._blocks: dict[int, _Block] = {}
         self._next = 0
@@ -299,6 +327,8 @@ class _Reply:
         self._detail = ""
         self._called = False
         self._held = Held()
+        self._used: set[str] = set()
+        """Ids of its own calls."""
 
     def pieces(self, event: Event) -> Iterator[Piece]:
         match event.get("type"):
@@ -336,6 +366,9 @@ class _Reply:
                 block.data = mended(self._held.text(content["data"]))
             case "tool_use":
                 block.name, block.input = self._held.name(content["name"]), content.get("input")
+            case kind if kind in ELSEWHERE and self._remote:
+                self._held.text(orjson.dumps(content).decode())
+                block.content = content
 
     def _delta(self, block: _Block | None, delta: Event) -> Iterator[Piece]:
         if block is None:
@@ -363,6 +396,11 @@ class _Reply:
             return
         if block.kind == "tool_use":
             yield self._call(block)
+        elif block.kind in ELSEWHERE:
+            done = self._elsewhere(block)
+            if done is None:
+                return
+            yield done
         elif block.kind == "redacted_thinking":
             yield ThinkingDone(self._next, "", redacted_data=block.data)
         elif block.kind in ("text", "thinking"):
@@ -385,6 +423,25 @@ class _Reply:
             # some services send it with the start of the block
             arguments, invalid = whole_arguments(block.input)
         return ToolCallDone(self._next, block.name, arguments, invalid)
+
+    def _elsewhere(self, block: _Block) -> ElsewhereDone | None:
+        """None: it tells of a server that was not given to it."""
+        content, kind = dict(block.content), ELSEWHERE[block.kind]
+        server = content.get("mcp_server_name" if kind == "listing" else "server_name", "")
+        if not content or (kind != "result" and server not in self._remote):
+            return None
+        if kind == "use" and len(block.text):
+            content["input"], invalid = parsed_arguments(str(block.text))
+            if invalid:
+                raise misshapen()
+        known = content.get({"use": "id", "result": "tool_use_id"}.get(kind, ""), "")
+        uid = self._held.text(known)
+        if kind == "use":
+            self._used.add(uid)
+            self._held.name(content.get("name"))
+        elif kind == "result" and uid not in self._used:
+            return None
+        return ElsewhereDone(self._next, kind, uid, server, content)
 
     def _count(self, usage: Event | None) -> None:
         """Keep the highest figure of each kind: the service's counts are running totals."""

@@ -24,10 +24,12 @@ from harness.content import (
 )
 from harness.errors import BadRequest
 from harness.messages import (
+    Elsewhere,
     Message,
     ModelRequest,
     ModelSettings,
     Part,
+    RemoteServer,
     Thinking,
     ToolAnswer,
     ToolCall,
@@ -61,7 +63,8 @@ def request_body(request: ModelRequest, *, provider: str, caching: bool) -> Json
     Equal beginnings of two requests give equal beginnings here, so that the service's prompt cache
     works: nothing depends on time, order of keys or length of the history.
     """
-    body = _around_messages(request, [_tool(tool) for tool in request.tools])
+    tools = [*map(_tool, request.tools), *map(_toolset, request.remote)]
+    body = _around_messages(request, tools)
     messages = [_message(message, request.model, provider) for message in request.messages]
     body["messages"] = messages
     if caching:
@@ -85,7 +88,8 @@ def _body_half_written(request: ModelRequest, provider: str, *, caching: bool) -
     """`request_body` whose tools are JSON, and its messages up to those that the next one marks otherwise."""
     # The last one is marked.
     written_tools = map(_written_tool, request.tools[:-1])
-    body = _around_messages(request, [*written_tools, *map(_tool, request.tools[-1:])])
+    tools = [*written_tools, *map(_tool, request.tools[-1:]), *map(_toolset, request.remote)]
+    body = _around_messages(request, tools)
     fixed = _before_marks(request.messages)
     messages = [_message(message, request.model, provider) for message in request.messages[fixed:]]
     if caching:
@@ -111,6 +115,9 @@ def _around_messages(request: ModelRequest, tools: list[Any]) -> Json:
     if tools:
         body["tools"] = tools
         body["tool_choice"] = {"type": request.tool_choice}
+    if request.remote:
+        servers = list(map(_server, request.remote))
+        return body | _settings(request, card, limit, {"mcp_servers": servers})
     return body | _settings(request, card, limit)
 
 
@@ -134,6 +141,31 @@ def _written_tool(tool: ToolSpec) -> orjson.Fragment:
 
 
 _NOTE = "anthropic tool"
+
+REMOTE_MCP = "mcp-client-2026-09-15"
+"""The beta that knows servers whose tools the service calls, and what it told of that."""
+
+
+def betas_of(request: ModelRequest) -> str:
+    """What its header has to name; empty: nothing."""
+    told = any(isinstance(part, Elsewhere) for each in request.messages for part in each.parts)
+    return REMOTE_MCP if request.remote or told else ""
+
+
+def _server(server: RemoteServer) -> Json:
+    named: Json = {"type": "url", "name": server.name, "url": server.url}
+    return {**named, "authorization_token": server.token} if server.token else named
+
+
+def _toolset(server: RemoteServer) -> Json:
+    """No tool but these, by the words that they were released with: the server is not asked for others."""
+    return {
+        "type": "mcp_toolset",
+        "mcp_server_name": server.name,
+        "default_config": {"enabled": False},
+        "configs": {tool.name: {"enabled": True} for tool in server.tools},
+        "tools": list(map(_tool, server.tools)),
+    }
 
 
 # --- messages -------------------------------------------------------------------------------------
@@ -161,6 +193,8 @@ def _block(part: Part, model: str, provider: str) -> Json | None:
     match part:
         case Thinking():
             return _thinking(part) if (part.provider, part.model) == (provider, model) else None
+        case Elsewhere():
+            return dict(part.block) if (part.provider, part.model) == (provider, model) else None
         case ToolCall():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": dict(part.input)}
         case ToolAnswer():
@@ -219,8 +253,9 @@ def _source(source: Source) -> Json:
 # --- settings -------------------------------------------------------------------------------------
 
 
-def _settings(request: ModelRequest, card: ModelCard, limit: int) -> Json:
-    """Thinking, effort and sampling as far as the model takes them."""
+def _settings(request: ModelRequest, card: ModelCard, limit: int, more: Json | None = None) -> Json:
+    """Thinking, effort and sampling as far as the model takes them. What the SDK has no arguments for stands
+    under `extra_body`, with `more`."""
     settings = request.settings
     body: Json = {}
     thinking = _thinking_config(request, card, limit)
@@ -234,8 +269,9 @@ def _settings(request: ModelRequest, card: ModelCard, limit: int) -> Json:
         body["output_config"] = {"effort": effort}
     if thinking is None or off:
         sampling = _sampling(settings, card)
-        if sampling:
-            body["extra_body"] = sampling  # the SDK has no arguments for these
+        more = {**(more or {}), **sampling}
+    if more:
+        body["extra_body"] = more
     return body
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.errors import (
@@ -94,17 +94,18 @@ def report_of(
     *,
     otherwise: str,
     secret: str,
+    tokens: Iterable[str] = (),
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Report:
     """`said`: an error's body: an object in most services, a plain text in some; anything in the hostile
-    ones. `otherwise`: the words where it has none."""
+    ones. `otherwise`: the words where it has none. `tokens`: what else it was told and must not say again."""
     fields = said if isinstance(said, dict) else {}
     words = fields.get("message") if fields else said
     if not isinstance(words, str) or not words:
         words = otherwise
     return Report(
-        message=mended(_without_secret(words, secret)),
+        message=mended(_without_secrets(words, (secret, *tokens))),
         status=status,
         kind=_name(fields.get("type")),
         code=_name(fields.get("code")),
@@ -265,14 +266,19 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, moment.timestamp() - time.time()) if moment is not None else None
 
 
-def _without_secret(text: str, secret: str) -> str:
-    """The beginning of `text` with every occurrence of `secret` blanked: some services echo the key they
-    refuse."""
+def _without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """The beginning of `text` with every occurrence of each of `secrets` blanked: some services echo the key
+    they refuse."""
     kept = text[:MOST_WORDS]
-    if len(secret) < SHORTEST_SECRET:
-        return kept
+    for secret in secrets:
+        if len(secret) >= SHORTEST_SECRET:
+            kept = _blanked(kept, secret, cut=len(text) > MOST_WORDS)
+    return kept
+
+
+def _blanked(kept: str, secret: str, *, cut: bool) -> str:
     kept = kept.replace(secret, "[key]")
-    if len(text) > MOST_WORDS:
+    if cut:
         for length in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
             if kept.endswith(secret[:length]):
                 return kept[:-length] + "[key]"

@@ -28,6 +28,8 @@ def request_body(request: ModelRequest) -> Json:
     """The arguments of `chat.completions.create`. Earlier thinking stays away: nobody takes it back."""
     card = card_for(request.model)
     settings = request.settings
+    if request.remote:
+        raise BadRequest("This provider calls no tools of MCP servers by itself.")
     body: Json = {
         "model": request.model,
         "messages": _messages(request),

@@ -148,9 +148,10 @@ def change_server(
     variables: Mapping[str, str] | None = None,
     timeout_seconds: int | None = None,
     enabled: bool | None = None,
+    through_provider: bool | None = None,
 ) -> McpServer:
     """None: as it was. Another address or program is another server: all its tools are held until somebody
-    looked.
+    looked, and no model service calls it.
 
     Raises NotFound, Forbidden, NotConfigured and Invalid.
     """
@@ -177,6 +178,7 @@ def change_server(
             held.protocol = held.software = held.last_output = ""
             held.offers = {}
             held.wants_authorisation = False
+            held.through_provider = False
             # Connections stay with the address that they were made for, and serve nobody elsewhere.
             held.clients.all().delete()
             # Of those that are gone or refused at the moment as well: no pin means anything elsewhere.
@@ -189,12 +191,15 @@ def change_server(
             held.sealed = _sealed(given, headers, variables)
         if enabled is not None:
             held.disabled_at = None if enabled else held.disabled_at or timezone.now()
+        if through_provider is not None:
+            held.through_provider = through_provider
         held.save()
         about_server(
             Action.MCP_SERVER_CHANGED,
             actor,
             held,
             enabled=held.disabled_at is None,
+            through_provider=held.through_provider,
             moved=moved,
             secret=headers is not None or variables is not None,
         )

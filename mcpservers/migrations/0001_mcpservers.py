@@ -29,6 +29,7 @@ class Migration(migrations.Migration):
                 ('arguments', models.JSONField(blank=True, default=list, verbose_name='arguments')),
                 ('sealed', models.TextField(blank=True)),
                 ('timeout_seconds', models.PositiveIntegerField(default=60, verbose_name='seconds for one call')),
+                ('through_provider', models.BooleanField(default=False, verbose_name='model services may call it themselves')),
                 ('disabled_at', models.DateTimeField(null=True, verbose_name='switched off at')),
                 ('listed_at', models.DateTimeField(null=True, verbose_name='last looked at')),
                 ('failing_since', models.DateTimeField(null=True, verbose_name='failing since')),

@@ -29,6 +29,7 @@ from harness.events import (
     EndTurn,
     Event,
     InputTaken,
+    McpElsewhere,
     MessageEdited,
     MessageSteered,
     NetworkDecision,
@@ -153,6 +154,7 @@ ABOUT_ANOTHER = {
     "agent.tool_result",
     "agent.mcp_tool_result",
     "span.model_request_end",
+    "x.mcp_elsewhere",
     "span.tool_start",
     "span.tool_end",
     "x.approval_requested",
@@ -213,6 +215,7 @@ def evil_events() -> list[Event]:
                      reason=EVIL),
         AgentToolUse(name="x", input={}, invalid_input=EVIL),
         AgentToolUse(name="present_plan", input={"plan": EVIL}, evaluated_permission="ask"),
+        McpElsewhere(kind="use", server=EVIL, block={"name": EVIL, "input": {EVIL: EVIL}}),
         AgentMcpToolUse(name=EVIL, mcp_server_name=EVIL, input={}),
         SessionError(error=SessionErrorBody(type="x", code=EVIL, message=EVIL, hint=EVIL)),
         SessionStatusIdle(

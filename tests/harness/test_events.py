@@ -113,6 +113,7 @@ SUBJECTS = {
     "agent.message": "continues",
     "agent.tool_result": "tool_use_id",
     "agent.mcp_tool_result": "mcp_tool_use_id",
+    "x.mcp_elsewhere": "tool_use_id",
     "span.model_request_end": "model_request_start_id",
     "span.outcome_evaluation_end": "outcome_evaluation_start_id",
     "span.tool_start": "tool_use_id",

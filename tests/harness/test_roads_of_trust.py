@@ -20,6 +20,7 @@ from harness.events import (
     BackgroundFinished,
     InputTaken,
     Known,
+    McpElsewhere,
     MessageEdited,
     ModelUsage,
     SessionStatusRunning,
@@ -63,6 +64,7 @@ BRINGS_NOTHING = {
 BRINGS = {
     "user.message", "user.custom_tool_result", "user.tool_result", "agent.tool_result",
     "agent.mcp_tool_result", "x.background_finished", "x.message_edited", "x.input_taken",
+    "x.mcp_elsewhere",
     "x.wake_due", "agent.thread_context_compacted", "span.outcome_evaluation_end",
 }  # fmt: skip
 """Tried below, each with all that it may carry."""
@@ -140,6 +142,8 @@ def test_what_answers_from_outside_marks_the_run_even_as_plain_text() -> None:
     )
     mcp = AgentMcpToolUse(name="far", mcp_server_name="s", input={})
     assert answered(mcp, AgentMcpToolResult(mcp_tool_use_id="e0", content=words)) == "far"
+    used = McpElsewhere(kind="use", server="far", block={"id": "m", "name": "look", "input": {}})
+    assert told(used).tainted_by == "far"
     worker = UserToolResult(tool_use_id="e0", content=words, untrusted=True)
     assert answered(PLAIN, worker) == "look"
     foreign = AgentToolResult(

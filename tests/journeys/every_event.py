@@ -127,6 +127,27 @@ def _steps() -> list[list[Logged]]:
                 },
             )
         ],
+        [
+            (
+                "sevt_there",
+                {
+                    "type": "x.mcp_elsewhere",
+                    "kind": "use",
+                    "server": "mail",
+                    "block": {"type": "mcp_tool_use", "id": "m1", "name": "look", "input": {}},
+                },
+            ),
+            (
+                "sevt_there_r",
+                {
+                    "type": "x.mcp_elsewhere",
+                    "kind": "result",
+                    "server": "mail",
+                    "tool_use_id": "sevt_there",
+                    "block": {"type": "mcp_tool_result", "tool_use_id": "m1", "content": "Two."},
+                },
+            ),
+        ],
         a_tool_call("sevt_c1", "edit_file", {"content": text("Changed."), "display": DIFF}),
         a_tool_call("sevt_c2", "list_files", {"content": text("a.py"), "display": TABLE}),
         a_tool_call(
