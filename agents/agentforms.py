@@ -149,8 +149,8 @@ def _server_line(server: McpUse) -> str:
 
 
 def _servers(text: str) -> list[dict[str, Any]]:
-    """One a line: a name, behind a sign that the model's service calls it, and behind a colon the tools that it
-    is to be confined to."""
+    """One a line: a name, behind a sign that the model's service calls it, and behind a colon the tools that
+    it is to be confined to."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():
         name, colon, tools = line.partition(":")

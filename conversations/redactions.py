@@ -46,8 +46,8 @@ _OURS = frozenset({INTERNAL, RUN_LOST})
 
 
 def said_with(log: EventQuerySet, subject: str) -> list[Event]:
-    """Everything about `subject`, the thoughts behind an answer and what the service did for it, what judges said of an outcome, what the
-    calls brought that a call made, and what apps told of any of these calls."""
+    """Everything about `subject`, the thoughts behind an answer and what the service did for it, what judges
+    said of an outcome, what the calls brought that a call made, and what apps told of any of these calls."""
     about = list(log.about({subject}))
     found = [*about, *_thoughts(log, about), *_judged(log, about)]
     of_apps = log.filter(type__in=set(types()) - set(TYPES))

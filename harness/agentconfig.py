@@ -129,8 +129,8 @@ class McpUse(_Strict):
     tools: tuple[str, ...] | None = Field(default=None, max_length=256)
     """Only these of its tools; None: all."""
     through_provider: bool = False
-    """They run where the model does: its service calls them, nobody here. Where that may not be, the agent does
-    not have them."""
+    """They run where the model does: its service calls them, nobody here. Where that may not be, the agent
+    does not have them."""
 
     @field_validator("name")
     @classmethod

@@ -54,7 +54,7 @@ Admitting = Callable[[Callable[..., Awaitable[Any]], Mapping[str, Any]], Awaitab
 
 @dataclass(frozen=True, slots=True)
 class RemoteOffer:
-    """An MCP server whose tools are not called from here: the model's service may, where it is one that can."""
+    """An MCP server whose tools are not called from here, but by the model's service where that can."""
 
     name: str
     url: str

@@ -71,8 +71,8 @@ _NO_RESULT = "No result of this call was recorded; it may or may not have run."
 
 
 _BROKEN_OFF = (
-    "[{block[name]} of the MCP server “{server}” was begun by the model's service with {block[input]}; what came"
-    " of it is not known.]"
+    "[{block[name]} of the MCP server “{server}” was begun by the model's service with {block[input]}; what"
+    " came of it is not known.]"
 )
 """No service takes back a use without its result."""
 

@@ -1,4 +1,4 @@
-"""MCP servers that the model's service calls by itself: which a run may name to it, with which tools and token.
+"""MCP servers that the model's service calls by itself: which a run names to it, with what tools and token.
 
 Only where the operator, the server's managers and the agent have it so; where anything is in the way the
 tools are not there, and nobody calls them from here instead. Which of them rules leave is `harness.kit`'s
@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from conversations.models import Conversation
-from harness.errors import ToolError
+from harness.errors import AgentError
 from harness.kit import Admitted, RemoteOffer
 from harness.messages import ToolSpec
 from harness.tools import Tool
@@ -84,7 +84,7 @@ async def _admit(
         token = await lent.bearer_for(plan.url) if lent is not None else ""
         if not token and plan.connected is not None:
             token = await token_of(plan.connected)
-    except (ToolError, Lapsed):
+    except (AgentError, Lapsed):
         return None
     return Admitted(plan.tools, token)
 

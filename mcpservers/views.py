@@ -175,7 +175,8 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
 def switch(request: SignedInRequest, uid: str) -> HttpResponse:
     name = "through_provider" if "through_provider" in request.POST else "enabled"
     on = request.POST.get(name) == "1"
-    actions.change_server(actor=request.user, server=find_server(request, uid), **{name: on})
+    change: dict[str, Any] = {name: on}
+    actions.change_server(actor=request.user, server=find_server(request, uid), **change)
     messages.success(request, _("Switched on.") if on else _("Switched off."))
     return redirect("mcpservers:server", uid=uid)
 

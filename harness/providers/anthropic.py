@@ -92,7 +92,7 @@ class Anthropic:
 
     @property
     def runs_mcp(self) -> bool:
-        """Whether it may be given servers to call, with tokens for them: not at an address that anybody typed."""
+        """Whether it may be given servers to call, with tokens for them: not at an address somebody typed."""
         return self._config.connect is None
 
     def __init__(self, config: ProviderConfig) -> None:

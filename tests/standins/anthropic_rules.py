@@ -23,6 +23,7 @@ _FIELDS = {
     "stream",
     "system",
     "tools",
+    "mcp_servers",
     "tool_choice",
     "thinking",
     "output_config",
@@ -136,7 +137,17 @@ def _check_system(system: Any) -> None:
 
 def _check_tools(body: Json) -> set[str]:
     names: set[str] = set()
+    servers = [server.get("name") for server in body.get("mcp_servers") or []]
+    sets = [tool for tool in body.get("tools") or [] if tool.get("type") == "mcp_toolset"]
+    named = [each.get("mcp_server_name") for each in sets]
+    need(sorted(named) == sorted(set(servers)), "mcp_servers: each has exactly one mcp_toolset")
+    for server in body.get("mcp_servers") or []:
+        need(server.get("type") == "url", "mcp_servers.type: Input should be 'url'")
+        need(server.get("url", "").startswith("https://"), "mcp_servers.url: must be https")
+    names |= {f"mcp_toolset {name}" for name in named}
     for number, tool in enumerate(body.get("tools") or []):
+        if tool.get("type") == "mcp_toolset":
+            continue
         place = f"tools.{number}.custom"
         name = tool.get("name", "")
         need(_TOOL_NAME.fullmatch(name), f"{place}.name: String should match pattern")
@@ -241,6 +252,18 @@ def _check_blocks(
                 secret = block.get("signature") or block.get("data")
                 need(secret, f"{where}: Invalid `signature` in `thinking` block")
                 need("cache_control" not in block, f"{where}: cannot be marked for caching")
+            case "mcp_tool_use" | "mcp_tool_result" | "mcp_tool_listing":
+                need(role == "assistant", f"{where}: `{kind}` can only be in `assistant` messages")
+                if kind == "mcp_tool_use":
+                    answers = [
+                        each.get("tool_use_id")
+                        for each in content
+                        if each.get("type") == "mcp_tool_result"
+                    ]
+                    need(
+                        answers.count(block.get("id")) == 1,
+                        f"{where}: `mcp_tool_use` without a single `mcp_tool_result`",
+                    )
             case "image" | "document":
                 need(role == "user", f"{where}: `{kind}` blocks can only be in `user` messages")
                 _check_source(kind, block.get("source") or {}, where)

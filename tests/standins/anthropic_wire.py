@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.content import Base64Source, Block, Document, Image, PlainTextSource, Text, UrlSource
 from harness.messages import (
+    Elsewhere,
     Message,
     ModelRequest,
     ModelSettings,
@@ -150,6 +151,7 @@ def parse_request(body: Mapping[str, Any]) -> ModelRequest:
         tools=tuple(
             ToolSpec(tool["name"], tool.get("description", ""), tool["input_schema"])
             for tool in body.get("tools") or ()
+            if tool.get("type") != "mcp_toolset"
         ),
         tool_choice="none" if (body.get("tool_choice") or {}).get("type") == "none" else "auto",
         max_output_tokens=body["max_tokens"],
@@ -175,6 +177,8 @@ def _part(block: Mapping[str, Any], model: str) -> Part:
             return Thinking(block["thinking"], block["signature"], "", "anthropic", model)
         case "redacted_thinking":
             return Thinking("", "", block["data"], "anthropic", model)
+        case "mcp_tool_use" | "mcp_tool_result" | "mcp_tool_listing":
+            return Elsewhere(block, "anthropic", model)
         case "tool_use":
             return ToolCall(block["id"], block["name"], block["input"])
         case "tool_result":
