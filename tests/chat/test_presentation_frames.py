@@ -42,6 +42,7 @@ from harness.events import (
     Event,
     FeedbackGiven,
     InputTaken,
+    McpElsewhere,
     MessageEdited,
     MessagePinned,
     MessageSteered,
@@ -202,7 +203,7 @@ class Story:
         if self.running_calls:
             always += [self._end] * 2
         if self.request:
-            always += [self._end_request] * 2
+            always += [self._end_request, self._end_request, self._use_elsewhere]
         if self.last_text:
             always += [self._go_on] * 2
         if self.places:
@@ -252,6 +253,12 @@ class Story:
         self.queued.clear()
         self.wakes.clear()
         self.running_calls.clear()
+
+    def _use_elsewhere(self) -> None:
+        block = {"type": "mcp_tool_use", "id": "m1", "name": "look", "input": {}}
+        use = self._add(McpElsewhere(kind="use", server="m", block=block))
+        answer = {"type": "mcp_tool_result", "tool_use_id": "m1", "content": "Two."}
+        self._add(McpElsewhere(kind="result", server="m", block=answer, tool_use_id=use))
 
     def _post(self) -> None:
         self.queued.append(self._add(UserMessage(content=words(f"Message {len(self.entries)}"))))
