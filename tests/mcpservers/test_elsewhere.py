@@ -309,6 +309,16 @@ def test_a_use_whose_reply_broke_off_is_told_and_neither_asked_for_again_nor_sen
     assert "was begun by the model's service with" in json.dumps(service.last["messages"])
 
 
+def test_a_reply_that_breaks_off_before_it_says_anything_is_not_asked_for_again_either(
+    alice: User, mail: McpServer, service: Service, begin: Begin
+):
+    text = 'event: ping\ndata: {"type": "ping"}\n\n'
+    service.steps = [HttpFault(200, text.encode(), {"content-type": "text/event-stream"})]
+    conversation = said(alice, begin())
+    assert len(service.api.bodies) == 1
+    assert not conversation.events.filter(type="session.status_rescheduled").exists()
+
+
 def test_a_service_that_says_the_token_again_is_not_repeated(
     alice: User, acme: Organisation, mail: McpServer, service: Service, begin: Begin
 ):
