@@ -10,7 +10,7 @@ from harness.history import Entry, untrusted_in_answer, untrusted_in_input
 
 _ANSWERS = ("agent.tool_result", "x.background_finished")
 _MARKED = (
-    Q(type="agent.mcp_tool_result")
+    Q(type__in=("agent.mcp_tool_result", "x.mcp_elsewhere"))
     | Q(type__endswith="tool_result", payload__untrusted=True)
     | Q(type__in=_ANSWERS, payload__has_key="untrusted_by") & ~Q(payload__untrusted_by="")
     | Q(type="agent.tool_result", payload__content__icontains='"image"')

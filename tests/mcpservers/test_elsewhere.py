@@ -35,6 +35,7 @@ from mcpservers.actions.servers import add_server, change_server
 from mcpservers.elsewhere import refusal
 from mcpservers.listing import Described, take_listing
 from mcpservers.models import McpServer, McpTool
+from recall.strangers import has_strangers_words
 from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent, rested
 from tests.conversations.test_forgetting import places
@@ -291,6 +292,7 @@ def test_what_came_from_elsewhere_marks_the_run_until_a_person_speaks_again(
     assert "mcp_servers" not in second
     assert "Not there now: mcp__mail__look" in json.dumps(second["messages"])
     assert second["messages"][1]["content"][:2] == [USED, RESULT]
+    assert has_strangers_words(conversation)
     said(alice, conversation, 2)
     assert "mcp_servers" in service.last
 
