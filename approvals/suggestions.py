@@ -19,9 +19,9 @@ from harness.dangers import graded
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.patterns import When
-from harness.programs import INTERPRETERS, RUNNING, WRAPPERS
 from reading.commandwords import simple_command
 from reading.hostnames import LONGEST_ADDRESS, split_address
+from reading.programs import INTERPRETERS, RUNNING, WRAPPERS
 from tools_app.touches import COMMANDS
 
 Way = Literal["prefix", "path", "host"]

@@ -12,7 +12,10 @@ from enum import IntEnum
 from functools import lru_cache
 from posixpath import basename, normpath
 
-from harness.programs import (
+from reading.commandwords import Simple, Word, all_words, read, simple_command
+from reading.digits import is_digits
+from reading.hostnames import MeantBy, as_written
+from reading.programs import (
     ASSIGNING,
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
@@ -35,9 +38,6 @@ from harness.programs import (
     STARTING,
     WRAPPERS,
 )
-from reading.commandwords import Simple, Word, all_words, read, simple_command
-from reading.digits import is_digits
-from reading.hostnames import MeantBy, as_written
 
 FAR = 64
 """How many letters may stand in a row of options before nobody looks further."""

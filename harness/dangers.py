@@ -14,9 +14,9 @@ from posixpath import basename
 from typing import Literal
 
 from harness.commands import surely_begins
-from harness.programs import INTERPRETERS, STARTING, WRAPPERS
 from harness.rules import Risk
 from reading.commandwords import all_words, read
+from reading.programs import INTERPRETERS, STARTING, WRAPPERS
 
 Mark = Literal[
     "deletes_much",

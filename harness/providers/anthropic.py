@@ -45,7 +45,7 @@ from harness.providers.wiretext import (
     whole_arguments,
 )
 from reading.growingtext import GrowingText
-from reading.wholetext import mended
+from reading.wholetext import json_of, mended
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
@@ -367,7 +367,7 @@ class _Reply:
             case "tool_use":
                 block.name, block.input = self._held.name(content["name"]), content.get("input")
             case kind if kind in ELSEWHERE and self._remote:
-                self._held.text(orjson.dumps(content).decode())
+                self._held.text(json_of(content).decode())
                 block.content = content
 
     def _delta(self, block: _Block | None, delta: Event) -> Iterator[Piece]:
