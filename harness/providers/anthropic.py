@@ -426,21 +426,25 @@ class _Reply:
 
     def _elsewhere(self, block: _Block) -> ElsewhereDone | None:
         """None: it tells of a server that was not given to it."""
-        content, kind = dict(block.content), ELSEWHERE[block.kind]
+        kind = ELSEWHERE[block.kind]
+        content, invalid = whole_arguments(dict(block.content))
         server = content.get("mcp_server_name" if kind == "listing" else "server_name", "")
+        if invalid:
+            raise misshapen()
         if not content or (kind != "result" and server not in self._remote):
             return None
-        if kind == "use" and len(block.text):
-            content["input"], invalid = parsed_arguments(str(block.text))
-            if invalid:
+        if kind == "use":
+            given, invalid = parsed_arguments(str(block.text))
+            content["input"] = given if len(block.text) else content.get("input", {})
+            if invalid or not isinstance(content["input"], dict):
                 raise misshapen()
-        known = content.get({"use": "id", "result": "tool_use_id"}.get(kind, ""), "")
-        uid = self._held.text(known)
+        uid = self._held.text(content.get("id" if kind == "use" else "tool_use_id", ""))
         if kind == "use":
             self._used.add(uid)
             self._held.name(content.get("name"))
         elif kind == "result" and uid not in self._used:
             return None
+        self._used -= {uid} if kind == "result" else set()
         return ElsewhereDone(self._next, kind, uid, server, content)
 
     def _count(self, usage: Event | None) -> None:

@@ -63,10 +63,18 @@ USES = (McpUse(name="mail", tools=("look",), through_provider=True),)
 ALLOWED = (ToolRule(tool="*"), ToolRule(tool="mcp:mail:*"))
 
 
-def look(*, result: bool = True, then: str = "end_turn", more: tuple[Any, ...] = ()) -> HttpFault:
+def look(
+    odd: dict[str, Any] | None = None,
+    *,
+    result: bool = True,
+    then: str = "end_turn",
+    more: tuple[Any, ...] = (),
+) -> HttpFault:
     """A reply in which the service calls the tool, says what came, and goes on."""
     blocks: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
-        ({**USE, "input": {}}, {"type": "input_json_delta", "partial_json": '{"box": "in"}'}),
+        (odd, None)
+        if odd
+        else ({**USE, "input": {}}, {"type": "input_json_delta", "partial_json": '{"box": "in"}'}),
         *([(RESULT, None)] if result else []),
         *more,
     ]
@@ -309,6 +317,26 @@ def test_a_use_whose_reply_broke_off_is_told_and_neither_asked_for_again_nor_sen
     said(alice, conversation, 2)
     assert "mcp_tool_use" not in json.dumps(service.last["messages"])
     assert "was begun by the model's service with" in json.dumps(service.last["messages"])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {**USE, "input": "in"},
+        {**USE, "name": ["look"], "input": {}},
+        {**USE, "id": None, "input": {}},
+        {**USE, "server_name": {"mail": 1}, "input": {}},
+    ],
+)
+def test_a_service_that_tells_of_it_in_another_form_ends_the_turn_and_not_the_conversation(
+    alice: User, mail: McpServer, service: Service, begin: Begin, odd: Any
+):
+    conversation = begin()
+    service.steps = [look(odd)]
+    said(alice, conversation)
+    assert not conversation.events.filter(type="x.mcp_elsewhere").exists()
+    said(alice, conversation, 2)
+    assert conversation.events.filter(type="agent.message").exists()
 
 
 def test_a_reply_that_breaks_off_before_it_says_anything_is_not_asked_for_again_either(
