@@ -21,6 +21,7 @@ from agents.models import Environment
 from agents.narrowing import require_within
 from audit.models import AuditEntry
 from conversations.actions.conversations import create_conversation
+from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.messages import post_message
 from conversations.actions.redacting import redact_content
@@ -31,6 +32,7 @@ from harness.agentconfig import AgentConfig, McpUse, ToolRule
 from harness.errors import Forbidden, Invalid, NotFound
 from harness.events import McpElsewhere
 from harness.providers.scripted import call, reply
+from keeping.export import as_markdown
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.elsewhere import refusal
 from mcpservers.listing import Described, take_listing
@@ -224,6 +226,17 @@ def test_the_service_gets_server_and_token_and_what_it_did_is_kept_shown_and_sen
     assert service.last["mcp_servers"][0]["authorization_token"] == TOKEN
     assert places(TOKEN) == {}
     assert "conversations" in places(SAID)
+    assert SAID in "".join(as_markdown(conversation))
+    fork = fork_conversation(
+        actor=alice, conversation=conversation, event_uid=conversation.events.last().uid
+    )
+    there, back = (row.value for row in fork.events.filter(type="x.mcp_elsewhere"))
+    assert (back.tool_use_id, back.block) == (
+        fork.events.get(payload__kind="use").uid,
+        RESULT,
+    )
+    assert there.block == USED
+    fork.delete()
     answer = conversation.events.filter(type="agent.message").first()
     redact_content(actor=alice, conversation=conversation, event_uid=answer.uid)
     assert places(SAID) == {}
