@@ -29,6 +29,7 @@ from harness.events import (
     AgentToolUse,
     BudgetReached,
     EndTurn,
+    McpElsewhere,
     RequiresAction,
     SessionStatusIdle,
     SessionStatusRunning,
@@ -114,6 +115,12 @@ def test_the_plan_is_state():
     todo = Todo(content="Test", active_form="Testing", status="in_progress")
     (told,) = entered().happened("x", TodosUpdated(todos=(todo,)))
     assert wire(told)["snapshot"] == {"todos": [todo.model_dump()]}
+
+
+def test_what_the_models_service_called_is_an_event_of_our_own():
+    block = {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}}
+    (told,) = entered().happened("x", McpElsewhere(kind="use", server="mail", block=block))
+    assert (told.name, told.value["block"]) == ("agentsite.mcp_elsewhere", block)
 
 
 def test_subagents_teammates_and_tasks_are_activities_and_each_keeps_one_message():
