@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.test import Client
@@ -29,9 +30,12 @@ from conversations.actions.sharing import share_conversation
 from conversations.kits import plan_kit
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig, McpUse, ToolRule
-from harness.errors import Forbidden, Invalid, NotFound
+from harness.content import Text
+from harness.errors import BadRequest, Forbidden, Invalid, NotFound
 from harness.events import McpElsewhere
+from harness.messages import Message, ModelRequest, RemoteServer, ToolSpec
 from harness.providers.scripted import call, reply
+from harness.providers.table import ProviderConfig, build
 from keeping.export import as_markdown
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.elsewhere import refusal
@@ -471,3 +475,25 @@ def test_other_model_services_are_given_nothing(
     assert "is none that calls them" in json.dumps(service.api.bodies[0]["messages"])
     (answer,) = conversation.events.filter(type="agent.tool_result")
     assert "There is no tool called mcp__mail__look" in json.dumps(answer.payload)
+
+
+def test_a_service_at_an_address_that_somebody_typed_and_one_of_another_kind_refuse_to_be_given_any(
+    service: Service,
+):
+    remote = RemoteServer("mail", URL, (ToolSpec("look", "", {"type": "object"}),), TOKEN)
+    assert TOKEN not in repr(remote)
+    said = (Message("user", (Text(text="Look."),)),)
+    request = ModelRequest("claude-sonnet-5-5", "", said, remote=(remote,))
+
+    async def asked(**config: Any) -> None:
+        provider = build(ProviderConfig(api_key="k", base_url=service.api.base_url, **config))
+        async for _piece in provider.stream(request):
+            pass
+
+    for config in (
+        {"name": "anthropic", "connect": lambda timeout: httpx2.AsyncClient(timeout=timeout)},
+        {"name": "openai_compatible"},
+    ):
+        with pytest.raises(BadRequest):
+            asyncio.run(asked(**config))
+    assert service.api.bodies == []
