@@ -120,7 +120,8 @@ def test_the_plan_is_state():
 def test_what_the_models_service_called_is_an_event_of_our_own():
     block = {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}}
     (told,) = entered().happened("x", McpElsewhere(kind="use", server="mail", block=block))
-    assert (told.name, told.value["block"]) == ("agentsite.mcp_elsewhere", block)
+    assert wire(told)["name"] == "agentsite.mcp_elsewhere"
+    assert wire(told)["value"]["block"] == block
 
 
 def test_subagents_teammates_and_tasks_are_activities_and_each_keeps_one_message():
