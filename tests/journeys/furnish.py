@@ -49,6 +49,7 @@ def furnish() -> None:
     from schedules.models import Arrival, StandingOrder  # noqa: PLC0415
     from sharedfiles.models import SharedVersion  # noqa: PLC0415
     from sharedfiles.versions import sha256_of  # noqa: PLC0415
+    from skills_app.models import SkillPackages  # noqa: PLC0415
     from spending.actions.budgets import set_budget  # noqa: PLC0415
     from spending.amounts import units_of  # noqa: PLC0415
     from spending.models import Budget, Usage  # noqa: PLC0415
@@ -182,6 +183,12 @@ def furnish() -> None:
         name="mcp__mine__search",
         state=McpTool.State.NEW,
         seen={"name": "search", "description": "Search.", "input_schema": {"type": "object"}},
+    )
+    SkillPackages.objects.create(
+        needs="0" * 64,
+        wanted={"packages": ["charts>=2"], "python": ">=3.11"},
+        state=SkillPackages.State.FAILED,
+        problem="The index could not be reached.",
     )
     Arrival.objects.create(
         order=StandingOrder.objects.get(),
