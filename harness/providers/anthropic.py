@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Set
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,6 +39,7 @@ from harness.providers.held import Held, figure, misshapen, word
 from harness.providers.sse import EventData
 from harness.providers.table import ProviderConfig
 from harness.providers.wiretext import (
+    Blanker,
     Mender,
     parsed_arguments,
     parsed_event,
@@ -104,7 +105,8 @@ class Anthropic:
             raise BadRequest("MCP servers are not told to a model service at this address.")
         body = _Body(request_text(request, provider=self.name, caching=self._config.prompt_caching))
         client = self._connected()
-        reply = _Reply({server.name for server in request.remote})
+        tokens = [server.token for server in request.remote]
+        reply = _Reply({server.name for server in request.remote}, tokens)
         begun = False
         failure: ProviderError | None = None
         stream: AsyncStream[Any] | None = None
@@ -311,14 +313,17 @@ class _Block:
     text: GrowingText = field(default_factory=GrowingText)
     """So far; of a call, its arguments as JSON."""
     mender: Mender = field(default_factory=Mender)
+    blanker: Blanker = field(default_factory=Blanker)
 
 
 class _Reply:
     """Turns the service's events into pieces. Blocks without content get no number."""
 
-    def __init__(self, remote: Set[str] = frozenset()) -> None:
+    def __init__(self, remote: Set[str] = frozenset(), tokens: Sequence[str] = ()) -> None:
         self._remote = remote
         """The MCP servers that the service was given to call; it tells of no others."""
+        self._tokens = tokens
+        """What it was given for them: a server may answer it back, and then the model says it, too."""
         self.ended = False
         self._blocks: dict[int, _Block] = {}
         self._next = 0
@@ -347,7 +352,7 @@ class _Reply:
                 details = delta.get("stop_details")
                 if details:
                     said = details.get("explanation") or details.get("category")
-                    self._detail = word(said)
+                    self._detail = Blanker(self._tokens).whole(word(said))
                 self._count(event.get("usage"))
             case "message_stop":
                 self.ended = True
@@ -355,7 +360,7 @@ class _Reply:
 
     def _start(self, index: int, content: Event) -> Iterator[Piece]:
         self._held.block()
-        block = self._blocks[index] = _Block(content["type"])
+        block = self._blocks[index] = _Block(content["type"], blanker=Blanker(self._tokens))
         match block.kind:
             case "text":
                 yield from self._show(block, content.get("text") or "")
@@ -384,7 +389,9 @@ class _Reply:
                 block.text.append(self._held.text(delta["partial_json"]))
 
     def _show(self, block: _Block, text: str) -> Iterator[Piece]:
-        text = block.mender.feed(self._held.text(text))
+        yield from self._shown(block, block.blanker.feed(block.mender.feed(self._held.text(text))))
+
+    def _shown(self, block: _Block, text: str) -> Iterator[Piece]:
         if text:
             block.text.append(text)
             delta = TextDelta if block.kind == "text" else ThinkingDelta
@@ -405,7 +412,10 @@ class _Reply:
             yield ThinkingDone(self._next, "", redacted_data=block.data)
         elif block.kind in ("text", "thinking"):
             yield from self._show(block, block.mender.rest())
+            yield from self._shown(block, block.blanker.rest())
             text = str(block.text)
+            if block.blanker.found:
+                block.signature = GrowingText()  # it fits those words no more
             if not text and not len(block.signature):
                 return
             if block.kind == "text":
@@ -422,7 +432,8 @@ class _Reply:
         if not arguments and not invalid and isinstance(block.input, dict):
             # some services send it with the start of the block
             arguments, invalid = whole_arguments(block.input)
-        return ToolCallDone(self._next, block.name, arguments, invalid)
+        whole = block.blanker.whole
+        return ToolCallDone(self._next, block.name, whole(arguments), whole(invalid))
 
     def _elsewhere(self, block: _Block) -> ElsewhereDone | None:
         """None: it tells of a server that was not given to it."""
@@ -445,7 +456,7 @@ class _Reply:
         elif kind == "result" and uid not in self._used:
             return None
         self._used -= {uid} if kind == "result" else set()
-        return ElsewhereDone(self._next, kind, uid, server, content)
+        return ElsewhereDone(self._next, kind, uid, server, block.blanker.whole(content))
 
     def _count(self, usage: Event | None) -> None:
         """Keep the highest figure of each kind: the service's counts are running totals."""

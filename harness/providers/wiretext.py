@@ -6,6 +6,7 @@ Whatever leaves here can be encoded as UTF-8 and stored as JSON.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from harness.providers.sse import MOST_OF_EVENT
@@ -14,6 +15,11 @@ from reading.wholetext import mended
 
 ARGUMENTS_LIMIT = 32 * 1024 * 1024
 """Characters of one call's arguments."""
+
+HIDDEN = "[key]"
+"""Stands where a secret did."""
+LEAST_SECRET = 8
+"""Characters of one that is looked for; shorter ones stand in any text."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -39,6 +45,59 @@ class Mender:
         """What stands for a first half whose second never came; empty in the usual case."""
         half, self._half = self._half, ""
         return _REPLACEMENT if half else ""
+
+
+class Blanker:
+    """Takes secrets out of a text that comes in pieces: what may be the beginning of one waits for more."""
+
+    __slots__ = ("_held", "_secrets", "found")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = [secret for secret in secrets if len(secret) >= LEAST_SECRET]
+        self._held = ""
+        self.found = False
+
+    def feed(self, text: str) -> str:
+        """What can be shown now."""
+        if not self._secrets:
+            return text
+        text = self._blanked(self._held + text)
+        waits = max(_beginning_at_the_end(text, secret) for secret in self._secrets)
+        shown, self._held = text[: len(text) - waits], text[len(text) - waits :]
+        return shown
+
+    def rest(self) -> str:
+        """What waited and was none."""
+        held, self._held = self._held, ""
+        return held
+
+    def whole(self, value: Any) -> Any:
+        """JSON values without them."""
+        match value:
+            case _ if not self._secrets:
+                return value
+            case str():
+                return self._blanked(value)
+            case dict():
+                return {self._blanked(name): self.whole(held) for name, held in value.items()}
+            case list():
+                return [self.whole(held) for held in value]
+        return value
+
+    def _blanked(self, text: str) -> str:
+        for secret in self._secrets:
+            if secret in text:
+                self.found = True
+                text = text.replace(secret, HIDDEN)
+        return text
+
+
+def _beginning_at_the_end(text: str, secret: str) -> int:
+    """How many characters at the end of `text` are the beginning of `secret`, which it does not hold."""
+    for length in range(min(len(secret) - 1, len(text)), 0, -1):
+        if text.endswith(secret[:length]):
+            return length
+    return 0
 
 
 def parsed_arguments(raw: str) -> tuple[dict[str, Any], str]:

@@ -382,6 +382,27 @@ def test_a_service_that_says_the_token_again_is_not_repeated(
     assert places(TOKEN) == {}
 
 
+def test_a_server_that_answers_the_token_back_puts_it_nowhere(
+    alice: User, acme: Organisation, mail: McpServer, service: Service, begin: Begin
+):
+    conversation = begin(features={"tracing": True})
+    lent(alice, acme, conversation)
+    echoed = {**RESULT, "content": [{"type": "text", "text": f"You sent Bearer {TOKEN}."}]}
+    thought = {"type": "thinking", "thinking": f"{TOKEN}?", "signature": "of-these-words"}
+    spoken = ({"type": "text", "text": f"It is {TOKEN[:9]}"}, {"type": "text_delta"})
+    spoken[1]["text"] = f"{TOKEN[9:]}, or {TOKEN[:5]}"
+    listed = {"type": "tool_use", "id": "toolu_1", "name": "list_files", "input": {"path": TOKEN}}
+    more = ((echoed, None), (thought, None), spoken, (listed, None))
+    service.steps = [look(result=False, then="tool_use", more=more)]
+    said(alice, conversation)
+    told = json.dumps(service.last["messages"])
+    assert "You sent Bearer [key]." in told
+    assert f"It is [key], or {TOKEN[:5]}" in told
+    assert places(TOKEN) == {}
+    assert TOKEN not in told
+    assert "of-these-words" not in told
+
+
 def test_nobody_has_the_service_call_a_server_that_she_has_no_right_to(
     alice: User, bob: User, mallory: User, acme: Organisation, service: Service, begin: Begin
 ):
