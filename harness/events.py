@@ -538,6 +538,8 @@ class SpanModelRequestStart(BaseEvent):
     """Whether it is sent with a key of the deployment, which persons may have budgets for."""
     plan: ContextPlan | None = None
     """How its window was shared out; None: stored before that was kept, or by no agent's request."""
+    servers: tuple[str, ...] = ()
+    """MCP servers that the service may be given with it, to call by itself (`McpElsewhere`)."""
 
 
 class SpanModelRequestEnd(BaseEvent):

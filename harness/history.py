@@ -777,6 +777,7 @@ class History:
             )
 
     def _fold_request_end(self, event: SpanModelRequestEnd) -> None:
+        begun = self.open_request.event if self.open_request is not None else None
         self.open_request = None
         usage = Usage(**event.model_usage.model_dump())
         self.turn.usage += usage
@@ -785,6 +786,10 @@ class History:
             self._of_summaries.add(event.model_request_start_id)
             return
         self._fold_reading(is_read=not event.is_error and event.end != "interrupted")
+        if event.end == "lost" and isinstance(begun, SpanModelRequestStart) and begun.servers:
+            # Its process ended, and nobody knows what the service had called by then. It is asked again, and
+            # is to begin nothing anew that nobody sees.
+            self._taint(begun.servers[0])
         if event.is_error:
             self.turn.steps = max(0, self.turn.steps - 1)  # it brought the work no further
             return

@@ -131,6 +131,7 @@ class Reply:
             output_tokens_at_most=request.max_output_tokens,
             server_keys=self.kit.server_keys,
             plan=request.plan,
+            servers=tuple(server.name for server in request.remote),
         )
         return Entry(self.uid, start)
 

@@ -96,6 +96,15 @@ def test_a_request_that_came_to_no_reply_has_read_nothing(end: Any):
     assert log_of(*tried, asks("again"), ends("again"), says(), taken()).tainted_by == ""
 
 
+def test_a_reply_that_was_lost_while_its_service_may_have_called_servers_marks_the_run():
+    begun = ("request", SpanModelRequestStart(servers=("mail",)))
+    lost = (begun, ends(end="lost", is_error=True))
+    assert log_of(*lost).tainted_by == "mail"
+    assert log_of(asks(), ends(end="lost", is_error=True)).tainted_by == ""
+    assert log_of(begun, ends()).tainted_by == ""
+    assert log_of(*lost, asks("again"), ends("again"), says(), taken()).tainted_by == ""
+
+
 def test_a_request_beside_the_dialogue_reads_nothing_of_it():
     aside = (asks("aside", "compaction"), ends("aside", "end_turn"))
     assert log_of(*FETCHED, *aside, says(), taken()).tainted_by == "fetch"

@@ -217,6 +217,8 @@ def test_the_service_gets_server_and_token_and_what_it_did_is_kept_shown_and_sen
     assert [tool["name"] for tool in toolset["tools"]] == ["look"]
     assert service.api.headers[-1]["anthropic-beta"] == "mcp-client-2026-09-15"
     assert "mcp__mail__look" not in [tool.get("name") for tool in service.last["tools"]]
+    start = conversation.events.get(type="span.model_request_start")
+    assert start.payload["servers"] == ["mail"]
     use, result = (row.value for row in conversation.events.filter(type="x.mcp_elsewhere"))
     assert isinstance(use, McpElsewhere)
     assert (use.server, use.block, result.block) == ("mail", USED, RESULT)
