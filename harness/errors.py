@@ -93,6 +93,8 @@ class ProviderTimedOut(ProviderError):
 class ProviderUnreachable(ProviderError):
     code = "provider_unreachable"
     retryable = True
+    was_sent = False
+    """The service had the request, and closed without a word."""
 
 
 class BrokenStream(ProviderError):

@@ -20,6 +20,7 @@ from harness.errors import (
     LimitReached,
     ProviderError,
     ProviderTimedOut,
+    ProviderUnreachable,
 )
 from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, prompt_tokens_at_most
 from harness.events import (
@@ -352,7 +353,9 @@ class Reply:
         await self._trace_response(end if error is None else f"error: {error}")
         await self.append(Entry.of(ending.model_copy(update={"estimated": estimated})))
         # What may have had the service call tools is not asked for again by itself.
-        lost = self._calls_elsewhere and isinstance(error, BrokenStream | ProviderTimedOut)
+        lost = isinstance(error, BrokenStream | ProviderTimedOut)
+        lost = lost or (isinstance(error, ProviderUnreachable) and error.was_sent)
+        lost = lost and self._calls_elsewhere
         return Replied(end, error=error, begun=lost or self._first_delta is not None)
 
     async def _close_open(self) -> None:

@@ -63,6 +63,8 @@ _STATUS_OF_TYPE = {
 
 _UNSENT = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout", "ConnectionTimeoutError"})
 """How transports, which are imported on first use, call a timeout before the whole request had left."""
+_SENT = frozenset({"ClientOSError", "ReadError", "RemoteProtocolError", "ServerDisconnectedError"})
+"""And the end of a connection while an answer was awaited."""
 _IN_OUR_WORDS: Mapping[type[ProviderError], str] = {
     BadCredentials: "The model service refused the key",
     BillingRefused: "The model service refused for want of credit",
@@ -197,10 +199,12 @@ def disconnected(error: BaseException, *, opened: bool) -> ProviderError:
     """The connection failed, or what came over it made no sense; `opened`: in mid-reply."""
     if opened:
         return _broken(root_cause(error))
-    return ProviderUnreachable(
+    failure = ProviderUnreachable(
         f"The model service could not be reached: {root_cause(error)}.",
         hint="Check the network and the provider's base URL.",
     )
+    failure.was_sent = any(type(each).__name__ in _SENT for each in _causes(error))
+    return failure
 
 
 def without_words(failure: ProviderError) -> ProviderError:

@@ -31,7 +31,7 @@ from conversations.kits import plan_kit
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig, McpUse, ToolRule
 from harness.content import Text
-from harness.errors import BadRequest, Forbidden, Invalid, NotFound
+from harness.errors import BadRequest, Forbidden, Invalid, NotFound, ProviderUnreachable
 from harness.events import McpElsewhere
 from harness.messages import Message, ModelRequest, RemoteServer, ToolSpec
 from harness.providers.scripted import call, reply
@@ -364,6 +364,16 @@ def test_a_reply_that_breaks_off_before_it_says_anything_is_not_asked_for_again_
     text = 'event: ping\ndata: {"type": "ping"}\n\n'
     service.steps = [HttpFault(200, text.encode(), {"content-type": "text/event-stream"})]
     conversation = said(alice, begin())
+    assert len(service.api.bodies) == 1
+    assert not conversation.events.filter(type="session.status_rescheduled").exists()
+
+
+def test_a_connection_that_is_cut_behind_the_whole_request_is_not_asked_over_again_either(
+    alice: User, mail: McpServer, service: Service, begin: Begin
+):
+    service.steps = [ProviderUnreachable("gone")]
+    conversation = said(alice, begin())
+    assert "mcp_servers" in service.last
     assert len(service.api.bodies) == 1
     assert not conversation.events.filter(type="session.status_rescheduled").exists()
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness.errors import BadReply, ProviderError, ProviderTimedOut
+from harness.errors import BadReply, ProviderError, ProviderTimedOut, ProviderUnreachable
 from harness.events import SessionError, SpanModelRequestEnd
 from harness.messages import ModelRequest, Piece, TextDelta, ThinkingDone, ToolCallDone
 from harness.providers import failures, held, sse
@@ -294,6 +294,21 @@ async def test_whether_a_request_had_left_is_known_when_nothing_comes(dialect: s
             await provider.aclose()
     assert isinstance(error, ProviderTimedOut)
     assert error.was_sent
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_whether_a_request_had_left_is_known_when_the_connection_ends(dialect: str):
+    async with MessagesApi([ProviderUnreachable("gone")]) as api:
+        url = api.base_url + ("/v1" if dialect == "openai_compatible" else "")
+        provider = build(ProviderConfig(dialect, KEY, url, timeout=PATIENCE))
+        _pieces, cut = await pieces_until_error(provider, ask("Hello"))
+        await provider.aclose()
+    provider = build(ProviderConfig(dialect, KEY, url, timeout=PATIENCE))  # nobody is there now
+    _pieces, refused = await pieces_until_error(provider, ask("Hello"))
+    await provider.aclose()
+    assert isinstance(cut, ProviderUnreachable)
+    assert isinstance(refused, ProviderUnreachable)
+    assert (cut.was_sent, refused.was_sent) == (True, False)
 
 
 async def test_a_bad_reply_ends_the_run_is_not_asked_for_again_and_is_charged():
