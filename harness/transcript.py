@@ -114,6 +114,8 @@ class _Builder:
     """Which request the assistant's last words came from."""
     used: set[str] = field(default_factory=set)
     """Ids of messages, requests and calls of which is told what was known of them by then."""
+    elsewhere: set[str] = field(default_factory=set)
+    """Uses elsewhere that stand in the message in the making."""
 
     def add(self, role: Role, part: Part) -> None:
         if role != self.role:
@@ -125,6 +127,7 @@ class _Builder:
         if self.role is not None:
             self.complete.append(Message(self.role, tuple(self.parts)))
             self.parts = []
+            self.elsewhere = set()
 
     def end(self, answers: _Answers, texts: Texts) -> tuple[Message, ...]:
         """The messages so far, made into a prompt; what comes next is added as if they had not been."""
@@ -205,8 +208,11 @@ class Dialogue:
         self._opened = False
         """It begins with what stands for an older part."""
         self._aside: set[str] = set()
+        self._begun_elsewhere: dict[str, str] = {}
+        """Uses elsewhere of which it is not known what came, with their requests, as far as that may still
+        come in the same message."""
         self._elsewhere: set[str] = set()
-        """Uses elsewhere of which it is known what came."""
+        """Those of which it is."""
 
     def _only_adds(self, entry: Entry) -> bool:
         """Whether what was told before stays as it is."""
@@ -220,6 +226,8 @@ class Dialogue:
                 return not event.from_start
             case InputTaken():
                 return self._aside.isdisjoint(event.event_ids)
+            case McpElsewhere():
+                return event.tool_use_id not in used
             case MessageEdited():
                 return event.event_id not in used
             case (
@@ -245,9 +253,23 @@ class Dialogue:
                 self._sources[entry.uid] = entry.event
             if isinstance(entry.event, ContentSetAside):
                 self._aside.add(entry.event.event_id)
-            if isinstance(entry.event, McpElsewhere) and entry.event.tool_use_id:
-                self._elsewhere.add(entry.event.tool_use_id)
+            self._pair(entry)
             self._answers.add(entry)
+
+    def _pair(self, entry: Entry) -> None:
+        """A use elsewhere with what came of it: no service takes back one without the other."""
+        event, begun = entry.event, self._begun_elsewhere
+        request = getattr(event, "model_request_id", None)
+        other = request is not None and request not in begun.values()
+        if other or isinstance(event, _BETWEEN_REPLIES):
+            begun.clear()
+        if not isinstance(event, McpElsewhere) or not event.block:
+            return
+        if event.kind == "use":
+            begun[entry.uid] = event.model_request_id
+        elif event.tool_use_id in begun:
+            del begun[event.tool_use_id]
+            self._elsewhere.add(event.tool_use_id)
 
     def _add(self, entries: Sequence[Entry]) -> None:
         builder, answers, texts = self._builder, self._answers, self._texts
@@ -284,9 +306,15 @@ class Dialogue:
                     done: Part = Elsewhere(
                         block, source.provider if source else "", source.model if source else ""
                     )
-                    if event.kind == "use" and entry.uid not in self._elsewhere:
+                    told = entry.uid in self._elsewhere
+                    if event.kind == "use" and not told:
                         done = Text(text=_BROKEN_OFF.format(**event.model_dump()))
+                        builder.used.add(entry.uid)
+                    if event.kind == "result" and event.tool_use_id not in builder.elsewhere:
+                        continue
                     _speak(builder, event.model_request_id, done, answers, texts)
+                    builder.elsewhere.discard(event.tool_use_id)
+                    builder.elsewhere |= {entry.uid} if told else set()
                 case RetryRequested(from_start=True):
                     _answer_calls(builder, answers)
                     builder.add("user", Text(text=texts.restarted))
@@ -311,6 +339,9 @@ class Dialogue:
 
 
 _SET_ASIDE = "What this call brought was set aside by a person: no model service could take it."
+
+_BETWEEN_REPLIES = InputTaken | RetryRequested | SpanOutcomeEvaluationEnd | ToolResult
+"""Behind them a reply begins another message."""
 
 _WORDS = (
     UserMessage

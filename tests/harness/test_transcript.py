@@ -18,6 +18,7 @@ from harness.events import (
     AgentToolUse,
     ContentSetAside,
     InputTaken,
+    McpElsewhere,
     MessageEdited,
     MessageWithdrawn,
     ModelUsage,
@@ -31,7 +32,7 @@ from harness.events import (
     WakeDue,
 )
 from harness.history import Entry, History
-from harness.messages import Thinking, ToolAnswer, ToolCall, Usage
+from harness.messages import Elsewhere, Thinking, ToolAnswer, ToolCall, Usage
 from harness.providers.scripted import call, reply
 from harness.texts import Texts
 from harness.transcript import SHORTEN_BATCH, Dialogue, Window, build_messages, remembered
@@ -96,6 +97,16 @@ def assert_acceptable(messages) -> None:
         assert answered == asked
         kinds = [isinstance(part, ToolAnswer) for part in message.parts]
         assert kinds == sorted(kinds, reverse=True), "answers stand first"
+        there = [part.block for part in message.parts if isinstance(part, Elsewhere)]
+        open_uses: list[str] = []
+        for block in there:
+            if block["type"] == "use":
+                open_uses.append(block["id"])
+            else:
+                open_uses.remove(block["id"])
+        assert not open_uses, (
+            "no use without what came of it, and nothing that came without its use"
+        )
 
 
 def test_a_call_without_a_result_is_answered_in_the_prompt():
@@ -361,6 +372,27 @@ events = st.one_of(
     st.builds(lambda uid: AgentToolResult(tool_use_id=uid, content=()), st.sampled_from(CALLS)),
     st.builds(
         lambda r: AgentThinking(thinking="t", model_request_id=r), st.sampled_from(["r1", "r2"])
+    ),
+    st.builds(
+        lambda r, kept: McpElsewhere(
+            kind="use",
+            server="mail",
+            block={"type": "use", "id": "m", "name": "look", "input": {}} if kept else {},
+            model_request_id=r,
+        ),
+        st.sampled_from(["r1", "r2"]),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda uid, r: McpElsewhere(
+            kind="result",
+            server="mail",
+            block={"type": "result", "id": "m"},
+            tool_use_id=uid,
+            model_request_id=r,
+        ),
+        st.sampled_from(CALLS),
+        st.sampled_from(["r1", "r2"]),
     ),
     st.builds(
         lambda uid: AgentThreadContextCompacted(summary="s", through=uid), st.sampled_from(CALLS)
