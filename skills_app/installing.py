@@ -33,6 +33,7 @@ from sandbox.policy import Endpoint, NetworkPolicy, Policy, ProcessPolicy, Resou
 from tools_app import sandboxes
 from tools_app.packagetrees import RECORD, Part, plain_name, tree_of
 
+from .inside import fetcher
 from .pythonneeds import PythonNeeds
 
 SECONDS = 600
@@ -46,7 +47,7 @@ INSIDE = (
     "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7",
 )  # fmt: skip
 """Where an index may lie beside the public network: the operator named its host."""
-_BUILD, _PIP, _WHEELS = "/build", "/installer/pip", "/wheels"
+_BUILD, _PIP, _FETCHER, _WHEELS = "/build", "/installer/pip", "/installer/inside", "/wheels"
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 _MB = 1024 * 1024
 LAUNCHER = """#!/bin/sh
@@ -214,9 +215,9 @@ class _Installer:
                         f"{_BUILD}/{SITE}")  # fmt: skip
 
     async def _pip(self, *arguments: str) -> None:
-        command = ["python3", "-I", _PIP, "install", "--isolated", "--quiet", "--no-input", "--no-compile",
-                   "--disable-pip-version-check", "--retries", "2", "--only-binary", ":all:", "--cache-dir",
-                   f"{_BUILD}/cache", *self._from()]  # fmt: skip
+        command = ["python3", "-I", f"{_FETCHER}/fetcher.py", _PIP, "install", "--isolated", "--quiet",
+                   "--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "2",
+                   "--only-binary", ":all:", "--cache-dir", f"{_BUILD}/cache", *self._from()]  # fmt: skip
         result = await self._run(*command, *arguments)
         if not result.ok:
             raise Declined(_("They were not fetched: %(why)s") % {"why": _why(result)})
@@ -235,7 +236,10 @@ class _Installer:
         spec = find_spec("pip")
         if spec is None or spec.origin is None:
             raise Declined(_("The Python of this server has no pip, which installs packages."))
-        others = [Mount(Path(spec.origin).parent, Path(_PIP), label="the installer")]
+        others = [
+            Mount(Path(spec.origin).parent, Path(_PIP), label="the installer"),
+            Mount(Path(fetcher.__file__).parent, Path(_FETCHER), label="what starts it"),
+        ]
         if self.index.is_folder:
             others.append(Mount(Path(self.index.address), Path(_WHEELS), label="the wheels"))
         workdir = Mount(self.work, Path(_BUILD), writable=True, label="what is installed")

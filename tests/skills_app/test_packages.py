@@ -5,9 +5,11 @@ held against what was installed before anything sees them.
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -204,6 +206,33 @@ def test_what_cannot_be_had_is_told_with_the_words_of_the_installer(
     with pytest.raises(Declined, match="1 megabytes"):
         installed(served, tmp_path, "large")
     assert list(tmp_path.iterdir()) == []
+
+
+def to_be_built() -> bytes:
+    """A package that is no wheel, and brings along what builds it."""
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "b"\nbackend-path = ["."]\n',
+        "b.py": "raise SystemExit('it ran')\n",
+    }
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as packed:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"trap-1.0/{name}")
+            entry.size = len(text)
+            packed.addfile(entry, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+@pytest.mark.usefixtures("needs_bubblewrap")
+def test_nothing_of_a_package_is_run_also_where_a_wheel_names_an_address(
+    served: PackageIndex, tmp_path: Path
+):
+    served.held["/files/trap-1.0.tar.gz"] = ("application/gzip", to_be_built())
+    address = "http://index.example.org/files/trap-1.0.tar.gz"
+    served.add(*wheel("bait", "1.0", {"bait.py": ""}, requires=[f"trap @ {address}"]))
+    with pytest.raises(Declined, match="has to be built"):
+        installed(served, tmp_path, "bait")
+    assert "/files/trap-1.0.tar.gz" in served.asked
 
 
 def test_an_index_that_is_none_keeps_a_server_from_starting(settings: Any):
