@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict
 
 MOST = 50
@@ -46,6 +47,10 @@ def package_of(text: str) -> str:
         ) from None
     if found.url:
         raise ValueError(f"“{text[:100]}” is named by an address, and only indexes are asked")
+    for each in found.specifier:
+        # It takes any text, and installers take one with a slash for a path.
+        if each.operator == "===" and not _is_version(each.version):
+            raise ValueError(f"“{text[:100]}” compares with what is no version")
     return str(found)
 
 
@@ -94,6 +99,14 @@ def _in_script(text: str) -> tuple[list[str], str]:
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         raise ValueError(_("“dependencies” is no list of texts"))
     return [package_of(each) for each in named[: MOST + 1]], _python_of(found)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _python_of(found: Mapping[str, Any]) -> str:

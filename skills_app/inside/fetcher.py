@@ -1,4 +1,4 @@
-"""Runs inside the sandbox that fetches packages: starts the installer, and keeps it from starting anything else.
+"""Runs inside the sandbox that fetches packages: starts the installer, and keeps it from starting others.
 
 A wheel may need something by an address, and what is no wheel there would be built, which runs it. Imports
 nothing of ours, and runs with Python 3.8.

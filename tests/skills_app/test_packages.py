@@ -86,6 +86,7 @@ def test_scripts_and_the_manifest_say_together_what_is_needed():
     [
         script('dependencies = ["tables >> 1"]'),
         script('dependencies = ["tables @ https://evil.example.org/tables.whl"]'),
+        script('dependencies = ["tables===/../../wheels/tables.whl"]'),
         script('dependencies = "tables"'),
         script("dependencies = [1]"),
         script("dependencies = ["),
