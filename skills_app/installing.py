@@ -11,6 +11,7 @@ import asyncio
 import os
 import platform
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -287,6 +288,8 @@ def _report_in(file: Path) -> dict[str, Any]:
 def _json_in(file: Path) -> Any:
     """None for what cannot be read."""
     try:
+        if not stat.S_ISREG(file.lstat().st_mode):  # a pipe that nobody writes into is never read
+            return None
         with file.open("rb") as held:
             data = held.read(MOST_REPORT + 1)
         return read_mended_json(data, limit=MOST_REPORT, parts=MOST_REPORT)
@@ -312,6 +315,8 @@ def _finish(work: Path, root: Path, lock: Lock) -> Laid:
     """Out of what the sandbox wrote, in a place where none can write."""
     fresh = Path(tempfile.mkdtemp(prefix=FRESH, dir=root))
     try:
+        if (work / SITE).is_symlink():  # what is taken away below would be somebody else's
+            raise _other_than_files()
         (work / SITE).mkdir(exist_ok=True)  # nothing may be needed on this machine
         (work / SITE).rename(fresh / SITE)
         # Commands of packages name an interpreter that does not find them.
@@ -343,7 +348,7 @@ def make_plain(folder: Path) -> int:
         for name in (*folders, *files):
             path = Path(place, name)
             if path.is_symlink() or not (path.is_dir() or path.is_file()):
-                raise Declined(_("What came holds a link or a device."))
+                raise _other_than_files()
             path.chmod(0o755 if path.is_dir() or name == "python3" else 0o644)
             size += path.stat().st_size if path.is_file() else 0
     return size
@@ -407,6 +412,10 @@ def _why(result: Result) -> str:
     if refused:
         said += " " + _("(Not opened: %(hosts)s)") % {"hosts": ", ".join(refused[:5])}
     return said[-700:]
+
+
+def _other_than_files() -> Declined:
+    return Declined(_("What came holds a link or a device."))
 
 
 def _too_large() -> Declined:

@@ -25,6 +25,7 @@ from accounts.models import Organisation, TokenScope, User
 from agentsite.checks import check_installation
 from harness.errors import Conflict, Declined, Forbidden, Invalid, NotFound
 from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.contract import NOTHING, Mounts, Result
 from skills_app import packages
 from skills_app.actions.packages import install_packages
 from skills_app.folder import faults_of, read_folder
@@ -234,6 +235,42 @@ def test_nothing_of_a_package_is_run_also_where_a_wheel_names_an_address(
     with pytest.raises(Declined, match="has to be built"):
         installed(served, tmp_path, "bait")
     assert "/files/trap-1.0.tar.gz" in served.asked
+
+
+class Overtaken:
+    """A sandbox whose installer does what somebody else wants in the folder that it may write."""
+
+    def __init__(self, act: Callable[[Path], object]) -> None:
+        self._act = act
+
+    async def run(self, _command: Any, _policy: Any, mounts: Mounts, **_more: Any) -> Result:
+        self._act(mounts.workdir.source)
+        return Result("bubblewrap", True, 0, 0.1, NOTHING, NOTHING)
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.usefixtures("wheels")
+def test_an_installer_that_was_overtaken_reaches_nothing_outside_of_its_folder(tmp_path: Path):
+    victim = tmp_path / "victim"
+    (victim / "bin").mkdir(parents=True)
+    (victim / "bin" / "python").touch()
+
+    def link(work: Path) -> None:
+        (work / "site").unlink(missing_ok=True)
+        (work / "site").symlink_to(victim)
+
+    def pipe(work: Path) -> None:
+        os.mkfifo(work / "report.json")
+
+    for act, lock in ((link, Lock(parts=())), (pipe, None)):
+        backend: Any = Overtaken(act)
+        wanted = PythonNeeds(packages=("tables",))
+        with pytest.raises(Declined):
+            asyncio.run(install(wanted, tmp_path / "root", lock=lock, made=lambda: backend))  # noqa: B023
+    assert (victim / "bin" / "python").exists()
+    assert list((tmp_path / "root").iterdir()) == []
 
 
 def test_an_index_that_is_none_keeps_a_server_from_starting(settings: Any):
