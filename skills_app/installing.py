@@ -15,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -166,8 +167,9 @@ async def install(
     lock: Lock | None = None,
     made: MakeBackend = backend_here,
 ) -> Laid:
-    """What is needed, in a folder of `root` that is called by the digest of all its files; by the lock, if
-    there is one already. Raises Declined, with what the installer said, and what sandboxes raise."""
+    """What is needed, in a folder of `root` that is called by the digest of the lock and of all its files;
+    by the lock, if there is one already. Raises Declined, with what the installer said, and what sandboxes
+    raise."""
     found = index()
     if found is None:
         raise Declined(
@@ -325,18 +327,30 @@ def _finish(work: Path, root: Path, lock: Lock) -> Laid:
         size = make_plain(fresh)
         if size > settings.AGENTSITE_SKILLS_PACKAGES_MB * _MB:
             raise _too_large()
-        tree = tree_of(fresh)
+        tree = name_of(fresh, lock)
         (fresh / RECORD).write_text(
             Record(parts=lock.parts, tree=tree).model_dump_json(indent=1) + "\n", encoding="utf-8"
         )
         (fresh / RECORD).chmod(0o644)
-        target = root / tree
-        if target.exists():  # what lies there may have been changed; this was not
-            target.rename(root / f"{FRESH}{os.urandom(8).hex()}")
-        fresh.rename(target)
+        _put(fresh, root / tree, lock)
         return Laid(lock, tree, size)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _put(fresh: Path, target: Path, lock: Lock) -> None:
+    """Programs may have before their eyes what lies there, so it stays if it is the same."""
+    if target.exists():
+        if record_in(target) == record_in(fresh) and name_of(target, lock) == target.name:
+            os.utime(target)  # no leftover that nobody names yet
+            return
+        target.rename(target.with_name(f"{FRESH}{os.urandom(8).hex()}"))
+    fresh.rename(target)
+
+
+def name_of(folder: Path, lock: Lock) -> str:
+    """A digest of all its files and of the lock: files that are alike may have come in another wheel."""
+    return sha256(f"{tree_of(folder)}\n{lock.model_dump_json()}".encode()).hexdigest()
 
 
 def make_plain(folder: Path) -> int:

@@ -306,7 +306,7 @@ class SkillPackages(models.Model):
     parts = models.JSONField(_("packages"), default=list)
     """The lock: every package that came, with its version and the digest of its file."""
     tree = models.CharField(max_length=64, blank=True, editable=False)
-    """Of all files as they were put there; their folder is called so."""
+    """Of the lock and of all files as they were put there; their folder is called so."""
     size = models.PositiveBigIntegerField(_("bytes"), default=0)
     asked_at = models.DateTimeField(auto_now_add=True)
     began_at = models.DateTimeField(null=True)

@@ -19,16 +19,16 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, Sum
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from harness.errors import AgentError, Conflict
 from jobs.dispatch import dispatch
-from tools_app.packagetrees import Part, facts_of, tree_of
+from tools_app.packagetrees import Part, facts_of
 from tools_app.removing import remove_tree
 
-from .installing import FRESH, Laid, Lock, index, interpreter, not_installed, record_in
+from .installing import FRESH, Laid, Lock, index, interpreter, name_of, not_installed, record_in
 from .models import SkillPackages, SkillVersion
 from .pythonneeds import PythonNeeds
 
@@ -203,7 +203,7 @@ def _require_same(place: Path, row: SkillPackages) -> None:
     said = facts_of(place)
     if _held.get(place) == said:
         return
-    if tree_of(place) != row.tree:
+    if name_of(place, Lock(parts=locked)) != row.tree:
         raise ValueError("a file is another one")
     if len(_held) > 10_000:
         _held.clear()
@@ -232,8 +232,8 @@ def begin(row_id: int) -> Order | None:
 def end(row_id: int, laid: Laid) -> None:
     """What was laid out is there from now on, unless all of them would take too much room."""
     others = SkillPackages.objects.filter(state=State.READY).exclude(pk=row_id)
-    total = (others.aggregate(total=Sum("size"))["total"] or 0) + laid.size
-    if total > settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB * 1024 * 1024:
+    sizes = dict(others.values_list("tree", "size")) | {laid.tree: laid.size}  # some share one
+    if sum(sizes.values()) > settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB * 1024 * 1024:
         words = _(
             "The packages of all skills hold %(most)d megabytes at most. Whoever runs this server can raise "
             "AGENTSITE_SKILLS_PACKAGES_TOTAL_MB."

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -271,6 +272,34 @@ def test_an_installer_that_was_overtaken_reaches_nothing_outside_of_its_folder(t
             asyncio.run(install(wanted, tmp_path / "root", lock=lock, made=lambda: backend))  # noqa: B023
     assert (victim / "bin" / "python").exists()
     assert list((tmp_path / "root").iterdir()) == []
+
+
+@pytest.mark.usefixtures("needs_bubblewrap")
+def test_installations_with_the_same_files_leave_each_other_as_they_are(
+    wheels: Path, tmp_path: Path
+):
+    (file,) = wheels.iterdir()
+    wanted = PythonNeeds(packages=("tables",))
+    first = asyncio.run(install(wanted, tmp_path / "root"))
+    place = tmp_path / "root" / first.tree
+    os.utime(place, (0, 0))
+    shown = place.stat().st_ino
+    # Somebody else needs the same, while programs see what lies there.
+    again = asyncio.run(install(PythonNeeds(packages=("tables>=1",)), tmp_path / "root"))
+    assert again == first
+    assert place.stat().st_ino == shown
+    assert place.stat().st_mtime > 0, "nobody names it yet, and it is no leftover"
+    # The same files, packed anew: another file as indexes count, so another lock.
+    with zipfile.ZipFile(file, "a") as packed:
+        packed.comment = b"packed anew"
+    anew = asyncio.run(install(wanted, tmp_path / "root"))
+    assert anew.lock != first.lock
+    assert anew.tree != first.tree
+    assert place.stat().st_ino == shown
+    # What was changed is put right.
+    other_file(tmp_path / "root" / anew.tree)
+    asyncio.run(install(wanted, tmp_path / "root"))
+    assert said(tmp_path / "root" / anew.tree) == "one"
 
 
 def test_an_index_that_is_none_keeps_a_server_from_starting(settings: Any):
@@ -545,7 +574,16 @@ def test_all_packages_together_have_one_limit(needing: SkillVersion, settings: A
     row = SkillPackages.objects.get()
     assert packages.begin(row.pk) is not None
     settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = 1
-    packages.end(row.pk, Laid(lock=Lock(parts=()), tree="0" * 64, size=2 * 1024 * 1024))
+    laid = Laid(lock=Lock(parts=()), tree="0" * 64, size=2 * 1024 * 1024)
+    packages.end(row.pk, laid)
     row.refresh_from_db()
     assert row.state == State.FAILED
     assert "AGENTSITE_SKILLS_PACKAGES_TOTAL_MB" in row.problem
+    # What several share lies there once.
+    settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = 3
+    SkillPackages.objects.update(state=State.RUNNING)
+    packages.end(row.pk, laid)
+    other = SkillPackages.objects.create(needs="1" * 64, state=State.RUNNING)
+    packages.end(other.pk, laid)
+    other.refresh_from_db()
+    assert other.state == State.READY
