@@ -54,6 +54,12 @@ _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 _MB = 1024 * 1024
 LAUNCHER = """#!/bin/sh
 here=$(cd "${0%/*}/.." && pwd) || exit 70
+# Where it stands in PATH itself, it would find itself for ever.
+set -f
+IFS=:
+others=
+for each in $PATH; do [ "$each/python3" -ef "$0" ] || others="$others:$each"; done
+PATH="${others#:}"
 PYTHONPATH="$here/site${PYTHONPATH:+:$PYTHONPATH}" PIP_NO_INDEX=1 UV_OFFLINE=1 exec python3 -s "$@"
 """
 _NOT_INSTALLED = """#!/bin/sh

@@ -27,10 +27,11 @@ from agentsite.checks import check_installation
 from harness.errors import Conflict, Declined, Forbidden, Invalid, NotFound
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.contract import NOTHING, Mounts, Result
+from sandbox.environment import PATH
 from skills_app import packages
 from skills_app.actions.packages import install_packages
 from skills_app.folder import faults_of, read_folder
-from skills_app.installing import PROGRAM, Laid, Lock, install
+from skills_app.installing import LAUNCHER, PROGRAM, Laid, Lock, install, put_program
 from skills_app.models import SkillPackages, SkillVersion
 from skills_app.planning import plan_installation
 from skills_app.pythonneeds import MOST, PythonNeeds
@@ -236,6 +237,24 @@ def test_nothing_of_a_package_is_run_also_where_a_wheel_names_an_address(
     with pytest.raises(Declined, match="has to be built"):
         installed(served, tmp_path, "bait")
     assert "/files/trap-1.0.tar.gz" in served.asked
+
+
+def test_the_interpreter_of_packages_may_stand_in_the_path(tmp_path: Path):
+    for name in ("one", "two"):
+        (tmp_path / name / "site").mkdir(parents=True)
+        put_program(tmp_path / name, LAUNCHER)
+        (tmp_path / name / "site" / f"{name}.py").touch()
+    first, second = (tmp_path / name / "bin" for name in ("one", "two"))
+    for path in (
+        f"{first}/:{second}:{PATH}",
+        f"{PATH}:{first}",
+        f"{second}:{first}:{PATH}:{first}",
+    ):
+        ran = subprocess.run(
+            [first / "python3", "-c", "import one; print('found')"],
+            env={"PATH": path}, capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+        assert ran.stdout == "found\n"
 
 
 class Overtaken:
