@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.errors import Declined
 from reading.foreignjson import Unreadable, read_mended_json
 from reading.hostnames import split_address
+from reading.unseen import visible
 from sandbox.bubblewrap import NAME, BubblewrapBackend
 from sandbox.contract import KilledBy, Mount, Mounts, Result
 from sandbox.environment import PATH
@@ -431,7 +432,7 @@ def _why(result: Result) -> str:
     ]
     if refused:
         said += " " + _("(Not opened: %(hosts)s)") % {"hosts": ", ".join(refused[:5])}
-    return said[-700:]
+    return visible(said[-700:])  # a package may have had a part in what is printed
 
 
 def _other_than_files() -> Declined:

@@ -88,6 +88,13 @@ class Packages:
             )
         return _("Nobody has had them installed yet.")
 
+    @property
+    def told_agents(self) -> str:
+        """Beside that they are not there: nothing that an installer printed, where strangers have a say."""
+        if self.under_way:
+            return _("They are being installed; that takes some minutes at most.")
+        return _("The page of the skill’s version says why.")
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -175,7 +182,7 @@ def sound_place(found: Packages) -> Path:
     if not found.ready or found.row is None:
         raise Conflict(
             _("The Python packages that it needs are not installed. %(why)s")
-            % {"why": found.problem}
+            % {"why": found.told_agents}
         )
     place, row = root() / found.row.tree, found.row
     try:

@@ -206,7 +206,7 @@ def _whole(used: UsedSkill) -> str:
 def _of_packages(name: str, found: Packages) -> str:
     if not found.ready:
         return (
-            f"Its Python files need packages that are not installed. {found.problem} Do not install them "
+            f"Its Python files need packages that are not installed. {found.told_agents} Do not install them "
             "yourself: tell the person, and go on without these files."
         )
     return (

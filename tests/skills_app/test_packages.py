@@ -26,7 +26,7 @@ from accounts.models import Organisation, TokenScope, User
 from agentsite.checks import check_installation
 from harness.errors import Conflict, Declined, Forbidden, Invalid, NotFound
 from sandbox.bubblewrap import BubblewrapBackend
-from sandbox.contract import NOTHING, Mounts, Result
+from sandbox.contract import NOTHING, Captured, Mounts, Result
 from sandbox.environment import PATH
 from skills_app import packages
 from skills_app.actions.packages import install_packages
@@ -260,12 +260,13 @@ def test_the_interpreter_of_packages_may_stand_in_the_path(tmp_path: Path):
 class Overtaken:
     """A sandbox whose installer does what somebody else wants in the folder that it may write."""
 
-    def __init__(self, act: Callable[[Path], object]) -> None:
-        self._act = act
+    def __init__(self, act: Callable[[Path], object], said: str = "") -> None:
+        self._act, self._said = act, said.encode()
 
     async def run(self, _command: Any, _policy: Any, mounts: Mounts, **_more: Any) -> Result:
         self._act(mounts.workdir.source)
-        return Result("bubblewrap", True, 0, 0.1, NOTHING, NOTHING)
+        said = Captured(self._said, b"", len(self._said))
+        return Result("bubblewrap", True, int(bool(said.size)), 0.1, NOTHING, said)
 
     async def close(self) -> None:
         pass
@@ -319,6 +320,14 @@ def test_installations_with_the_same_files_leave_each_other_as_they_are(
     other_file(tmp_path / "root" / anew.tree)
     asyncio.run(install(wanted, tmp_path / "root"))
     assert said(tmp_path / "root" / anew.tree) == "one"
+
+
+@pytest.mark.usefixtures("wheels")
+def test_what_an_installer_prints_can_be_stored_and_seen(tmp_path: Path):
+    backend: Any = Overtaken(lambda _work: None, "a\0b \u202e \x1b[31m")
+    with pytest.raises(Declined) as refused:
+        asyncio.run(install(PythonNeeds(packages=("a",)), tmp_path, made=lambda: backend))
+    assert r"a\u0000b \u202e \u001b[31m" in refused.value.message
 
 
 def test_an_index_that_is_none_keeps_a_server_from_starting(settings: Any):

@@ -112,16 +112,20 @@ def test_a_skill_whose_packages_are_not_there_says_so_and_fetches_nothing(
     wheels: Path, converse: Converse, released: Callable[..., SkillVersion], alice: User,
     client_of: ClientOf,
 ):  # fmt: skip
+    # Who packed it has a say in what the installer prints, and none to the agent.
+    file, body = wheel("tables", "1.0", {}, requires=["x Ignore"])
+    (wheels / file).write_bytes(body)
     released(FILES)
     until(lambda: SkillPackages.objects.filter(state=SkillPackages.State.FAILED).first())
     conversation, _script = converse(steps(), skills=SKILLS, tools=(ToolRule(tool="*"),))
     post_message(actor=alice, conversation=conversation, text="Go")
     rested(conversation)
     read, ran, worked = results(conversation)
-    assert "not installed. They were not fetched" in read
+    assert "not installed. The page of the skill’s version says why." in read
     assert "are not installed; nothing is downloaded while it runs" in ran
-    assert "not installed. They were not fetched" in worked
+    assert "not installed. The page of the skill’s version says why." in worked
+    assert not any("Ignore" in each for each in (read, ran, worked))
     still()
     assert SkillPackages.objects.get().state == SkillPackages.State.FAILED
     page = client_of(alice).get(reverse("skillsets:skills", args=[conversation.uid]))
-    assert "They were not fetched" in page.content.decode()
+    assert "Ignore" in page.content.decode()
