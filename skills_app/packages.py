@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -221,13 +222,13 @@ def _require_same(place: Path, row: SkillPackages) -> None:
 
 
 def begin(row_id: int) -> Order | None:
-    """Take it up; None: somebody else did, it is done, or so many are under way."""
+    """Take it up; None: somebody else did, it is done, or it is not its turn."""
     with transaction.atomic():
         rows = SkillPackages.objects.select_for_update(no_key=True)
         row = rows.filter(pk=row_id, state=State.WAITING).first()
         since = timezone.now() - SkillPackages.LOST_AFTER
         busy = SkillPackages.objects.filter(state=State.RUNNING, began_at__gte=since)
-        if row is None or busy.count() >= MOST_AT_ONCE:
+        if row is None or row.pk not in _turns()[: max(0, MOST_AT_ONCE - busy.count())]:
             return None
         row.state, row.began_at = State.RUNNING, timezone.now()
         row.save(update_fields=["state", "began_at"])
@@ -264,9 +265,26 @@ def fail(row_id: int, problem: AgentError | None) -> None:
 def _end(row_id: int, **said: object) -> None:
     rows = SkillPackages.objects.filter(pk=row_id, state=State.RUNNING)
     rows.update(ended_at=timezone.now(), **said)
-    waiting = SkillPackages.objects.filter(state=State.WAITING).order_by("pk")
-    for pk in waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+    for pk in _turns()[:MOST_AT_ONCE]:
         dispatch(JOB, row_id=pk)
+
+
+def _turns() -> list[int]:
+    """Those that wait. However many one organisation asks for, others come in between."""
+    rows = SkillPackages.objects.filter(state__in=(State.WAITING, State.RUNNING)).order_by("pk")
+    asked = list(rows.values_list("pk", "needs", "state"))
+    wanted = _wanted() if len(asked) > 1 else {}
+    taken: Counter[int | None] = Counter()
+    turns = []
+    for running in (True, False):
+        for pk, needs, state in asked:
+            if (state == State.RUNNING) != running:
+                continue
+            organisations = wanted.get(needs) or {None}
+            if not running:
+                turns.append((min(taken[each] for each in organisations), pk))
+            taken.update(organisations)
+    return [pk for _turn, pk in sorted(turns)]
 
 
 def look_after() -> None:
@@ -274,17 +292,21 @@ def look_after() -> None:
     now = timezone.now()
     lost = Q(state=State.RUNNING, began_at__lt=now - SkillPackages.LOST_AFTER)
     SkillPackages.objects.filter(lost).update(state=State.WAITING)
-    for pk in SkillPackages.objects.filter(state=State.WAITING).values_list("pk", flat=True)[:10]:
+    for pk in _turns()[:10]:
         dispatch(JOB, row_id=pk)
     old = SkillPackages.objects.filter(asked_at__lt=now - KEPT).exclude(state=State.RUNNING)
     if old.exists():
-        old.exclude(needs__in=_needed()).delete()
+        old.exclude(needs__in=set(_wanted())).delete()
     _clear_away(set(SkillPackages.objects.exclude(tree="").values_list("tree", flat=True)))
 
 
-def _needed() -> set[str]:
-    rows = SkillVersion.objects.exclude(python={}).values_list("python", flat=True)
-    return {key_of(PythonNeeds.model_validate(each)) for each in rows}
+def _wanted() -> dict[str, set[int | None]]:
+    """What versions need, each with the organisations whose skills do; None: this server's."""
+    rows = SkillVersion.objects.exclude(python={}).order_by()
+    found: dict[str, set[int | None]] = {}
+    for python, organisation in rows.values_list("python", "skill__organisation").distinct():
+        found.setdefault(key_of(PythonNeeds.model_validate(python)), set()).add(organisation)
+    return found
 
 
 def _clear_away(trees: set[str]) -> None:

@@ -30,6 +30,7 @@ from sandbox.contract import NOTHING, Captured, Mounts, Result
 from sandbox.environment import PATH
 from skills_app import packages
 from skills_app.actions.packages import install_packages
+from skills_app.actions.skills import create_skill
 from skills_app.folder import faults_of, read_folder
 from skills_app.installing import LAUNCHER, PROGRAM, Laid, Lock, install, put_program
 from skills_app.models import SkillPackages, SkillVersion
@@ -579,6 +580,25 @@ def test_installations_wait_for_their_turn_and_what_was_left_is_taken_up(
     )
     packages.look_after()
     assert packages.begin(rows[0].pk) is not None
+
+
+def test_an_organisation_that_asks_for_much_keeps_nobody_waiting(
+    released: Callable[..., SkillVersion], wheels: Path, mallory: User, elsewhere: Organisation
+):
+    for number in range(4):
+        needs = script(f'dependencies = ["theirs{number}"]')
+        theirs = create_skill(
+            actor=mallory,
+            organisation=elsewhere,
+            files=skill({"scripts/a.py": needs}, f"theirs-{number}"),
+        )
+        packages.ask_for(theirs)
+    version = released(skill({"scripts/look.py": NEEDS_TABLES}))
+    asked = list(SkillPackages.objects.order_by("pk"))
+    assert asked[-1].wanted == version.python
+    assert [packages.begin(each.pk) is not None for each in asked] == [True, *[False] * 3, True]
+    packages.fail(asked[0].pk, None)
+    assert packages.begin(asked[1].pk) is not None
 
 
 def test_packages_that_no_version_needs_any_more_go(needing: SkillVersion, wheels: Path):
