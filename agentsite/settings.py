@@ -635,7 +635,7 @@ AGENTSITE_SKILLS_INDEX_HOSTS: list[str] = env.list("AGENTSITE_SKILLS_INDEX_HOSTS
 AGENTSITE_SKILLS_PACKAGES_MB = env.int("AGENTSITE_SKILLS_PACKAGES_MB", default=500)
 """Megabytes of the packages of one skill."""
 AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = env.int("AGENTSITE_SKILLS_PACKAGES_TOTAL_MB", default=5_000)
-"""Megabytes of the packages of all skills together."""
+"""Megabytes of the packages of all skills together; those of one organisation take half of them at most."""
 AGENTSITE_PROMPT_SOURCE_SECONDS = env.int("AGENTSITE_PROMPT_SOURCE_SECONDS", default=300)
 """How many seconds apart sources of prompts are asked what they have; 0: only when somebody says so."""
 AGENTSITE_PROMPTS_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_PROMPTS_PRIVATE_HOSTS", default=[])

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 JOB = "skills_app.install_packages"
 MOST_AT_ONCE = 2
 """Installed at one time, of all."""
+SHARES = 2
+"""One organisation's skills take one of them at most of what all may have."""
 KEPT = timedelta(days=1)
 """After which packages go that no version needs."""
 LEFT_SECONDS = 3_600.0
@@ -238,22 +240,42 @@ def begin(row_id: int) -> Order | None:
 
 
 def end(row_id: int, laid: Laid) -> None:
-    """What was laid out is there from now on, unless all of them would take too much room."""
-    others = SkillPackages.objects.filter(state=State.READY).exclude(pk=row_id)
-    sizes = dict(others.values_list("tree", "size")) | {laid.tree: laid.size}  # some share one
-    if sum(sizes.values()) > settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB * 1024 * 1024:
+    """What was laid out is there from now on, unless it would take too much room of all, or of what one
+    organisation may have."""
+    if problem := _too_much(row_id, laid):
+        _end(row_id, state=State.FAILED, problem=problem)
+        return
+    parts = [each.model_dump() for each in laid.lock.parts]
+    _end(row_id, state=State.READY, problem="", parts=parts, tree=laid.tree, size=laid.size)
+
+
+def _too_much(row_id: int, laid: Laid) -> str:
+    """Why it cannot stay, in words; empty: it can."""
+    most = settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB
+    ready = SkillPackages.objects.filter(state=State.READY).exclude(pk=row_id)
+    rows = list(ready.values_list("needs", "tree", "size"))
+
+    def size_of(needs: Container[str]) -> int:
+        found = {tree: size for each, tree, size in rows if each in needs}  # some share one
+        return sum((found | {laid.tree: laid.size}).values())
+
+    if size_of({each for each, _tree, _size in rows}) > most * 1024 * 1024:
         words = _(
             "The packages of all skills hold %(most)d megabytes at most. Whoever runs this server can raise "
             "AGENTSITE_SKILLS_PACKAGES_TOTAL_MB."
         )
-        _end(
-            row_id,
-            state=State.FAILED,
-            problem=words % {"most": settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB},
-        )
-        return
-    parts = [each.model_dump() for each in laid.lock.parts]
-    _end(row_id, state=State.READY, problem="", parts=parts, tree=laid.tree, size=laid.size)
+        return words % {"most": most}
+    wanted = _wanted()
+    needs = SkillPackages.objects.filter(pk=row_id).values_list("needs", flat=True).first()
+    for organisation in wanted.get(needs or "", {None}):
+        theirs = {key for key, who in wanted.items() if organisation in who}
+        if organisation is None or size_of(theirs) <= most * 1024 * 1024 // SHARES:
+            return ""
+    words = _(
+        "The packages of one organisation’s skills hold %(most)d megabytes at most. Whoever runs this server "
+        "can raise AGENTSITE_SKILLS_PACKAGES_TOTAL_MB."
+    )
+    return words % {"most": most // SHARES}
 
 
 def fail(row_id: int, problem: AgentError | None) -> None:

@@ -628,10 +628,33 @@ def test_all_packages_together_have_one_limit(needing: SkillVersion, settings: A
     assert row.state == State.FAILED
     assert "AGENTSITE_SKILLS_PACKAGES_TOTAL_MB" in row.problem
     # What several share lies there once.
-    settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = 3
+    settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = 4
     SkillPackages.objects.update(state=State.RUNNING)
     packages.end(row.pk, laid)
     other = SkillPackages.objects.create(needs="1" * 64, state=State.RUNNING)
     packages.end(other.pk, laid)
     other.refresh_from_db()
     assert other.state == State.READY
+
+
+def test_one_organisation_does_not_take_all_the_room(
+    needing: SkillVersion, settings: Any, mallory: User, elsewhere: Organisation
+):
+    settings.AGENTSITE_SKILLS_PACKAGES_TOTAL_MB = 10
+    for number in range(3):
+        needs = script(f'dependencies = ["theirs{number}"]')
+        files = skill({"scripts/a.py": needs}, f"theirs-{number}")
+        packages.ask_for(create_skill(actor=mallory, organisation=elsewhere, files=files))
+    own, *theirs = SkillPackages.objects.order_by("pk")
+    for number, (row, state) in enumerate(
+        [(theirs[0], State.READY), (theirs[1], State.READY), (theirs[2], State.FAILED),
+         (own, State.READY)]
+    ):  # fmt: skip
+        SkillPackages.objects.filter(pk=row.pk).update(state=State.RUNNING)
+        packages.end(row.pk, Laid(lock=Lock(parts=()), tree=str(number) * 64, size=2_500_000))
+        row.refresh_from_db()
+        assert row.state == state
+    assert (
+        "one organisation’s skills hold 5 megabytes"
+        in SkillPackages.objects.get(pk=theirs[2].pk).problem
+    )
