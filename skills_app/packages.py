@@ -42,6 +42,8 @@ SHARES = 2
 """One organisation's skills take one of them at most of what all may have."""
 KEPT = timedelta(days=1)
 """After which packages go that no version needs."""
+AGAIN_AFTER = timedelta(hours=1)
+"""After which a folder that is gone is installed again unasked."""
 LEFT_SECONDS = 3_600.0
 """After which a folder goes that no row names."""
 State = SkillPackages.State
@@ -188,6 +190,10 @@ def sound_place(found: Packages) -> Path:
             % {"why": found.told_agents}
         )
     place, row = root() / found.row.tree, found.row
+    if not place.exists() and _ask_for_lost(row):
+        raise Conflict(
+            _("Their folder is gone. They are being installed again, by what was locked.")
+        )
     try:
         _require_same(place, row)
     except (OSError, ValueError):
@@ -201,6 +207,19 @@ def sound_place(found: Packages) -> Path:
         )
         raise Conflict(words) from None
     return place
+
+
+def _ask_for_lost(row: SkillPackages) -> bool:
+    """Where all of a folder is gone, as after a backup that has none was restored, nobody has to look at it
+    first: by its lock comes the same or nothing. One that goes again and again is told instead."""
+    if index() is None:
+        return False
+    late = timezone.now() - AGAIN_AFTER
+    rows = SkillPackages.objects.filter(pk=row.pk, tree=row.tree, state=State.READY)
+    if not rows.filter(ended_at__lt=late).update(state=State.WAITING):
+        return False
+    dispatch(JOB, row_id=row.pk)
+    return True
 
 
 def _require_same(place: Path, row: SkillPackages) -> None:

@@ -470,6 +470,20 @@ def test_packages_that_are_not_what_was_installed_are_shown_to_nothing(
     assert "something else than was installed" in found.problem
 
 
+def test_packages_that_a_restored_backup_lacks_are_installed_again_by_their_lock(
+    ready: SkillPackages, needing: SkillVersion, wheels: Path
+):
+    SkillPackages.objects.update(ended_at=timezone.now() - timedelta(days=1))
+    file, body = wheel("tables", "2.0", {"tables.py": "def read(): return 'two'\n"})
+    (wheels / file).write_bytes(body)
+    shutil.rmtree(packages.root())
+    assert packages.place_of(needing) == packages.root() / "not-installed"
+    assert carried(ready).state == State.READY
+    place = packages.place_of(needing)
+    assert place is not None
+    assert said(place) == "one"
+
+
 def test_a_row_whose_lock_is_another_one_is_not_believed(
     ready: SkillPackages, needing: SkillVersion
 ):
