@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from harness.errors import AgentError
@@ -44,14 +45,19 @@ async def trial_run(run_id: int) -> None:
 
 @job(packages.JOB)
 async def install_packages(row_id: int) -> None:
+    order = await engine.in_database(packages.begin, row_id)
+    if order is None:
+        return
     try:
-        order = await engine.in_database(packages.begin, row_id)
-        laid = await install(order.needs, packages.root(), lock=order.lock) if order else None
+        laid = await install(order.needs, packages.root(), lock=order.lock)
+    except asyncio.CancelledError:
+        # The process is being stopped: the next one need not wait until this counts as lost.
+        await asyncio.shield(engine.in_database(packages.give_back, row_id))
+        raise
     except AgentError as problem:
         await engine.in_database(packages.fail, row_id, problem)
     except Exception:
         logger.exception("the packages %s were not installed", row_id)
         await engine.in_database(packages.fail, row_id, None)
     else:
-        if laid is not None:
-            await engine.in_database(packages.end, row_id, laid)
+        await engine.in_database(packages.end, row_id, laid)

@@ -303,6 +303,11 @@ def fail(row_id: int, problem: AgentError | None) -> None:
     _end(row_id, state=State.FAILED, problem=words[:1_000])
 
 
+def give_back(row_id: int) -> None:
+    """It was broken off, and is as if nobody had taken it up."""
+    SkillPackages.objects.filter(pk=row_id, state=State.RUNNING).update(state=State.WAITING)
+
+
 def _end(row_id: int, **said: object) -> None:
     rows = SkillPackages.objects.filter(pk=row_id, state=State.RUNNING)
     rows.update(ended_at=timezone.now(), **said)

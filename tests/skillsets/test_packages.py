@@ -18,6 +18,7 @@ from conversations.kitparts import mounts_of
 from harness.agentconfig import ToolRule
 from harness.content import text_of
 from harness.providers.scripted import call, reply
+from jobs.engine import engine
 from skills_app import packages
 from skills_app.models import SkillPackages, SkillVersion
 from tests.cast import ClientOf
@@ -129,3 +130,18 @@ def test_a_skill_whose_packages_are_not_there_says_so_and_fetches_nothing(
     assert SkillPackages.objects.get().state == SkillPackages.State.FAILED
     page = client_of(alice).get(reverse("skillsets:skills", args=[conversation.uid]))
     assert "Ignore" in page.content.decode()
+
+
+def test_an_installation_that_a_stopping_server_breaks_off_is_taken_up_by_the_next(
+    wheels: Path, released: Callable[..., SkillVersion]
+):
+    file, body = wheel("tables", "1.0", {"tables.py": "def read(): return 'one'\n"})
+    (wheels / file).write_bytes(body)
+    released(FILES)
+    row = until(lambda: SkillPackages.objects.filter(state=SkillPackages.State.RUNNING).first())
+    engine.stop()
+    row.refresh_from_db()
+    assert row.state == SkillPackages.State.WAITING
+    packages.look_after()
+    assert until(lambda: SkillPackages.objects.filter(state=SkillPackages.State.READY).first())
+    assert [each.name for each in packages.root().iterdir()] == [SkillPackages.objects.get().tree]
