@@ -138,13 +138,14 @@ def fault_of_index() -> str:
         return ""
     try:
         sound = found.is_folder or split_address(found.address).scheme in {"https", "http"}
-        Policy(network_policies=_network(found))
+        policy_for(found)
     except ValueError:
         sound = False
     return (
         ""
         if sound
-        else "it is neither an address nor the path of a folder, or names a host that is none"
+        else "it is neither an address nor the path of a folder, names a host that is none, or "
+        "AGENTSITE_SKILLS_PACKAGES_MB is no room that a sandbox can have"
     )
 
 

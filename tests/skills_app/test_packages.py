@@ -341,8 +341,12 @@ def test_an_index_that_is_none_keeps_a_server_from_starting(settings: Any):
         assert "agentsite.E057" in found()
     settings.AGENTSITE_SKILLS_INDEX = "https://reader:word@packages.example.org/simple/"
     assert "agentsite.E057" not in found()
-    settings.AGENTSITE_SKILLS_INDEX_HOSTS = ["https://example.org"]
-    assert "agentsite.E057" in found()
+    for name, wrong_too in (
+        ("AGENTSITE_SKILLS_PACKAGES_MB", 0),
+        ("AGENTSITE_SKILLS_INDEX_HOSTS", ["https://example.org"]),
+    ):
+        with override_settings(**{name: wrong_too}):
+            assert "agentsite.E057" in found()
 
 
 # --- of versions ---------------------------------------------------------------------------------------
