@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import Conflict, Invalid, NotConfigured, ToolError
 from reading.foreignjson import Unreadable, read_mended_json
-from tools_app.packagetrees import RECORD, Part, plain_name, tree_of
+from tools_app.packagetrees import RECORD, Part, part_of, plain_name, tree_of
 
 Kind = Literal["npm", "pypi"]
 MOST_RECORD = 20_000_000
@@ -230,13 +230,10 @@ def _take_pypi(wanted: Wanted, folder: Path, interpreter: str, program: str) -> 
          "--", wanted.spelt],
         folder,
     )  # fmt: skip
-    parts = []
-    for held in _read(report).get("install", []):
-        name, version = held["metadata"]["name"], held["metadata"]["version"]
-        digest = held["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
-        if not digest:
-            raise ToolError(f"{name} is of no index, so it cannot be pinned.")
-        parts.append(Part(name=plain_name(name), version=version, digest=f"sha256:{digest}"))
+    try:
+        parts = [part_of(held) for held in _read(report).get("install", [])]
+    except ValueError as name:
+        raise ToolError(f"{name} is of no index, so it cannot be pinned.") from None
     report.unlink()
     version = next((each.version for each in parts if each.name == wanted.name), None)
     scripts = _scripts(folder / "site", wanted.name)

@@ -34,7 +34,7 @@ from sandbox.contract import KilledBy, Mount, Mounts, Result
 from sandbox.environment import PATH
 from sandbox.policy import Endpoint, NetworkPolicy, Policy, ProcessPolicy, Resources
 from tools_app import sandboxes
-from tools_app.packagetrees import RECORD, Part, plain_name, tree_of
+from tools_app.packagetrees import RECORD, Part, part_of, tree_of
 
 from .inside import fetcher
 from .pythonneeds import PythonNeeds
@@ -311,13 +311,12 @@ def _lock_of(report: dict[str, Any]) -> Lock:
     found = report.get("install", [])
     if len(found) > MOST_PARTS:
         raise Declined(_("More than %(most)d packages would come.") % {"most": MOST_PARTS})
-    parts = []
-    for each in found:
-        name, version = each["metadata"]["name"], each["metadata"]["version"]
-        digest = each["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
-        if not digest:
-            raise Declined(_("The index gives no digest of %(name)s.") % {"name": name[:100]})
-        parts.append(Part(name=plain_name(name), version=version, digest=f"sha256:{digest}"))
+    try:
+        parts = [part_of(each) for each in found]
+    except ValueError as name:
+        raise Declined(
+            _("The index gives no digest of %(name)s.") % {"name": str(name)[:100]}
+        ) from None
     return Lock(parts=tuple(sorted(parts, key=lambda each: each.name)))
 
 

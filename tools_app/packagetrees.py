@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -32,6 +34,15 @@ class Part(BaseModel):
 def plain_name(name: str) -> str:
     """Of a Python package, as indexes compare it."""
     return re.sub(r"[._-]+", "-", name).lower()
+
+
+def part_of(reported: Mapping[str, Any]) -> Part:
+    """What pip's `--report` says of one package. Raises ValueError, with its name where it has no digest."""
+    name, version = reported["metadata"]["name"], reported["metadata"]["version"]
+    digest = reported["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
+    if not digest:
+        raise ValueError(name)
+    return Part(name=plain_name(name), version=version, digest=f"sha256:{digest}")
 
 
 def tree_of(folder: Path) -> str:

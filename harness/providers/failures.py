@@ -26,6 +26,7 @@ from harness.errors import (
     RateLimited,
     UnknownModel,
 )
+from harness.providers.wiretext import HIDDEN, Blanker
 from reading.digits import amount_of
 from reading.moments import moment_in_mail
 from reading.wholetext import mended
@@ -273,17 +274,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _without_secrets(text: str, secrets: Iterable[str]) -> str:
     """The beginning of `text` with every occurrence of each of `secrets` blanked: some services echo the key
     they refuse."""
-    kept = text[:MOST_WORDS]
-    for secret in secrets:
-        if len(secret) >= SHORTEST_SECRET:
-            kept = _blanked(kept, secret, cut=len(text) > MOST_WORDS)
-    return kept
-
-
-def _blanked(kept: str, secret: str, *, cut: bool) -> str:
-    kept = kept.replace(secret, "[key]")
-    if cut:
-        for length in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
-            if kept.endswith(secret[:length]):
-                return kept[:-length] + "[key]"
-    return kept
+    blanker = Blanker(secrets, least=SHORTEST_SECRET)
+    shown = blanker.feed(text[:MOST_WORDS])
+    # What may be the beginning of one is, where the rest was cut off.
+    held = blanker.rest()
+    cut = len(text) > MOST_WORDS and len(held) >= SHORTEST_SECRET
+    return shown + (HIDDEN if cut else held)

@@ -52,8 +52,8 @@ class Blanker:
 
     __slots__ = ("_held", "_secrets", "found")
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = [secret for secret in secrets if len(secret) >= LEAST_SECRET]
+    def __init__(self, secrets: Iterable[str] = (), *, least: int = LEAST_SECRET) -> None:
+        self._secrets = [secret for secret in secrets if len(secret) >= least]
         self._held = ""
         self.found = False
 
