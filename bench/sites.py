@@ -142,7 +142,7 @@ def scaled(
 
 
 UNDER_UVICORN = (
-    "import sys; from agentsite.server import serve_with_uvicorn; "
+    "import sys, django; django.setup(); from agentsite.server import serve_with_uvicorn; "
     "serve_with_uvicorn('127.0.0.1', int(sys.argv[1]), 1)"
 )
 
