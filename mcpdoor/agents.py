@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from time import monotonic
 from typing import Any, Literal
 
@@ -335,6 +336,7 @@ def _told(
     return types.CallToolResult(content=content, structured_content=state, is_error=is_error)
 
 
+@lru_cache(maxsize=64)
 def _described(each: Offered) -> types.Tool:
     return types.Tool(
         name=each.name,

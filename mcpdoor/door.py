@@ -6,7 +6,6 @@ begun.
 
 from __future__ import annotations
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.translation import gettext as _
@@ -16,7 +15,6 @@ from django.views.decorators.debug import sensitive_variables
 from accounts.api.authentication import presented_secret
 from accounts.api.throttling import count_request
 from harness.errors import Forbidden, TooLarge, TooMany
-from jobs.connections import give_back
 from jobs.garbage import keeping_what_is_imported
 from mcpclients.callers import caller_at_mcp
 from mcpclients.metadata import challenge
@@ -24,6 +22,7 @@ from reading.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from wire.givenjson import refusal_of
 
 from .lookups import EVERY
+from .threads import in_thread
 from .tools import Principal
 
 MOST_BYTES = 1_000_000
@@ -40,7 +39,7 @@ async def serve(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return _refusal(405, _("MCP messages are posted."), {"Allow": "POST"})
     try:
-        who = await sync_to_async(_admitted, thread_sensitive=False)(request)
+        who = await in_thread(_admitted, request)
     except TooMany as problem:
         return _refusal(429, problem.message, {"Retry-After": str(problem.retry_after)})
     except Forbidden as problem:
@@ -54,20 +53,17 @@ async def serve(request: HttpRequest) -> HttpResponseBase:
 
 @sensitive_variables("secret")
 def _admitted(request: HttpRequest) -> Principal | None:
-    try:
-        origin = request.headers.get("origin")
-        if origin is not None and not _may_ask(origin, request):
-            raise Forbidden(_("Pages of this site's own alone may ask here."))
-        secret = presented_secret(request.headers)
-        caller = caller_at_mcp(secret) if secret else None
-        if caller is None:
-            return None
-        count_request(caller.token, writes=_writes(request.body))
-        _prepare()
-        base = f"{request.scheme}://{request.get_host()}"
-        return Principal(caller.user, caller.organisation, caller, base)
-    finally:
-        give_back()
+    origin = request.headers.get("origin")
+    if origin is not None and not _may_ask(origin, request):
+        raise Forbidden(_("Pages of this site's own alone may ask here."))
+    secret = presented_secret(request.headers)
+    caller = caller_at_mcp(secret) if secret else None
+    if caller is None:
+        return None
+    count_request(caller.token, writes=_writes(request.body))
+    _prepare()
+    base = f"{request.scheme}://{request.get_host()}"
+    return Principal(caller.user, caller.organisation, caller, base)
 
 
 def _may_ask(origin: str, request: HttpRequest) -> bool:

@@ -6,7 +6,7 @@ Stateless, so both eras of the protocol are answered alike and no process has to
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -113,6 +113,10 @@ def server_for(who: Principal) -> Server[Any]:
         pages = [await part.resources(who, None) for part in parts]
         return sorted(str(each.uri) for page in pages if page for each in page.resources)
 
+    def schema_of(name: str) -> Mapping[str, Any] | None:
+        found = _tools(parts, who).get(name)
+        return found.described.input_schema if found is not None else None
+
     server: Server[Any] = Server(
         NAME,
         version="1",
@@ -124,6 +128,8 @@ def server_for(who: Principal) -> Server[Any]:
             "resources/templates/list": _LISTS,
             "server/discover": _LISTS,
         },
+        # Without it, each call is preceded by one of `list_tools`.
+        get_tool_input_schema=schema_of,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
