@@ -1,17 +1,19 @@
-"""Django's handler for requests, but a plain view costs one hand-over to a thread that is kept.
+"""Django's handler for requests, but middleware and a plain view cost one hand-over to a thread that is kept.
 
 Django's own begins a thread for each request, which opens a database connection of its own, and goes to
 it and back for each group of signals, each middleware that looks at views and the view. Views that are
-coroutines (streams, long polls) take Django's road: they must not hold a thread.
+coroutines (streams, long polls) must not hold a thread: middleware is done with its part before they
+begin, and what it adds to an answer is added to theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing
 from functools import partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
@@ -19,9 +21,13 @@ from django.conf import settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.base import BaseHandler
+from django.core.handlers.exception import response_for_exception
 from django.core.signals import request_started
-from django.http import FileResponse, Http404, HttpResponseBase
-from django.urls import resolve, set_script_prefix
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import set_script_prefix
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+from django.utils.log import log_response
 
 from agentsite.callers import Callers, person_of
 from agentsite.logs import Receive, Scope, Send
@@ -33,28 +39,54 @@ T = TypeVar("T")
 _threads = ThreadPoolExecutor(
     settings.AGENTSITE_REQUEST_THREADS, thread_name_prefix="agentsite-request"
 )
+_OF_THE_PROMISE = frozenset({"Content-Type", "Content-Length"})
 _answering = Shares(max(1, settings.AGENTSITE_REQUEST_THREADS // 4))
 """Of these threads, how many answer one person: what she asks for may be made to take long."""
 
 
-class PlainViews(BaseHandler):
-    """All middleware and a plain view, in the thread that calls `get_response`."""
+class Promise(HttpResponse):
+    """What middleware sees of an answer that a coroutine has yet to give."""
+
+    def __init__(
+        self, request: HttpRequest, view: Callable[[], Awaitable[HttpResponseBase]]
+    ) -> None:
+        super().__init__()
+        self.request = request
+        self.view = view
+        self.language = translation.get_language()
+
+
+class Views(BaseHandler):
+    """All middleware and a plain view, in the thread that calls `get_response`; of a coroutine a promise."""
 
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
 
+    def make_view_atomic(self, view: Callable[..., Any]) -> Callable[..., Any]:
+        """Whatever Django calls for an answer goes through here."""
+        view = super().make_view_atomic(view)
+        if not iscoroutinefunction(view):
+            return view
+
+        def promised(request: HttpRequest, *args: Any, **given: Any) -> Promise:
+            return Promise(request, partial(view, request, *args, **given))
+
+        return promised
+
+    def answer_to_failure(self, request: HttpRequest, error: Exception) -> HttpResponseBase:
+        """As Django answers what a view raised."""
+        found: HttpResponseBase | None = self.process_exception_by_middleware(error, request)
+        return found or response_for_exception(request, error)
+
 
 class Pages(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
-        self._plain = PlainViews()
+        self._views = Views()
         self._callers = Callers()
 
     async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        if _is_for_a_coroutine(scope):
-            await super().handle(scope, receive, send)
-            return
         try:
             body = await self.read_body(receive)
         except RequestAborted:
@@ -65,8 +97,8 @@ class Pages(ASGIHandler):
             response, person = await _answering.run(who, _in_thread, answer)
             if person is not None:
                 self._callers.learn(scope, person)
-            if response.streaming:
-                await self._stream(response, receive, send)
+            if response.streaming or isinstance(response, Promise):
+                await self._send_while_heard(response, receive, send)
             else:
                 await self.send_response(response, send)
 
@@ -81,25 +113,23 @@ class Pages(ASGIHandler):
             response: HttpResponseBase
             person: int | None = None
             if request is not None:
-                response = self._plain.get_response(request)
+                response = self._views.get_response(request)
                 person = person_of(request)
             else:
                 assert refusal is not None  # noqa: S101 - one of the two, says Django
                 response = refusal
             keep_open()
-            if not response.streaming:
+            if not (response.streaming or isinstance(response, Promise)):
                 response.close()
             return response, person
 
         return with_healthy_connections(answered)
 
-    async def _stream(self, response: Any, receive: Receive, send: Send) -> None:
+    async def _send_while_heard(
+        self, response: HttpResponseBase, receive: Receive, send: Send
+    ) -> None:
         """Until all is sent, or nobody listens any more."""
-        if isinstance(response, FileResponse):
-            response.block_size = self.chunk_size
-            # Django would read the whole file into memory before it sends the first piece.
-            response.streaming_content = _read_on(response.streaming_content)
-        sending = asyncio.ensure_future(self.send_response(response, send))
+        sending = asyncio.ensure_future(self._send(response, send))
         leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -109,7 +139,47 @@ class Pages(ASGIHandler):
             for task in (sending, leaving):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
-            await sync_to_async(response.close)()
+
+    async def _send(self, response: HttpResponseBase, send: Send) -> None:
+        if isinstance(response, Promise):
+            # Its request is open as long as it is.
+            with closing(response):
+                await self._send(await self._kept(response), send)
+            return
+        if isinstance(response, FileResponse):
+            response.block_size = self.chunk_size
+            # Django would read the whole file into memory before it sends the first piece.
+            response.streaming_content = _read_on(response.streaming_content)
+        try:
+            await self.send_response(response, send)
+        finally:
+            if response.streaming:
+                await asyncio.shield(sync_to_async(response.close)())
+
+    async def _kept(self, promise: Promise) -> HttpResponseBase:
+        """The answer, with what middleware has added to its promise."""
+        request = promise.request
+        with translation.override(promise.language):
+            try:
+                response = await promise.view()
+            except Exception as error:
+                response = await _in_thread(partial(self._views.answer_to_failure, request, error))
+        for name, value in promise.items():
+            if name == "Vary":
+                patch_vary_headers(response, value.split(", "))
+            elif name not in _OF_THE_PROMISE:
+                response.headers.setdefault(name, value)
+        for name, cookie in promise.cookies.items():
+            response.cookies.setdefault(name, cookie)
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            log_response(
+                "%s: %s",
+                response.reason_phrase,
+                request.path,
+                response=response,
+                request=request,
+            )
+        return response
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
@@ -119,16 +189,3 @@ async def _in_thread(function: Callable[[], T]) -> T:
 async def _read_on(pieces: Any) -> AsyncIterator[bytes]:
     while piece := await asyncio.to_thread(next, pieces, b""):
         yield piece
-
-
-def _is_for_a_coroutine(scope: Scope) -> bool:
-    with suppress(Http404):
-        return iscoroutinefunction(resolve(_path_info(scope)).func)
-    return False
-
-
-def _path_info(scope: Scope) -> str:
-    """The path below the prefix that the site is mounted at."""
-    path, prefix = str(scope["path"]), get_script_prefix(scope).rstrip("/")
-    below = path.removeprefix(prefix)
-    return below if below.startswith("/") else path

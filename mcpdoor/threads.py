@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
-
-from asgiref.sync import sync_to_async
 
 from jobs.connections import with_healthy_connections
 
@@ -14,5 +13,4 @@ InThread = Callable[..., Awaitable[Any]]
 
 
 async def in_thread(work: Callable[..., Any], *given: Any) -> Any:
-    do = partial(work, *given)
-    return await sync_to_async(with_healthy_connections, thread_sensitive=False)(do)
+    return await asyncio.to_thread(with_healthy_connections, partial(work, *given))
