@@ -18,9 +18,11 @@ from harness.errors import (
     BadReply,
     BrokenStream,
     LimitReached,
+    Overloaded,
     ProviderError,
     ProviderTimedOut,
     ProviderUnreachable,
+    RateLimited,
 )
 from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, prompt_tokens_at_most
 from harness.events import (
@@ -353,9 +355,7 @@ class Reply:
         await self._trace_response(end if error is None else f"error: {error}")
         await self.append(Entry.of(ending.model_copy(update={"estimated": estimated})))
         # What may have had the service call tools is not asked for again by itself.
-        lost = isinstance(error, BrokenStream | ProviderTimedOut)
-        lost = lost or (isinstance(error, ProviderUnreachable) and error.was_sent)
-        lost = lost and self._calls_elsewhere
+        lost = self._calls_elsewhere and error is not None and not _is_turned_away(error)
         return Replied(end, error=error, begun=lost or self._first_delta is not None)
 
     async def _close_open(self) -> None:
@@ -402,6 +402,19 @@ class Reply:
     async def _trace_response(self, end: str) -> None:
         if self.kit.tracer:
             await self.kit.tracer.response(self.uid, {"content": self._trace, "end": end})
+
+
+def _is_turned_away(error: AgentError) -> bool:
+    """Whether the service has surely done nothing about the request. Its 500, 502 and 504 may come at the end
+    of its work."""
+    match error:
+        case RateLimited():
+            return True
+        case Overloaded():
+            return error.status in {503, 529}
+        case ProviderTimedOut() | ProviderUnreachable():
+            return error.status is None and not error.was_sent
+    return False
 
 
 def _endless(seconds: float) -> ProviderTimedOut:

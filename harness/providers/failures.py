@@ -220,7 +220,7 @@ def without_words(failure: ProviderError) -> ProviderError:
         status=failure.status,
         retry_after=failure.retry_after,
     )
-    if isinstance(same, ProviderTimedOut) and isinstance(failure, ProviderTimedOut):
+    if isinstance(failure, ProviderTimedOut | ProviderUnreachable):
         same.was_sent = failure.was_sent
     return same
 

@@ -378,6 +378,20 @@ def test_a_connection_that_is_cut_behind_the_whole_request_is_not_asked_over_aga
     assert not conversation.events.filter(type="session.status_rescheduled").exists()
 
 
+@pytest.mark.parametrize(
+    ("status", "is_put_off"),
+    [(500, False), (502, False), (504, False), (408, False), (429, True), (503, True), (529, True)],
+)
+def test_only_what_a_service_surely_did_nothing_about_is_asked_for_again(
+    alice: User, mail: McpServer, service: Service, begin: Begin, status: int, is_put_off: bool
+):
+    service.steps = [HttpFault(status, b"{}", {"content-type": "application/json"}), "Done."]
+    conversation = said(alice, begin())
+    assert "mcp_servers" in service.api.bodies[0]
+    put_off = conversation.events.filter(type="session.status_rescheduled")
+    assert put_off.exists() == is_put_off
+
+
 def test_a_service_that_says_the_token_again_is_not_repeated(
     alice: User, acme: Organisation, mail: McpServer, service: Service, begin: Begin
 ):
