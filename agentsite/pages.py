@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -142,9 +141,10 @@ class Pages(ASGIHandler):
 
     async def _send(self, response: HttpResponseBase, send: Send) -> None:
         if isinstance(response, Promise):
-            # Its request is open as long as it is.
-            with closing(response):
+            try:
                 await self._send(await self._kept(response), send)
+            finally:
+                response.request.close()
             return
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
@@ -155,6 +155,8 @@ class Pages(ASGIHandler):
         finally:
             if response.streaming:
                 await asyncio.shield(sync_to_async(response.close)())
+            else:
+                response.close()
 
     async def _kept(self, promise: Promise) -> HttpResponseBase:
         """The answer, with what middleware has added to its promise."""

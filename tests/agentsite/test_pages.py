@@ -15,7 +15,13 @@ from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.db import connection
 from django.db.backends.signals import connection_created
-from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    JsonResponse,
+    StreamingHttpResponse,
+)
 from django.test import Client
 from django.urls import include, path
 from django.utils import translation
@@ -23,6 +29,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from accounts.models import User
 from agentsite.pages import Pages, _answering
+from harness.errors import NotFound
 from tests.cast import ClientOf
 from tests.patience import PATIENCE
 
@@ -46,9 +53,28 @@ def who(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"user": str(request.user)})
 
 
-async def on_the_loop(_request: HttpRequest) -> HttpResponse:
+@csrf_exempt
+async def on_the_loop(request: HttpRequest) -> HttpResponse:
     loop = asyncio.get_running_loop()
-    return JsonResponse({"loop": id(loop), "thread": threading.current_thread().name})
+    said = {
+        "loop": id(loop),
+        "thread": threading.current_thread().name,
+        "language": translation.get_language(),
+        "body": request.body.decode(),
+    }
+    return JsonResponse(said, headers={"Vary": "Accept", "Content-Language": "fr"})
+
+
+async def broken_on_the_loop(_request: HttpRequest) -> HttpResponse:
+    raise RuntimeError("on purpose")
+
+
+async def refused_on_the_loop(_request: HttpRequest) -> HttpResponse:
+    raise NotFound("There is no such thing.")
+
+
+async def stream_of_a_coroutine(request: HttpRequest) -> HttpResponseBase:
+    return stream(request)
 
 
 def broken(_request: HttpRequest) -> HttpResponse:
@@ -72,6 +98,9 @@ urlpatterns = [
     path("who/", who),
     path("broken/", broken),
     path("stream/", stream),
+    path("broken-loop/", broken_on_the_loop),
+    path("refused-loop/", refused_on_the_loop),
+    path("stream-loop/", stream_of_a_coroutine),
     path("", include("agentsite.urls")),
 ]
 
@@ -88,9 +117,10 @@ def pages() -> Pages:
 
 
 def ask(
-    pages: Pages, path: str, body: bytes = b"", client: Client | None = None
+    pages: Pages, path: str, body: bytes = b"", client: Client | None = None, language: str = "en"
 ) -> ApplicationCommunicator:
     headers = [(b"host", b"testserver"), (b"content-type", b"text/plain")]
+    headers.append((b"accept-language", language.encode()))
     if client is not None:
         session = client.cookies[settings.SESSION_COOKIE_NAME].value
         headers.append((b"cookie", f"a=b; {settings.SESSION_COOKIE_NAME}={session}".encode()))
@@ -161,6 +191,31 @@ async def test_a_coroutine_runs_on_the_servers_own_loop_and_holds_no_thread(page
     assert seen["thread"] == threading.current_thread().name
 
 
+async def test_a_coroutine_has_the_body_and_the_language_and_gets_what_middleware_adds(
+    pages: Pages,
+):
+    asked = ask(pages, "/loop/", b"what was sent", language="de")
+    await asked.send_input({"type": "http.request", "body": b"what was sent"})
+    start = await asked.receive_output(PATIENCE)
+    said = json.loads((await asked.receive_output(PATIENCE))["body"])
+    assert (said["body"], said["language"]) == ("what was sent", "de")
+    headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert "default-src" in headers["content-security-policy"]
+    assert headers["content-type"] == "application/json"
+    assert headers["content-language"] == "fr"  # what it says itself stands
+    assert {each.strip() for each in headers["vary"].split(",")} >= {"Accept", "Accept-Language"}
+    assert (await told(pages, "/loop/"))["language"] == "en"
+
+
+async def test_a_coroutine_that_breaks_or_refuses_is_answered_as_a_view_is(pages: Pages):
+    assert (await answer(pages, "/broken-loop/"))[0] == 500
+    status, content = await answer(pages, "/refused-loop/")
+    assert status == 404
+    assert b"There is no such thing." in content
+
+
 async def test_every_request_begins_and_ends_once_for_whoever_wants_to_know(pages: Pages):
     heard: list[str] = []
 
@@ -173,7 +228,12 @@ async def test_every_request_begins_and_ends_once_for_whoever_wants_to_know(page
     request_started.connect(begun)
     request_finished.connect(ended)
     try:
-        for path, status in (("/where/", 200), ("/nowhere/", 404), ("/loop/", 200)):
+        for path, status in (
+            ("/where/", 200),
+            ("/nowhere/", 404),
+            ("/loop/", 200),
+            ("/broken-loop/", 500),
+        ):
             heard.clear()
             assert (await answer(pages, path))[0] == status
             assert heard == ["begun", "ended"], path
@@ -216,9 +276,10 @@ async def test_a_view_that_breaks_is_answered_and_the_next_one_works(pages: Page
     assert (await answer(pages, "/where/"))[0] == 200
 
 
-async def test_a_stream_ends_when_its_reader_leaves(pages: Pages):
+@pytest.mark.parametrize("path", ["/stream/", "/stream-loop/"])
+async def test_a_stream_ends_when_its_reader_leaves(pages: Pages, path: str):
     left.clear()
-    asked = ask(pages, "/stream/")
+    asked = ask(pages, path)
     await asked.send_input({"type": "http.request", "body": b""})
     assert (await asked.receive_output(PATIENCE))["status"] == 200
     assert (await asked.receive_output(PATIENCE))["body"] == b"one "
