@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from django.utils import timezone
 
-from conversations.actions.children import answer_of
-from conversations.judging import history_of
 from conversations.models import Conversation
 from harness.errors import Conflict, NotFound
 from harness.tools import ToolOutput
 
 from . import stopping
-from .ending import answer_text
+from .ending import answer_for
 from .files import bring_up, changes_of
 from .models import Subagent
 from .tools import SubagentAccess
@@ -39,8 +38,7 @@ def _show(parent: int, uid: str) -> ToolOutput:
     row = _find(parent, uid)
     if row.child is None or row.is_live:
         return ToolOutput(_line(row))
-    source = answer_of(actor=row.parent.owner, child=row.child).untrusted_by
-    return ToolOutput(answer_text(row), untrusted=bool(source), untrusted_by=source)
+    return replace(answer_for(row), is_error=False)
 
 
 def _stop(parent: int, uid: str) -> str:
@@ -64,7 +62,7 @@ def _merge(parent: int, uid: str, accept: bool) -> ToolOutput:
     if not accept:
         Subagent.objects.filter(pk=row.pk).update(merged=False)
         return ToolOutput(f"What {row.uid} changed stays in its copy.")
-    brought = bring_up(row, history_of(row.parent).turn.uid)
+    brought = bring_up(row)
     if not brought.problem:
         Subagent.objects.filter(pk=row.pk).update(merged=True)
     return ToolOutput(brought.words(), is_error=bool(brought.problem))

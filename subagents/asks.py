@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from conversations.ancestry import root_of
 from conversations.log import append
@@ -82,24 +83,21 @@ def tell_left() -> None:
     each_apart(tell_asks, sorted({*said, *never_said}), told="who asks below %s could not be told")
 
 
-def _below(root_id: int) -> list[Conversation]:
-    found: list[Conversation] = []
+def _below(root_id: int) -> QuerySet[Conversation]:
+    found: list[int] = []
     generation = [root_id]
     while generation and len(found) < MOST:
         rows = Conversation.objects.filter(parent__in=generation).order_by("pk")
-        level = list(rows.select_related("agent_version__agent")[: MOST - len(found)])
-        generation = [row.pk for row in level]
-        found += level
-    return found
+        generation = list(rows.values_list("pk", flat=True)[: MOST - len(found)])
+        found += generation
+    return Conversation.objects.filter(pk__in=found).order_by("pk")
 
 
 def _asking(root_id: int) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Of each conversation below that waits for a person: what it is called, and its calls."""
-    waiting = [
-        row
-        for row in _below(root_id)
-        if row.status == Conversation.Status.IDLE and row.stop_reason == "requires_action"
-    ]
+    below = _below(root_id)
+    rows = below.filter(status=Conversation.Status.IDLE, stop_reason="requires_action")
+    waiting = list(rows.select_related("agent_version__agent"))
     if not waiting:
         return {}
     called = {

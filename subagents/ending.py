@@ -9,7 +9,6 @@ from __future__ import annotations
 from django.utils import timezone
 
 from conversations.actions.children import answer_of
-from conversations.judging import history_of
 from conversations.log import append, entries_after
 from conversations.models import Conversation
 from conversations.opencalls import open_call
@@ -19,6 +18,7 @@ from harness.events import Event as EventValue
 from harness.history import Entry, History
 from harness.tools import ToolOutput
 from jobs.apart import each_apart
+from jobs.prepared import Prepared
 
 from .files import Brought, bring_up, changes_of, diff_text, named
 from .inturn import in_turn
@@ -55,7 +55,7 @@ def tell(pk: int) -> None:
         if brought is not None and not brought.problem:
             held.merged = True
         held.save(update_fields=["told_at", "merged", "tokens_used", "seconds"])
-        answer = _answer(held, brought)
+        answer = answer_for(held, brought=brought)
         ended = SubagentEnded.model_validate(
             {
                 "tool_use_id": held.call_uid,
@@ -91,9 +91,18 @@ def _outcome(state: State, *, is_error: bool) -> ResultOutcome:
     return "error" if is_error else "ok"
 
 
-def answer_text(row: Subagent, *, brought: Brought | None = None) -> str:
+def answer_for(row: Subagent, *, brought: Brought | None = None) -> ToolOutput:
     """What an agent reads of one that has ended: how, its words, and its files."""
-    return _bounded("\n\n".join(filter(None, (_heading(row), _words(row), _files(row, brought)))))
+    said = answer_of(actor=row.parent.owner, child=row.child) if row.child is not None else None
+    words = _words(said) if said is not None else ""
+    source = said.untrusted_by if said is not None else ""
+    text = "\n\n".join(filter(None, (_heading(row), words, _files(row, brought))))
+    return ToolOutput(
+        _bounded(text),
+        is_error=row.state in {State.FAILED, State.LOST},
+        untrusted=bool(source),
+        untrusted_by=source,
+    )
 
 
 def tell_left() -> None:
@@ -105,16 +114,24 @@ def tell_left() -> None:
     each_apart(tell, found, told="the end of subagent %s could not be told")
 
 
+_ENDED = Prepared(
+    lambda given: (
+        Subagent.objects.untold()
+        .filter(pk=given.pk, state__in=list(_STATES))
+        .select_related("parent__owner", "parent__environment", "child")
+    )
+)
+
+
 def _ended(pk: int) -> Subagent | None:
-    rows = Subagent.objects.untold().filter(pk=pk, state__in=list(_STATES))
-    return rows.select_related("parent__owner", "parent__environment", "child").first()
+    return _ENDED.first(pk=pk)
 
 
 def _bring(row: Subagent) -> Brought | None:
     """Bring over what it changed, where that happens by itself: what did not come to its end stays apart."""
     if row.files != Subagent.Files.SHARED or row.state != State.COMPLETED or not row.base:
         return None
-    return bring_up(row, history_of(row.parent).turn.uid)
+    return bring_up(row)
 
 
 def _count(row: Subagent) -> None:
@@ -129,18 +146,6 @@ def _count(row: Subagent) -> None:
     if turn.began_at and entries:
         last = entries[-1].at - turn.began_at - turn.waited + turn.seconds_below
         row.seconds = round(max(0.0, last), 3)
-
-
-def _answer(row: Subagent, brought: Brought | None) -> ToolOutput:
-    source = ""
-    if row.child is not None:
-        source = answer_of(actor=row.parent.owner, child=row.child).untrusted_by
-    return ToolOutput(
-        answer_text(row, brought=brought),
-        is_error=row.state in {State.FAILED, State.LOST},
-        untrusted=bool(source),
-        untrusted_by=source,
-    )
 
 
 def _announcement(row: Subagent, answer: ToolOutput) -> BackgroundFinished:
@@ -165,11 +170,8 @@ def _heading(row: Subagent) -> str:
     return f"[{row.uid} ({row.kind}) {how}, {', '.join(facts)}{where}]{ending}"
 
 
-def _words(row: Subagent) -> str:
-    if row.child is None:
-        return ""
-    said = text_of(as_blocks(answer_of(actor=row.parent.owner, child=row.child).content))
-    return said or "(It said nothing.)"
+def _words(said: ToolOutput) -> str:
+    return text_of(as_blocks(said.content)) or "(It said nothing.)"
 
 
 def _files(row: Subagent, brought: Brought | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conversations.checkpoints import Carried, carry_files, keep_before_turn, snapshot_now
+from conversations.judging import history_of
 from conversations.models import Checkpoint, Conversation
 from conversations.provenance import TableProvenance
 from harness.errors import AgentError, Conflict
@@ -126,7 +127,7 @@ def changes_of(row: Subagent) -> list[Change]:
         return []
 
 
-def bring_up(row: Subagent, turn: str) -> Brought:
+def bring_up(row: Subagent) -> Brought:
     """Bring what the child changed into its parent's workspace. Done twice it changes nothing more. The
     parent's files are kept before, so that they can go back with its dialogue."""
     if row.child is None or not row.base:
@@ -134,6 +135,7 @@ def bring_up(row: Subagent, turn: str) -> Brought:
     if not changes_of(row):
         return Brought()
     try:
+        turn = history_of(row.parent).turn.uid
         keep_before_turn(row.parent_id, turn or row.call_uid, row.parent.last_seq)
         return _bring(row.child, row.parent, row.base)
     except Conflict:

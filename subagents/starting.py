@@ -30,9 +30,10 @@ from harness.events import (
     SubagentStarted,
 )
 from harness.events import Event as EventValue
-from harness.history import Entry
+from harness.history import Entry, History
 from harness.ids import new_conversation_id
 from jobs.apart import each_apart
+from jobs.prepared import Prepared
 from tools_app.workspace import remove_workspace
 
 from . import limits
@@ -79,7 +80,8 @@ def _begin_new(row: Subagent) -> None:
             if held is None:
                 return
             cast = cast_for(held, held.parent)
-            own = _allowance(held, cast)
+            above = history_of(held.parent)
+            own = _allowance(held, cast, above)
             child = begin_child(
                 actor=held.parent.owner,
                 parent=held.parent,
@@ -93,6 +95,7 @@ def _begin_new(row: Subagent) -> None:
                 overrides=cast.overrides,
                 as_child={"limits": own.model_dump(), "temperature": cast.temperature},
                 quotes=_gives_advice(held),
+                above=above,
             )
             copied.note(child, 0)
             held.base = copied.base
@@ -130,7 +133,8 @@ def _ask_again(row: Subagent, child: Conversation) -> None:
             again.config.limits.steps,
             share=ADVISOR_SHARE if _gives_advice(held) else 1,
         )
-        own = _allowance(held, cast)
+        above = history_of(held.parent)
+        own = _allowance(held, cast, above)
         place = again.last_seq
         lent = SessionUpdated(overrides={"limits": own.model_dump()})
         append(again.pk, [Entry.of(lent)])
@@ -140,6 +144,7 @@ def _ask_again(row: Subagent, child: Conversation) -> None:
             receiver=again,
             text=_prompt(held, NOTHING),
             quotes=_gives_advice(held),
+            heard=above,
         )
         keep_base(again, place, base)
         held.base = base
@@ -179,14 +184,18 @@ def go_on(conversation_id: int) -> None:
     wake(conversation_id)
 
 
-def _waiting(pk: int) -> Subagent | None:
-    rows = Subagent.objects.filter(pk=pk, state=State.WAITING)
-    return rows.select_related(
+_WAITING = Prepared(
+    lambda given: Subagent.objects.filter(pk=given.pk, state=State.WAITING).select_related(
         "parent__owner",
         "parent__organisation",
         "parent__environment",
         "parent__agent_version__agent",
-    ).first()
+    )
+)
+
+
+def _waiting(pk: int) -> Subagent | None:
+    return _WAITING.first(pk=pk)
 
 
 def _hold(pk: int) -> Subagent | None:
@@ -209,9 +218,9 @@ def _hold(pk: int) -> Subagent | None:
     return row
 
 
-def _allowance(row: Subagent, cast: Cast) -> Limits:
+def _allowance(row: Subagent, cast: Cast, above: History) -> Limits:
     waiting = Subagent.objects.filter(parent=row.parent_id, state=State.WAITING)
-    left = limits.left_of(row.parent, history_of(row.parent))
+    left = limits.left_of(row.parent, above)
     sharing = max(waiting.count(), cast.share - 1)
     return limits.allowance(cast.limits, left, sharing=sharing, steps=cast.steps)
 

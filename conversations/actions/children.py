@@ -27,7 +27,7 @@ from conversations.wakes import wake
 from harness.content import Text, text_of
 from harness.errors import Conflict, NotFound
 from harness.events import AgentMessage, UserMessage
-from harness.history import Entry
+from harness.history import Entry, History
 from harness.tools import ToolOutput
 
 
@@ -45,9 +45,10 @@ def begin_child(
     overrides: Mapping[str, Any] | None = None,
     as_child: Mapping[str, Any] | None = None,
     quotes: bool = False,
+    above: History | None = None,
 ) -> Conversation:
     """A conversation below `parent` with a task in the words of the parent's agent. What may be given of
-    it is told by `create_conversation`, of the words by `tell_agent`.
+    it is told by `create_conversation`, of the words by `tell_agent`; `above` is its `heard`.
 
     Raises what `create_conversation` and `tell_agent` raise.
     """
@@ -66,7 +67,7 @@ def begin_child(
             overrides=overrides,
             as_child=as_child,
         )
-        tell_agent(actor=actor, sender=held, receiver=child, text=text, quotes=quotes)
+        tell_agent(actor=actor, sender=held, receiver=child, text=text, quotes=quotes, heard=above)
     return child
 
 
@@ -77,9 +78,11 @@ def tell_agent(
     receiver: Conversation,
     text: str,
     quotes: bool = False,
+    heard: History | None = None,
 ) -> Event:
     """Queue a message from the agent of one conversation to that of its parent or child. One that `quotes`
-    the sender's dialogue brings along whatever strangers ever wrote there.
+    the sender's dialogue brings along whatever strangers ever wrote there. `heard`: the sender's log, where
+    the caller has read it while it holds the sender; None: it is read here.
 
     Nobody has spoken by it. Raises NotFound for a conversation that is not the actor's or not next to
     the other, Invalid and TooLarge for the text, Conflict when too many messages wait there already.
@@ -96,7 +99,12 @@ def tell_agent(
         said = UserMessage(
             content=(Text(text=text),),
             by_agent=True,
-            untrusted_by=_brought_by(sender, upwards=sender.parent_id == held.pk, all_of_it=quotes),
+            untrusted_by=_brought_by(
+                sender,
+                heard or history_of(sender),
+                upwards=sender.parent_id == held.pk,
+                all_of_it=quotes,
+            ),
         )
         row = append(held.pk, [Entry.of(said)], actor=actor)[0]
         wake(held.pk)
@@ -111,7 +119,7 @@ def answer_of(*, actor: User, child: Conversation) -> ToolOutput:
     row = counting(child).filter(type="agent.message").order_by("seq").last()
     value = row.value if row is not None else None
     text = text_of(value.content) if isinstance(value, AgentMessage) else ""
-    source = _brought_by(child, upwards=True)
+    source = _brought_by(child, history_of(child), upwards=True)
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
@@ -121,10 +129,11 @@ def _require_next_to(actor: User, sender: Conversation, receiver: Conversation) 
         raise NotFound(_("There is no such conversation."))
 
 
-def _brought_by(sender: Conversation, *, upwards: bool, all_of_it: bool = False) -> str:
+def _brought_by(
+    sender: Conversation, history: History, *, upwards: bool, all_of_it: bool = False
+) -> str:
     """What untrusted content the sender's words may hold. Of a child all it ever read counts: a word
     that a person said to it was not said to its parent."""
-    history = history_of(sender)
     source = history.ever_tainted_by if upwards or all_of_it else history.tainted_by
     where = "below" if upwards else "above"
     return f"{source}, by way of the agent {where}" if source else ""
