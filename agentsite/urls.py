@@ -14,10 +14,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("mcpdoor.urls")),
     path("", include("agui.urls")),
     path("v1/", include("v1.urls")),
+    path("", include("agentsite.openapi")),
     path("", include("api.urls")),
     path("admin/", admin.site.urls),
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.urls")),
-    path("", include("agentsite.openapi")),
     *(path("", include(f"{app}.urls")) for app in settings.AGENTSITE_PAGES),
 ]
