@@ -387,7 +387,9 @@ class Calls:
             "depth": _depth_of(call) + 1,
         }
         if wanted is not None and wanted.mcp_server:
-            return Entry.of(AgentMcpToolUse(mcp_server_name=wanted.mcp_server, **fields))
+            return Entry.of(
+                AgentMcpToolUse(mcp_server_name=wanted.mcp_server, host=wanted.host, **fields)
+            )
         return Entry.of(AgentToolUse(**fields))
 
     async def _settle(self, uid: str) -> None:

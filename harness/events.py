@@ -199,6 +199,8 @@ class AgentMcpToolUse(BaseEvent):
     type: Literal["agent.mcp_tool_use"] = "agent.mcp_tool_use"
     name: str
     mcp_server_name: str
+    host: str = ""
+    """Where the call goes, as far as its server's address says; empty: to a program in the sandbox."""
     input: dict[str, Any]
     model_request_id: str = ""
     evaluated_permission: Literal["allow", "ask", "deny"] = "ask"

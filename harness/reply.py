@@ -298,6 +298,7 @@ class Reply:
             event = AgentMcpToolUse(
                 name=piece.name,
                 mcp_server_name=tool.mcp_server,
+                host=tool.host,
                 input=dict(piece.input),
                 model_request_id=self.uid,
                 evaluated_permission=judgement.verdict.value,

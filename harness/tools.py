@@ -191,6 +191,8 @@ class Tool:
     mcp_server: str = ""
     """The MCP server that has it. Rules address it as `mcp:<server>:<tool>` too, and only one that names
     such tools allows it; others may deny or ask."""
+    host: str = ""
+    """The machine that such a call goes to, for people who read of it."""
     handed_out: HandedOut | None = None
     """Its calls are judged here like all others, and carried out by somebody else (`carrier`): the
     handler is never called, the run rests until they are answered."""

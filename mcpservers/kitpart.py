@@ -147,6 +147,7 @@ def _tool(server: McpServer, row: McpTool) -> tuple[Tool, int]:
             owner="mcp",
             untrusted=True,
             mcp_server=server.name,
+            host=host_of(server.url) if server.url else "",
             # A program works beside the agent's commands, in the same workspace.
             writes_files=bool(server.argv),
             asks_people=True,

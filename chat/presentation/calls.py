@@ -162,6 +162,8 @@ class Card:
     call: str
     name: str
     server: str = ""
+    host: str = ""
+    """Of a tool of an MCP server: the machine that it runs on; empty: beside the agent's own commands."""
     within: str = ""
     """The name of the tool whose call makes this one; empty: the agent asked for it."""
     depth: int = 0
@@ -275,7 +277,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
     asked = handed = False
     match use:
         case AgentMcpToolUse():
-            card.server = visible(use.mcp_server_name)
+            card.server, card.host = visible(use.mcp_server_name), visible(use.host)
             asked = use.evaluated_permission == "ask"
             card.reason = use.reason
         case AgentCustomToolUse():
