@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.agentconfig import AgentConfig
-from harness.hooks import PASSED, AboutCall, BeforeCall, Ruling
+from harness.history import History
+from harness.hooks import PASSED, About, Hooks, Ruling
 from harness.kit import RemoteOffer
 from harness.providers.contract import Provider
 from harness.rules import LevelledRule
@@ -67,7 +68,7 @@ Mounts = Callable[[Conversation], Sequence[Mount]]
 Layer = Callable[[Provider], Provider]
 """Puts a provider in front of another one, which it asks or answers for. What it makes is thrown away with
 the run, the other one is not."""
-Guards = Callable[[Conversation], BeforeCall | None]
+Guards = Callable[[Conversation], Hooks | None]
 Layers = Callable[[Conversation], Layer | None]
 
 _parts: list[AddPart] = []
@@ -102,7 +103,7 @@ def add_layer(layer: Layers) -> None:
 
 
 def add_guard(guards: Guards) -> None:
-    """Have what it answers with asked about each call that the policy lets run (`harness.hooks`)."""
+    """Have whom it answers with asked about what the policy lets happen (`harness.hooks`)."""
     if guards not in _guards:
         _guards.append(guards)
 
@@ -136,24 +137,33 @@ def layers_of(conversation: Conversation) -> tuple[Layer, ...]:
     return tuple(layer for layer in found if layer is not None)
 
 
-def guard_of(conversation: Conversation) -> BeforeCall | None:
+def guard_of(conversation: Conversation) -> Hooks | None:
     """All of them as one, which stops at the first refusal. None: nobody is to be asked."""
     found = [guard for guards in _guards if (guard := guards(conversation)) is not None]
     if len(found) < 2:
         return found[0] if found else None
+    return _Together(found)
 
-    async def ask(about: AboutCall) -> Ruling:
+
+class _Together:
+    def __init__(self, each: Sequence[Hooks]) -> None:
+        self._each = each
+        self.points = frozenset(point for hooks in each for point in hooks.points)
+
+    def before_request(self, history: History) -> Sequence[About]:
+        each = (about for hooks in self._each for about in hooks.before_request(history))
+        return [*{about.point: about for about in each}.values()]
+
+    async def ask(self, about: About, extras: Mapping[str, Any]) -> Ruling:
         whole = PASSED
-        for guard in found:
-            one = await guard(about)
-            whole = Ruling(
-                one.refusal, whole.question or one.question, (*whole.events, *one.events)
-            )
-            if whole.refusal:
-                break
+        for hooks in self._each:
+            if about.point in hooks.points and not whole.refusal:
+                whole = whole.with_next(await hooks.ask(about, extras))
         return whole
 
-    return ask
+    async def ended(self) -> None:
+        for hooks in self._each:
+            await hooks.ended()
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any], what: str) -> None:

@@ -24,7 +24,7 @@ from agents.models import Environment, Prompt
 from harness.agentconfig import AgentConfig
 from harness.contextplan import Head, Portion, fit
 from harness.errors import AgentError, NotConfigured
-from harness.hooks import BeforeCall
+from harness.hooks import Hooks
 from harness.kit import Kit
 from harness.messages import ModelRequest, Piece
 from harness.ports import Live, Tracer
@@ -259,8 +259,8 @@ class Plan:
     """Those of every level but the agent's own."""
     layers: tuple[Layer, ...] = ()
     """What apps put in front of the provider."""
-    guard: BeforeCall | None = None
-    """Whom apps have asked about calls."""
+    guard: Hooks | None = None
+    """Whom apps have asked about what happens."""
 
     @property
     def system(self) -> str:
@@ -349,7 +349,7 @@ def build_kit(
         before_writing=None
         if elsewhere
         else partial(offload, keep_before_turn, plan.sandbox.conversation_id),
-        before_call=plan.guard,
+        hooks=plan.guard,
         evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace),
         extras={**own, **plan.part.extras},
         remote=plan.part.remote,

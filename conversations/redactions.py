@@ -12,6 +12,7 @@ from harness.events import (
     TYPES,
     AgentMessage,
     AgentThreadContextCompacted,
+    AppEvent,
     CompactionRequested,
     CompactionSkipped,
     ContentSetAside,
@@ -61,10 +62,14 @@ def said_with(log: EventQuerySet, subject: str) -> list[Event]:
 
 def told_of(log: EventQuerySet, gone: Sequence[Event], titles: Collection[str]) -> Iterator[Event]:
     """Summaries that something of `gone` went into, titles that are one of these, and what services said in
-    errors from there on."""
+    errors and others to the agent from there on."""
     if not gone:
         return
     first = min(row.seq for row in gone)
+    of_apps = log.filter(type__in=set(types()) - set(TYPES), seq__gt=first)
+    for row in of_apps.order_by("seq"):
+        if isinstance(row.value, AppEvent) and row.value.may_quote():
+            yield row
     yield from _summaries(log, first)
     yield from _summaries_as_asked(log, gone)
     for title in titles:

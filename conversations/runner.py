@@ -219,6 +219,8 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
         live.abandon()
         output.abandon()
         await providers.let_go(kit.service or kit.provider)
+    if kit.hooks is not None:
+        await kit.hooks.ended()
     return None
 
 

@@ -33,7 +33,7 @@ from harness.events import (
 )
 from harness.external import fault_of
 from harness.history import Entry, History, OpenCall, untrusted_in_answer
-from harness.hooks import PASSED, AboutCall, Ruling
+from harness.hooks import CHILD_BEFORE, PASSED, TOOL_AFTER, TOOL_BEFORE, About, Ruling
 from harness.kit import Kit, Signal, first_of_all
 from harness.nested import DEPTH, Diverged, Nested
 from harness.overflow import bounded
@@ -248,16 +248,50 @@ class Calls:
 
     async def _ruling(self, call: OpenCall, tool: Tool) -> Ruling:
         """What hooks say of it; its events come once."""
-        if self.kit.before_call is None:
+        hooks = self.kit.asks_at(TOOL_BEFORE, CHILD_BEFORE)
+        if hooks is None:
             return PASSED
         given = json.dumps(call.input, sort_keys=True, ensure_ascii=False)
         key = f"{call.uid} {call.decision is not None} {given}"
         known = self._ruled.get(key)
         if known is not None:
             return replace(known, events=())
-        about = AboutCall(call.uid, tool.name, tool.effect.value, call.input)
-        ruling = self._ruled[key] = await self.kit.before_call(about)
+        begins_child = tool.handed_out is not None and tool.carrier not in {"", PEOPLE}
+        ruling = PASSED
+        for point in (TOOL_BEFORE, CHILD_BEFORE) if begins_child else (TOOL_BEFORE,):
+            if point in hooks.points and not ruling.refusal:
+                about = self._about(point, call, tool)
+                ruling = ruling.with_next(await hooks.ask(about, self.kit.extras))
+        self._ruled[key] = ruling
         return ruling
+
+    def _about(
+        self, point: str, call: OpenCall, tool: Tool, more: Mapping[str, Any] | None = None
+    ) -> About:
+        tainted_by = self.history.tainted_by
+        effect = tool.effect.value
+        return About(point, call.uid, tool.name, effect, call.input, more or {}, tainted_by)
+
+    async def _heard(self, call: OpenCall, tool: Tool, outcome: Outcome, took: int) -> Outcome:
+        """What of it the model is shown, as far as hooks say, with the events that tell of that."""
+        hooks = self.kit.asks_at(TOOL_AFTER)
+        if hooks is None:
+            return outcome
+        text = "\n".join(block.text for block in outcome.content if isinstance(block, Text))
+        more = {"result": text, "is_error": outcome.is_error, "milliseconds": took}
+        ruling = await hooks.ask(self._about(TOOL_AFTER, call, tool, more), self.kit.extras)
+        events = (*outcome.events, *ruling.events)
+        if ruling.refusal:
+            said = as_blocks(ruling.refusal)
+            return Outcome(said, is_error=True, stopped=outcome.stopped, events=events)
+        if ruling.added:
+            outcome = replace(
+                outcome,
+                content=(*outcome.content, *as_blocks(ruling.added)),
+                untrusted=outcome.untrusted or bool(ruling.untrusted_by),
+                untrusted_by=outcome.untrusted_by or ruling.untrusted_by,
+            )
+        return replace(outcome, events=events)
 
     async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """False, with nothing run, where somebody has said something since they were judged."""
@@ -338,13 +372,14 @@ class Calls:
             outcome = self._as_composed(call, nested, outcome)
         if tool.untrusted or isinstance(call.use, AgentMcpToolUse):
             outcome = replace(outcome, untrusted=True)
+        milliseconds = round((time.perf_counter() - began) * 1000)
+        outcome = await self._heard(call, tool, outcome, milliseconds)
         if self.kit.admit is not None and not all(isinstance(b, Text) for b in outcome.content):
             outcome = replace(outcome, content=await self.kit.admit(outcome.content))
         outcome = await bounded(outcome, call.uid, tool.output_limit, self.kit.keep)
         if call.edited:
             words = note_of_edit(call.input)
             outcome = replace(outcome, content=(*as_blocks(words), *outcome.content))
-        milliseconds = round((time.perf_counter() - began) * 1000)
         end = SpanToolEnd(
             tool_use_id=call.uid, milliseconds=milliseconds, is_error=outcome.is_error
         )

@@ -1012,6 +1012,19 @@ class AppEvent(BaseEvent):
         """The id of what it is about; empty: it stands for itself."""
         return ""
 
+    def to_agent(self) -> str:
+        """What it says to the agent at its place in the dialogue, where all calls have their answers; nothing
+        by itself."""
+        return ""
+
+    def untrusted_by(self) -> str:
+        """Whose words it brings into the dialogue, where they are others'; empty: nobody's."""
+        return ""
+
+    def may_quote(self) -> bool:
+        """Whether it may repeat what was said before it in the dialogue."""
+        return False
+
     def silent(self) -> Self:
         """The same without what was said of the call that its `tool_use_id` names, for when the words of
         that are taken out; itself, where it says nothing of one."""

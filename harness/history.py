@@ -23,6 +23,7 @@ from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
     AgentToolResult,
+    AppEvent,
     ApprovalRequested,
     BackgroundFinished,
     CallHandedOut,
@@ -599,6 +600,8 @@ class History:
                 self.memory[event.part] = (*self.memory.get(event.part, ()), event.text)
             case Rewound():
                 self._fold_rewound(entry, event)
+            case AppEvent() if source := event.untrusted_by():
+                self._taint(source)
             case _ if isinstance(event, ToolUse):
                 call = OpenCall(entry.uid, event, terms=_terms_of(event))
                 self._calls[entry.uid] = call

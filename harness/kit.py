@@ -20,7 +20,7 @@ from harness.events import Event
 from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
-from harness.hooks import BeforeCall
+from harness.hooks import ON_CALLS, Hooks
 from harness.messages import RemoteServer, ToolSpec
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
@@ -113,8 +113,8 @@ class Kit:
     before_writing: BeforeWriting | None = None
     """Awaited once in a turn, before the first calls that may change files are begun; what it answers is
     stored with their start. None: nothing is to be done then."""
-    before_call: BeforeCall | None = None
-    """Asked about each call that the policy lets run. None: nobody is."""
+    hooks: Hooks | None = None
+    """Asked about what the policy lets happen. None: nobody is."""
     evidence: Evidence | None = None
     """What a grader is shown of the files; None: nothing."""
     extras: Mapping[str, Any] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Kit:
         """Why the service is given no server whatever the rules say; empty: it may be."""
         if not getattr(self.provider, "runs_mcp", False):
             return "the model's service here is none that calls them"
-        if self.before_call is not None:
+        if self.hooks is not None and self.hooks.points & ON_CALLS:
             return "there are hooks, which see no call that runs elsewhere"
         return ""
 
@@ -229,6 +229,11 @@ class Kit:
             if tools:
                 found.append(replace(server, tools=tools, token=may.token))
         return tuple(found)
+
+    def asks_at(self, *points: str) -> Hooks | None:
+        """Who is asked at any of these points; None: nobody."""
+        hooks = self.hooks
+        return hooks if hooks is not None and not hooks.points.isdisjoint(points) else None
 
     def judge(self, name: str, history: History, **decision: Any) -> Judgement:
         tool = self.tools_in(history).get(name)

@@ -7,6 +7,7 @@ conversation, and where events are stored, is the caller's part (`ports`).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from harness.events import (
     AgentThinking,
     BudgetReached,
     CompactionSkipped,
+    ContentSetAside,
     EndTurn,
     Event,
     InputTaken,
@@ -55,8 +57,9 @@ from harness.grading import (
     verdict_of,
 )
 from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Pursued, Turn
+from harness.hooks import COMPACTION_BEFORE, MODEL_BEFORE, PASSED, TURN_BEFORE, About, Ruling
 from harness.ids import new_event_id
-from harness.kit import Kit, Signal
+from harness.kit import Kit, Signal, first_of
 from harness.messages import Message, ModelRequest, Usage
 from harness.ports import Journal, LiveBlock
 from harness.refused import CONTENT_REFUSED, KEY_REFUSED, suspects
@@ -84,6 +87,9 @@ MAX_RETRY_AFTER = 600.0
 _SPANS = (SpanModelRequestStart, SpanModelRequestEnd)
 _WHOLE = ("end_turn", "stop_sequence", "max_tokens")
 """Ends of a request that leave a summary behind: one that ran into its limit is better than none."""
+
+HELD_BACK = "hook_refused"
+"""Of a rest where hooks let no request be made."""
 
 PUBLIC_ERRORS = {
     "rate_limited": "model_rate_limited_error",
@@ -237,7 +243,8 @@ class Loop:
         more is to be done first, `opening` is stored by itself at most, and the next step sees to it.
         """
         ahead = self.history.followed_by(opening, at=self.kit.clock())
-        if self.kit.tracer or self._limit_reached(ahead):
+        asked = self.kit.asks_at(TURN_BEFORE, MODEL_BEFORE)
+        if self.kit.tracer or asked or self._limit_reached(ahead):
             await self._append_if_unchanged(*opening)
             return
         request = self._request(ahead)
@@ -264,6 +271,8 @@ class Loop:
         if limit := self._limit_reached(self.history):
             reason, details = limit
             await self._rest(reason, details=details)
+            return
+        if not await self._is_let():
             return
         request = self._request(self.history)
         if self._is_full(self.history, request):
@@ -318,6 +327,46 @@ class Loop:
                 hint="Ask it to go on, or raise the agent's output limit.",
             )
             await self._rest(EndTurn(), details=details)
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    async def _is_let(self) -> bool:
+        """Whether hooks let the next request be made; what they add is stored before it. Where not, the turn is
+        over by then, or somebody has said something meanwhile."""
+        hooks = self.kit.asks_at(TURN_BEFORE, MODEL_BEFORE)
+        for about in hooks.before_request(self.history) if hooks else ():
+            ruling = await self._ask(about)
+            told = [Entry.of(event) for event in ruling.events]
+            if ruling.refusal:
+                told += (Entry.of(ContentSetAside(event_id=uid)) for uid in ruling.sets_aside)
+                details = StopDetails(code=HELD_BACK, message=ruling.refusal)
+                told += self._ending(EndTurn(), details=details)
+            if self.signal.is_set:
+                await self._append()
+                return False
+            if (told and not await self._append_if_unchanged(*told)) or ruling.refusal:
+                return False
+        return True
+
+    async def _may_compact(self, cut: Cut, focus: str = "", *, asked: bool = False) -> str:
+        """Why hooks let no summary be made now; empty: they do."""
+        if self.kit.asks_at(COMPACTION_BEFORE) is None:
+            return ""
+        turn, tainted_by = self.history.turn.uid, self.history.tainted_by
+        more = {"messages": len(cut.messages), "focus": focus, "asked_for": asked}
+        ruling = await self._ask(About(COMPACTION_BEFORE, turn, more=more, tainted_by=tainted_by))
+        await self._append(*map(Entry.of, ruling.events))
+        return ruling.refusal
+
+    async def _ask(self, about: About) -> Ruling:
+        """A person's stop is not kept waiting: nothing has come of it then."""
+        hooks = self.kit.hooks
+        asking = asyncio.ensure_future(hooks.ask(about, self.kit.extras)) if hooks else None
+        if asking is None or await first_of(asking, self.signal):
+            if asking is not None:
+                asking.cancel()
+            return PASSED
+        return asking.result()
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -387,8 +436,10 @@ class Loop:
         """
         texts, window = self.kit.texts, self._window()
         cut = find_cut(self.history.entries, texts, window=window, fits=self._fits)
-        if cut is None:
+        if cut is None or await self._may_compact(cut):
             return True
+        if self.history.interrupt or self.signal.is_set:
+            return False
         replied, told = await self._summarise(cut)
         if self.history.interrupt or replied.end == "interrupted":
             return False
@@ -413,6 +464,8 @@ class Loop:
         cut = find_cut(history.entries, self.kit.texts, window=self._window(), fits=self._fits)
         if cut is None:
             await self._append(Entry.of(CompactionSkipped(reason="too_short")))
+        elif refusal := await self._may_compact(cut, focus, asked=True):
+            await self._append(Entry.of(CompactionSkipped(reason="failed", detail=refusal)))
         else:
             replied, told = await self._summarise(cut, focus)
             if not told:

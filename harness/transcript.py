@@ -17,6 +17,7 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AppEvent,
     BackgroundFinished,
     ContentSetAside,
     EndTurn,
@@ -324,6 +325,9 @@ class Dialogue:
                     builder.add("user", Text(text=_words_of_evaluation(event, texts)))
                 case SessionStatusIdle(interrupted=True):
                     self._stopped = True
+                case AppEvent() if words := event.to_agent():
+                    _answer_calls(builder, answers)
+                    builder.add("user", Text(text=words))
                 case _ if is_nested(event):
                     pass
                 case _ if isinstance(event, ToolUse):

@@ -1,6 +1,6 @@
-"""Asks hooks about one call, one after another, each within its deadline. Knows no tables.
+"""Asks hooks about one thing, one after another, each within its deadline. Knows no tables.
 
-A hook that fails, answers nonsense or is late counts by its own rule. Nothing it says can allow a call: the
+A hook that fails, answers nonsense or is late counts by its own rule. Nothing it says can allow anything: the
 policy has allowed it by then.
 """
 
@@ -10,33 +10,47 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.errors import AgentError
-from harness.hooks import AboutCall, Ruling
+from harness.hooks import (
+    CHILD_BEFORE,
+    COMPACTION_BEFORE,
+    MODEL_BEFORE,
+    TOOL_AFTER,
+    TOOL_BEFORE,
+    TURN_BEFORE,
+    About,
+    Ruling,
+)
 from harness.ids import new_id
 from reading.foreignjson import Unreadable, read_mended_json
 from reading.wholetext import storable
+from tools_app.builtin.shell import EXTRA as SHELL
+from tools_app.provenance import EXTRA as PROVENANCE
 from webhooks.models import WebhookSecret
 from webhooks.requests import post
 from webhooks.signing import headers
 
-from .events import HookAnswer, HooksAnswered, Verdict
+from . import commands
+from .events import HookAnswer, HooksAnswered, Verdict, source_of, words_of
+from .failing import Failed
 from .installed import Answer, Where, find
+from .points import POINTS
 
 REASON = 500
 """Characters of a hook's reason."""
+CONTEXT = 10_000
+"""Characters of what a hook adds for the agent."""
 BODY = 1_000_000
-"""Bytes of what a webhook is told; a call with more counts as a failure of the hook."""
-ANSWER_BYTES = 10_000
-
-
-class Failed(Exception):
-    """A hook gave no answer; the words are for people."""
+"""Bytes of what a webhook is told; what is longer counts as a failure of the hook."""
+ANSWER_BYTES = 50_000
+QUIET = frozenset({MODEL_BEFORE, COMPACTION_BEFORE})
+"""Points at which the log keeps nothing where all let it pass: they are many, and no card shows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,48 +65,100 @@ class Held:
     tool: str
     deadline: float
     refuses_on_failure: bool
+    points: frozenset[str]
+    trusted: bool = False
+    """Words it adds count as ours."""
     load: Callable[[str], Callable[..., Any]] = find
+
+    def is_asked(self, about: About) -> bool:
+        if about.point not in self.points:
+            return False
+        return not POINTS[about.point].on_calls or fnmatchcase(about.tool, self.tool)
+
+
+Told = list[tuple[Held, HookAnswer]]
 
 
 async def ask(
-    hooks: Sequence[Held], about: AboutCall, where: Where
-) -> tuple[Ruling, list[tuple[Held, HookAnswer]]]:
+    hooks: Sequence[Held], about: About, where: Where, extras: Mapping[str, Any]
+) -> tuple[Ruling, Told]:
     """What they say together, and each one's answer. The first refusal ends it."""
-    told: list[tuple[Held, HookAnswer]] = []
+    told: Told = []
     refusal = question = ""
+    sets_aside: tuple[str, ...] = ()
     for hook in hooks:
-        if not fnmatchcase(about.tool, hook.tool):
+        if not hook.is_asked(about):
             continue
-        answer = await _ask(hook, about, where)
+        answer = await ask_one(hook, about, where, extras)
         told.append((hook, answer))
         if answer.verdict == "refuse" or (answer.verdict == "failed" and hook.refuses_on_failure):
-            refusal = _words(hook, answer)
+            refusal = _words(hook, answer, about.point)
+            if answer.verdict == "refuse" and about.point == TURN_BEFORE:
+                # A hook that is away is no judge of words: they may be said again to it.
+                sets_aside = tuple(about.more.get("message_ids", ()))
             break
         if answer.verdict == "ask":
-            question = question or _words(hook, answer)
-    answers = tuple(answer for _hook, answer in told)
-    told_of = any(answer.verdict != "pass" for answer in answers)
-    events = (HooksAnswered(tool_use_id=about.call_id, told=answers),) if told_of else ()
-    return Ruling(refusal, question, events), told
+            question = question or _words(hook, answer, about.point)
+    answers = [answer for _hook, answer in told]
+    if refusal:
+        answers = [answer.model_copy(update={"context": ""}) for answer in answers]
+    ruling = Ruling(refusal, question, _events(about, answers), sets_aside=sets_aside)
+    if about.point != TOOL_AFTER:
+        return ruling, told
+    added = [answer for answer in answers if answer.context]
+    foreign = next((source_of(answer) for answer in added if answer.untrusted), "")
+    return Ruling(
+        refusal,
+        events=ruling.events,
+        added="\n\n".join(map(words_of, added)),
+        untrusted_by=foreign,
+    ), told
 
 
-def _words(hook: Held, answer: HookAnswer) -> str:
+def _events(about: About, answers: Sequence[HookAnswer]) -> tuple[HooksAnswered, ...]:
+    silent = all(answer.verdict == "pass" and not answer.context for answer in answers)
+    if not answers or (silent and about.point in QUIET):
+        return ()
+    if about.call_id:
+        # What was added to a result is read there, and shown there.
+        kept = [answer.model_copy(update={"context": ""}) for answer in answers]
+        return (HooksAnswered(point=about.point, tool_use_id=about.call_id, told=tuple(kept)),)
+    return (HooksAnswered(point=about.point, turn=about.subject, told=tuple(answers)),)
+
+
+_SUBJECTS = {
+    TOOL_BEFORE: "this call",
+    TOOL_AFTER: "this result to be read",
+    CHILD_BEFORE: "this subagent",
+    TURN_BEFORE: "this turn",
+    MODEL_BEFORE: "this request",
+    COMPACTION_BEFORE: "a summary now",
+}
+
+
+def _words(hook: Held, answer: HookAnswer, point: str) -> str:
     if answer.verdict == "failed":
-        return f"The hook “{hook.name}” gave no answer ({answer.reason}), and without it this may not run."
+        said = f"The hook “{hook.name}” gave no answer ({answer.reason}), and without it "
+        return said + ("the result is withheld." if point == TOOL_AFTER else "this may not run.")
     said = f": {answer.reason}" if answer.reason else "."
-    verb = "refuses this call" if answer.verdict == "refuse" else "asks for a person"
-    return f"The hook “{hook.name}” {verb}{said}"
+    if answer.verdict == "ask":
+        return f"The hook “{hook.name}” asks for a person{said}"
+    if point == TOOL_AFTER:
+        return f"The hook “{hook.name}” withholds this result{said}"
+    return f"The hook “{hook.name}” refuses {_SUBJECTS[point]}{said}"
 
 
-async def _ask(hook: Held, about: AboutCall, where: Where) -> HookAnswer:
+async def ask_one(
+    hook: Held, about: About, where: Where, extras: Mapping[str, Any], *, uid: str = ""
+) -> HookAnswer:
+    """Never raises. `uid`: the id of a request that may come twice; a new one otherwise."""
     began = time.monotonic()
     verdict: Verdict
+    context = ""
     try:
         async with asyncio.timeout(hook.deadline):
-            answer = await (
-                _call(hook, about, where) if hook.kind == "python" else _post(hook, about, where)
-            )
-        verdict, reason = answer.verdict, answer.reason
+            answer = await _answer(hook, about, where, extras, uid or new_id("whe"))
+        verdict, reason, context = answer.verdict, answer.reason, answer.context
     except TimeoutError:
         verdict, reason = "failed", f"it was later than {hook.deadline:g} s"
     except Failed as problem:
@@ -105,48 +171,96 @@ async def _ask(hook: Held, about: AboutCall, where: Where) -> HookAnswer:
         verdict=verdict,
         milliseconds=spent,
         reason=storable(" ".join(reason.split())[:REASON]),
+        context=storable(context.strip()[:CONTEXT]),
+        untrusted=bool(context.strip()) and not hook.trusted,
     )
 
 
-async def _call(hook: Held, about: AboutCall, where: Where) -> Answer:
+async def _answer(
+    hook: Held, about: About, where: Where, extras: Mapping[str, Any], uid: str
+) -> Answer:
+    point = about.point
+    if hook.kind == "python":
+        return await _call(hook, about, where)
+    body = json.dumps(told_of(hook, about, where, uid), ensure_ascii=hook.kind == "command")
+    if hook.kind == "webhook":
+        said = await _post(hook, body, uid)
+    else:
+        said = await commands.run(
+            hook.target,
+            body,
+            hook.deadline,
+            shell=extras.get(SHELL),
+            provenance=extras.get(PROVENANCE),
+            tainted_by=about.tainted_by,
+        )
+    return _parsed(said, point)
+
+
+def told_of(hook: Held, about: About, where: Where, uid: str) -> dict[str, Any]:
+    """What webhooks and commands are told."""
+    call = (
+        {
+            "call_id": about.call_id,
+            "tool": about.tool,
+            "effect": about.effect,
+            "arguments": about.arguments,
+        }
+        if about.tool
+        else {"subject": about.subject}
+    )
+    told = {"type": about.point, "id": uid, "hook": hook.name, **call, **asdict(where)}
+    return {**about.more, **told, "tainted_by": about.tainted_by}
+
+
+async def _call(hook: Held, about: About, where: Where) -> Answer:
     function = hook.load(hook.target)
     if inspect.iscoroutinefunction(function):
         said = await function(about, where)
     else:
         said = await asyncio.to_thread(function, about, where)
     if said is None:
-        return Answer("pass")
-    return _read(said.verdict, said.reason)
+        return Answer()
+    return _read(said.verdict, said.reason, getattr(said, "context", ""), about.point)
 
 
-async def _post(hook: Held, about: AboutCall, where: Where) -> Answer:
-    told = {"type": "tool.before", "hook": hook.name, **asdict(about), **asdict(where)}
-    body = json.dumps(told, ensure_ascii=False)
+async def _post(hook: Held, body: str, uid: str) -> str:
     sent = body.encode("utf-8", "replace")
     if len(sent) > BODY:
-        raise Failed("the call is too long to be told")
-    at = datetime.now(UTC)
+        raise Failed("what it is asked about is too long to be told")
     try:
-        signed = headers(new_id("whe"), body, at=at, valid=[WebhookSecret(sealed=hook.sealed)])
+        valid = [WebhookSecret(sealed=hook.sealed)]
+        signed = headers(uid, body, at=datetime.now(UTC), valid=valid)
     except AgentError as problem:
         raise Failed(problem.message) from None
     answer = await post(hook.target, sent, signed, most=ANSWER_BYTES)
     if not answer.is_delivered:
         raise Failed(answer.summary)
-    if answer.status == 204 or not answer.body.strip():
-        return Answer("pass")
+    return "" if answer.status == 204 else answer.body
+
+
+def _parsed(text: str, point: str) -> Answer:
+    if not text.strip() or not POINTS[point].asks:
+        return Answer()
     try:
         # Who is refused may have it quote any sign, and must not be rid of the refusal by it.
-        said = read_mended_json(answer.body)
+        said = read_mended_json(text)
     except Unreadable:
         raise Failed("its answer is no JSON") from None
     if not isinstance(said, dict):
         raise Failed("its answer is no JSON object")
-    return _read(said.get("verdict"), said.get("reason", ""))
+    return _read(said.get("verdict"), said.get("reason", ""), said.get("context", ""), point)
 
 
-def _read(verdict: Any, reason: Any) -> Answer:
-    if verdict not in {"pass", "ask", "refuse"}:
-        raise Failed("its answer names no verdict: pass, ask or refuse")
+def _read(verdict: Any, reason: Any, context: Any, point: str) -> Answer:
+    where = POINTS[point]
+    if not where.asks:
+        return Answer()
+    if verdict is None and isinstance(context, str) and context and where.adds:
+        verdict = "pass"
+    if not isinstance(verdict, str) or verdict not in where.verdicts:
+        known = ", ".join(sorted(where.verdicts))
+        raise Failed(f"its answer names no verdict that there is here: {known}")
+    said = context if isinstance(context, str) and where.adds else ""
     # No verdict is lost for want of a reason.
-    return Answer(verdict, reason if isinstance(reason, str) else "")
+    return Answer(verdict, reason if isinstance(reason, str) else "", said)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Hooks that installed packages bring: entry points of the group `agentsite.hooks`.
 
-Each is a function that is given an `AboutCall` and a `Where` and answers None (it passes) or an `Answer`. It
-may be async; one that is not runs in a thread.
+Each is a function that is given an `About` (`harness.hooks`) and a `Where` and answers None (it passes) or an
+`Answer`. It may be async; one that is not runs in a thread.
 """
 
 from __future__ import annotations
@@ -16,17 +16,21 @@ GROUP = "agentsite.hooks"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    verdict: Literal["pass", "ask", "refuse"]
+    verdict: Literal["pass", "ask", "refuse"] = "pass"
     reason: str = ""
+    context: str = ""
+    """Words for the agent, where the point takes any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """In which conversation the call is made, by public ids."""
+    """In which conversation it happens, by public ids."""
 
     conversation: str
     organisation: str
     agent: str
+    parent: str = ""
+    """The conversation whose agent asked for this one; empty: people began it."""
 
 
 def names() -> list[str]:

@@ -44,7 +44,9 @@ def show_hooks(request: SignedInRequest) -> HttpResponse:
         except AgentError as problem:
             status = refuse(form, problem)
     context = {
-        "hooks": Hook.objects.visible_to(request.user).filter(organisation=organisation),
+        "hooks": Hook.objects.visible_to(request.user)
+        .filter(organisation=organisation)
+        .with_counts(),
         "form": HookForm() if secret else form,
         "secret": secret,
         "installed": names(),

@@ -19,6 +19,7 @@ from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolUse,
     AgentToolResult,
+    AppEvent,
     ApprovalRequested,
     ApprovalVoted,
     CallHandedOut,
@@ -187,6 +188,8 @@ class Card:
     table: TableDisplay | None = None
     untrusted_by: str = ""
     """What of its answer others wrote, in words."""
+    remarks: list[str] = field(default_factory=list)
+    """What apps tell of it."""
     plan: SafeString | None = None
     for_program: bool = False
     for_worker: bool = False
@@ -333,6 +336,8 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
             case SubagentEnded() as ended:
                 card.child_works = False
                 card.duration = duration(round(ended.seconds * 1_000))
+            case AppEvent() as told if words := told.remark():
+                card.remarks.append(visible(words))
             case _ if isinstance(row.value, ToolResult):
                 result = row.value
                 if not answered:

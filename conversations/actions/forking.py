@@ -30,6 +30,7 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AppEvent,
     BackgroundFinished,
     ContentRedacted,
     ContentSetAside,
@@ -236,6 +237,8 @@ def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:
         return event.event_id in known
     if isinstance(event, SessionUpdated):
         return event.made_of in known
+    if isinstance(event, AppEvent):
+        return bool(event.to_agent())
     return isinstance(event, _COPIED)
 
 

@@ -1,12 +1,14 @@
-"""Who manages an organisation says which hooks are asked about its agents' calls, when and how long."""
+"""Who manages an organisation says which hooks are asked about what its agents do, when and how long."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
@@ -18,13 +20,16 @@ from audit.models import AuditEntry
 from audit.record import about_setting
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
 from hooks.installed import names
-from hooks.models import CHANGE_ANY, Hook
+from hooks.models import CHANGE_ANY, Hook, HookCount
+from hooks.points import DEFAULT, POINTS
 from webhooks.addresses import check_url
 from webhooks.signing import new_secret
 from wire.naming import named
 
 MOST_HOOKS = 20
-"""Of one organisation: each is waited for before a call runs."""
+"""Of one organisation: each is waited for."""
+MOST_TARGET = 500
+"""Characters of a command line or an address."""
 LONGEST = 30.0
 SHORTEST = 0.1
 """Seconds of a deadline."""
@@ -45,7 +50,9 @@ def save_hook(
     name: str,
     kind: str,
     target: str,
+    points: Sequence[str] = DEFAULT,
     tool: str = "*",
+    trusted: bool = False,
     position: int = 10,
     deadline: float = 5.0,
     on_failure: str = Hook.OnFailure.REFUSE,
@@ -60,11 +67,13 @@ def save_hook(
     """
     _require(actor, organisation)
     name, _about = named(name, "", missing=_("A hook needs a name."))
-    values = {
+    values: dict[str, Any] = {
         "name": name,
         "kind": _one_of(kind, Hook.Kind.values, "kind"),
         "target": _target(kind, target),
+        "points": _points(points),
         "tool": tool.strip()[:128] or "*",
+        "trusted": trusted and kind == Hook.Kind.WEBHOOK,
         "position": max(0, min(position, 1_000)),
         "deadline": _deadline(deadline),
         "on_failure": _one_of(on_failure, Hook.OnFailure.values, "on_failure"),
@@ -89,12 +98,17 @@ def save_hook(
                 hint=_("Delete one first."),
             )
         saved = held or Hook(organisation=organisation, created_by=actor)
+        if held is None or not held.enabled or {*values["points"]} - {*held.points}:
+            saved.told_from = timezone.now()
         for field, value in values.items():
             setattr(saved, field, value)
         if saved.kind == Hook.Kind.WEBHOOK and not saved.sealed:
             secret = new_secret()
             saved.sealed = vault.seal(secret)
         saved.save()
+        HookCount.objects.bulk_create(
+            [HookCount(hook=saved, point=point) for point in saved.points], ignore_conflicts=True
+        )
         _tell(AuditEntry.Action.HOOK_SAVED, actor, saved, **values)
     return Saved(saved, secret)
 
@@ -130,6 +144,8 @@ def _target(kind: str, target: str) -> str:
     target = target.strip()
     if kind == Hook.Kind.WEBHOOK:
         return check_url(target)
+    if kind == Hook.Kind.COMMAND:
+        return _command(target)
     if target not in names():
         there = ", ".join(names()) or _("none")
         raise Invalid(
@@ -140,13 +156,35 @@ def _target(kind: str, target: str) -> str:
     return target
 
 
+def _command(line: str) -> str:
+    if not line or len(line) > MOST_TARGET or not line.isprintable():
+        raise Invalid(
+            _("A command is one line of 1 to %(most)d characters.") % {"most": MOST_TARGET},
+            field="target",
+            hint=_("It is run by a shell; longer ones belong into a program of the sandbox."),
+        )
+    return line
+
+
+def _points(points: Sequence[str]) -> list[str]:
+    """In the order of pages, each once."""
+    unknown = [point for point in points if point not in POINTS]
+    if unknown or not points:
+        raise Invalid(
+            _("A hook is asked at one point at least, and only at those that there are."),
+            field="points",
+            hint=_("There are: %(names)s.") % {"names": ", ".join(POINTS)},
+        )
+    return [point for point in POINTS if point in points]
+
+
 def _deadline(seconds: float) -> float:
     if not math.isfinite(seconds) or not SHORTEST <= seconds <= LONGEST:
         raise Invalid(
             _("A deadline is from %(least)g to %(most)g seconds.")
             % {"least": SHORTEST, "most": LONGEST},
             field="deadline",
-            hint=_("Each call waits so long at most."),
+            hint=_("What is asked about waits so long at most."),
         )
     return seconds
 
