@@ -13,8 +13,8 @@ from functools import lru_cache
 from posixpath import basename
 from typing import Literal
 
-from harness.commands import surely_begins
 from harness.rules import Risk
+from reading.commandmatching import surely_begins
 from reading.commandwords import all_words, read
 from reading.programs import INTERPRETERS, STARTING, WRAPPERS
 

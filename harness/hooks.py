@@ -1,8 +1,8 @@
 """What somebody else may still say about what the policy lets happen: hold it back, have a person asked, add
 words for the agent.
 
-The port alone. Nothing that is said here can allow what the policy does not: about calls it is asked last, and
-not at all about what is denied or waits. Who is asked, how long and what their silence means is an app's
+The port alone. Nothing that is said here can allow what the policy does not: about calls it is asked last,
+and not at all about what is denied or waits. Who is asked, how long and what their silence means is an app's
 (`hooks`).
 """
 
@@ -86,7 +86,8 @@ class Hooks(Protocol):
         """What is to be asked before the next request of the dialogue."""
 
     async def ask(self, about: About, extras: Mapping[str, Any]) -> Ruling:
-        """May be asked more than once about one thing: by each run that would begin it. `extras`: `Kit.extras`."""
+        """May be asked more than once about one thing: by each run that would begin it. `extras`: those of
+        the kit."""
 
     async def ended(self) -> None:
         """The run has ended by itself. One that did not, or whose process did, tells nobody."""

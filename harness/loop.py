@@ -331,8 +331,8 @@ class Loop:
     # --- hooks ------------------------------------------------------------------------------------
 
     async def _is_let(self) -> bool:
-        """Whether hooks let the next request be made; what they add is stored before it. Where not, the turn is
-        over by then, or somebody has said something meanwhile."""
+        """Whether hooks let the next request be made; what they add is stored before it. Where not, the turn
+        is over by then, or somebody has said something meanwhile."""
         hooks = self.kit.asks_at(TURN_BEFORE, MODEL_BEFORE)
         for about in hooks.before_request(self.history) if hooks else ():
             ruling = await self._ask(about)

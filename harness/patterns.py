@@ -1,7 +1,7 @@
 """Which arguments of a call a rule means: a command, a path, a host, a value or one exact input.
 
 Pure matching. An allowing rule needs YES; a rule that asks or denies heeds all but NO, so that what
-cannot be read never passes as harmless. Commands are judged in `harness.commands`, and
+cannot be read never passes as harmless. Commands are judged in `reading.commandmatching`, and
 what follows is `harness.policy`'s part.
 """
 
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from harness.commands import Match, occurs, surely_begins
+from reading.commandmatching import Match, occurs, surely_begins
 from reading.commandwords import prefix_words
 from reading.hostnames import LONGEST_ADDRESS, MeantBy, as_written, ascii_name, split_address
 from reading.normalizing import normalized

@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.agentconfig import AskOptions, Features, ToolRule
-from harness.commands import Match, vouches
 from harness.dangers import graded
 from harness.events import UserToolConfirmation
 from harness.patterns import input_hash
@@ -30,6 +29,7 @@ from harness.rules import (
     level_named,
 )
 from harness.tools import Effect, Tool
+from reading.commandmatching import Match, vouches
 from reading.hostnames import MeantBy, as_written
 
 UNKNOWN = (

@@ -28,7 +28,7 @@ async def run(
     provenance: Provenance | None,
     tainted_by: str = "",
 ) -> str:
-    """What it printed. Raises `Failed`. What it leaves behind in the workspace is marked as of any command."""
+    """What it printed. Raises `Failed`. What it leaves in the workspace is marked as of any command."""
     if not isinstance(shell, ShellAccess):
         raise Failed("this conversation has no environment that runs commands")
     if len(body.encode("utf-8", "replace")) > COMMAND_BODY:

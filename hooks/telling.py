@@ -1,8 +1,8 @@
 """Tells hooks of what has happened: read from the log behind its commit, so that no turn waits for it.
 
 A run notes when it begins that there will be something to tell, and hints when it has ended. What is to be
-told becomes deliveries in the transaction that notes how far the log was read; each is told until it is taken or
-given up: at least once, with one id. What a process that died leaves undone the sweep finds.
+told becomes deliveries in the transaction that notes how far the log was read; each is told until it is taken
+or given up: at least once, with one id. What a process that died leaves undone the sweep finds.
 """
 
 from __future__ import annotations

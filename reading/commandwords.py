@@ -2,7 +2,7 @@
 
 Only a plain part of the shell's language is read, in time that grows with the length alone; everything
 else is *unreadable* and may be anything. No full parser stands here on purpose: where it and the shell
-read one text differently, a rule would have a hole. What the words mean is `harness.commands`' part.
+read one text differently, a rule would have a hole. What the words mean is `reading.commandmatching`' part.
 """
 
 from __future__ import annotations

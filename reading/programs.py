@@ -1,6 +1,6 @@
 """What is known of programs that commands begin with: which start others, and which certainly do not.
 
-Data for `harness.commands`. A program on no list may do anything: the lists only say where there is
+Data for `reading.commandmatching`. A program on no list may do anything: the lists only say where there is
 less to ask. What a program does by its own settings and hooks (a pager, a hook of git) stands on no
 command line and is not told here.
 """

@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.agentconfig import Features, ToolRule
-from harness.commands import Match, occurs
 from harness.patterns import When
 from harness.policy import Policy, Verdict
 from harness.rules import Level, LevelledRule
 from harness.tools import Effect, Tool
 from net.addresses import meant_by
+from reading.commandmatching import Match, occurs
 from reading.commandwords import LONGEST, read, simple_command
 from tests.patience import PATIENCE
 

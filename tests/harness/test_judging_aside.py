@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from harness.agentconfig import ToolRule
-from harness.commands import Match, occurs
 from harness.events import AgentToolResult, AgentToolUse
 from harness.patterns import MOST_TEXTS, When
 from harness.providers.scripted import Scripted, call, reply
+from reading.commandmatching import Match, occurs
 from reading.commandwords import prefix_words
 from tests.harness.bench import Bench, make_tool, said
 from tests.heartbeat import MOST_SECONDS, longest_stall, seconds_of_work

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness.commands import Match
 from harness.patterns import When, input_hash
 from net.addresses import meant_by
+from reading.commandmatching import Match
 from reading.commandwords import simple_command
 from tests.heartbeat import seconds_of_work
 from tests.hostile import marks

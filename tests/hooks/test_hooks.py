@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -18,71 +16,23 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.providers.scripted import call
-from hooks import asking, installed
+from hooks import asking
 from hooks.actions.hooks import delete_hook, save_hook
 from hooks.installed import Answer
 from hooks.models import Hook
 from tests.cast import shown
-from tests.conversations.conftest import (
-    converse,
-    environment,
-    make_agent,
-    rested,
-    still,
-    still_engine,
-    types,
-)
+from tests.conversations.conftest import rested, still, types
 from tools_app.workspace import Workspace, workspace_for
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+from .conftest import counted, results
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WRITE = call("write_file", path="a.txt", content="x")
 
 
-class _EntryPoint:
-    """Stands for one of an installed package."""
-
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.name = name
-        self._function = function
-
-    def load(self) -> Callable[..., Any]:
-        return self._function
-
-
-@pytest.fixture
-def install(monkeypatch) -> Callable[..., None]:
-    """Have a package installed that brings these hooks."""
-
-    def these(**functions: Callable[..., Any]) -> None:
-        points = [_EntryPoint(name, function) for name, function in functions.items()]
-        monkeypatch.setattr(
-            installed,
-            "entry_points",
-            lambda group, name=None: [each for each in points if name in {None, each.name}],
-        )
-
-    return these
-
-
-@pytest.fixture
-def hook(alice, acme) -> Callable[..., Hook]:
-    def make(name: str, **given: Any) -> Hook:
-        fields = {"kind": "python", "target": name, **given}
-        return save_hook(actor=alice, organisation=acme, name=name, **fields).hook
-
-    return make
-
-
 def refuse(about: Any, where: Any) -> Answer:
     return Answer("refuse", "not on a Friday")
-
-
-def results(conversation: Conversation) -> list[str]:
-    rows = conversation.events.filter(type="agent.tool_result").order_by("seq")
-    return [json.dumps(row.payload["content"], ensure_ascii=False) for row in rows]
 
 
 def has_file(conversation: Conversation) -> bool:
@@ -103,8 +53,7 @@ def test_a_refused_call_does_not_run_and_the_log_says_which_hook_refused_and_wha
     assert "span.tool_start" not in types(conversation)
     [told] = conversation.events.filter(type="x.hooks_answered")
     assert told.payload["told"][0]["verdict"] == "refuse"
-    held.refresh_from_db()
-    assert (held.asked, held.held_back, held.failed) == (1, 1, 0)
+    assert counted(held) == (1, 1, 0)
     assert AuditEntry.objects.filter(action="hook_saved").count() == 2
 
 
@@ -164,8 +113,7 @@ def test_a_hook_that_gives_no_answer_counts_by_its_own_rule(
     post_message(actor=alice, conversation=conversation, text="Write it")
     rested(conversation)
     assert has_file(conversation) is (on_failure == "pass")
-    held.refresh_from_db()
-    assert (held.asked, held.failed) == (1, 1)
+    assert counted(held) == (1, 0, 1)
     [told] = conversation.events.filter(type="x.hooks_answered")
     assert told.payload["told"][0]["verdict"] == "failed"
 
@@ -240,7 +188,7 @@ def test_without_hooks_no_call_is_shown_to_anybody(
 ):
     install(fridays=refuse)
     save_hook(actor=mallory, organisation=elsewhere, name="f", kind="python", target="fridays")
-    monkeypatch.setattr(asking, "_ask", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(asking, "ask_one", lambda *_: pytest.fail("asked"))
     conversation, _scripted = converse([WRITE, "Done."])
     post_message(actor=alice, conversation=conversation, text="Write it")
     rested(conversation)
@@ -278,6 +226,7 @@ def test_a_manager_looks_after_hooks_on_their_page(alice, acme, install, client_
         "name": "Gate",
         "kind": "python",
         "target": "fridays",
+        "points": ["rest", "tool.before"],
         "tool": "bash",
         "position": "3",
         "deadline": "2",
@@ -286,11 +235,12 @@ def test_a_manager_looks_after_hooks_on_their_page(alice, acme, install, client_
     }
     client.post("/settings/hooks/", shown(acme, **form))
     held = Hook.objects.get()
-    assert "When it fails the call passes." in client.get("/settings/hooks/").content.decode()
+    assert "When it fails it is passed over." in client.get("/settings/hooks/").content.decode()
     changed = {name: value for name, value in form.items() if name != "enabled"}
     client.post(f"/settings/hooks/{held.uid}/", {**changed, "on_failure": "refuse"})
     held.refresh_from_db()
     assert (held.on_failure, held.enabled) == ("refuse", False)
+    assert held.points == ["tool.before", "rest"]
     refused = client.post("/settings/hooks/", shown(acme, **{**form, "name": "B", "target": "?"}))
     assert refused.status_code == 422
     assert "There are: fridays." in refused.content.decode()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.commands import Match
 from harness.patterns import When
+from reading.commandmatching import Match
 from reading.pathglobs import LONGEST_PATH, fits
 from tests.hostile import PATHS
 
