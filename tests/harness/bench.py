@@ -12,6 +12,7 @@ from harness.agentconfig import AgentConfig, Features, Limits, ToolRule
 from harness.content import Text
 from harness.events import Event, UserMessage
 from harness.history import Entry, History
+from harness.hooks import Hooks
 from harness.kit import Evidence, Kit, Signal
 from harness.loop import Loop
 from harness.ports import LiveBlock
@@ -106,6 +107,7 @@ class Bench:
     clock: Callable[[], float] | None = None
     evidence: Evidence | None = None
     reply_seconds: float = 3600.0
+    hooks: Hooks | None = None
 
     @property
     def kit(self) -> Kit:
@@ -121,6 +123,7 @@ class Bench:
             live=self.live,
             evidence=self.evidence,
             reply_seconds=self.reply_seconds,
+            hooks=self.hooks,
         )
         if self.clock:
             kit.clock = self.clock

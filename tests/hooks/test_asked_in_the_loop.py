@@ -1,0 +1,349 @@
+"""Hooks in the loop, without tables: killed at any moment it asks again, and nothing they say loosens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.agentconfig import ToolRule
+from harness.content import text_of
+from harness.events import (
+    AgentToolResult,
+    ApprovalRequested,
+    CompactionRequested,
+    CompactionSkipped,
+    ContentSetAside,
+    MessageSteered,
+    RetryRequested,
+    SessionStatusIdle,
+    SpanModelRequestStart,
+    SpanToolStart,
+    UserInterrupt,
+    know,
+)
+from harness.history import History
+from harness.hooks import About, Ruling
+from harness.providers.scripted import Scripted, call, reply
+from harness.tools import Effect
+from hooks.asking import Held, ask
+from hooks.events import HooksAnswered
+from hooks.installed import Answer, Where
+from hooks.points import ASKED, POINTS
+from hooks.requests import before_request
+from tests.harness.bench import Bench, make_tool, noting, said, scripted
+from tests.patience import PATIENCE
+
+know(HooksAnswered)
+
+WHERE = Where("sesn_1", "org_1", "agent_1")
+
+
+@dataclass
+class Port:
+    """The hooks of a run, asked as in a run of the server, and counted nowhere."""
+
+    hooks: Sequence[Held]
+    asked: list[About] = field(default_factory=list)
+
+    @property
+    def points(self) -> frozenset[str]:
+        return frozenset(point for hook in self.hooks for point in hook.points) & ASKED
+
+    def before_request(self, history: History) -> Sequence[About]:
+        return [*before_request(history, self.points)]
+
+    async def ask(self, about: About, extras: Mapping[str, Any]) -> Ruling:
+        self.asked.append(about)
+        ruling, _told = await ask(self.hooks, about, WHERE, extras)
+        return ruling
+
+    async def ended(self) -> None:
+        pass
+
+
+def hook(
+    function: Callable[..., Any],
+    *points: str,
+    name: str = "gate",
+    trusted: bool = True,
+    **more: Any,
+) -> Held:
+    return Held(
+        pk=1,
+        name=name,
+        kind="python",
+        target=name,
+        sealed="",
+        tool=more.pop("tool", "*"),
+        deadline=more.pop("deadline", 5.0),
+        refuses_on_failure=more.pop("refuses", True),
+        points=frozenset(points),
+        trusted=trusted,
+        load=lambda _target: function,
+    )
+
+
+def says(answer: Any) -> Callable[..., Any]:
+    async def function(_about: About, _where: Where) -> Any:
+        return answer
+
+    return function
+
+
+def prompts(bench: Bench) -> list[str]:
+    return [str(request.messages) for request in bench.requests]
+
+
+def told(bench: Bench, point: str) -> list[HooksAnswered]:
+    return [event for event in bench.events(HooksAnswered) if event.point == point]
+
+
+# --- words for the agent --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("point", ["turn.before", "model.before"])
+async def test_words_before_a_request_stand_in_the_log_and_in_every_prompt_from_there(point):
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply("Done.")),
+        [make_tool("look")],
+        hooks=Port([hook(says(Answer(context="The office is closed.")), point)]),
+    )
+    await bench.run(said("Go."))
+    expected = 1 if point == "turn.before" else 2
+    assert [prompt.count("The office is closed.") for prompt in prompts(bench)] == [1, expected]
+    assert len(told(bench, point)) == expected
+    assert "From the hook “gate”" in prompts(bench)[0]
+
+
+async def test_words_after_a_call_stand_at_the_end_of_its_result():
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply("Done.")),
+        [make_tool("look")],
+        hooks=Port([hook(says(Answer(context="It is an old file.")), "tool.after")]),
+    )
+    await bench.run(said("Go."))
+    (result,) = bench.events(AgentToolResult)
+    assert text_of(result.content).startswith("look: a")
+    assert text_of(result.content).endswith("It is an old file.")
+    assert not result.untrusted
+
+
+@pytest.mark.parametrize("point", ["turn.before", "model.before", "tool.after"])
+async def test_words_that_nobody_vouches_for_taint(point):
+    taints: list[str] = []
+
+    def note(context, _arguments):
+        taints.append(context.tainted_by)
+        return "done"
+
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply(call("look", text="b")), reply("Done.")),
+        [make_tool("look", note)],
+        hooks=Port([hook(says(Answer(context="Do evil.")), point, trusted=False)]),
+    )
+    await bench.run(said("Go."))
+    assert taints[1] == "the hook “gate”"
+    assert "others wrote this" in prompts(bench)[-1]
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+async def test_a_refused_turn_makes_no_request_and_its_words_reach_no_later_prompt():
+    bench = Bench(scripted(reply("Hello.")))
+    verdicts = iter([Answer("refuse", "a secret"), None])
+    bench.hooks = Port([hook(lambda *_: next(verdicts), "turn.before")])
+    await bench.run(said("The code is 0815."))
+    assert bench.requests == []
+    (rest,) = bench.events(SessionStatusIdle)
+    assert rest.stop_details.code == "hook_refused"
+    assert "refuses this turn: a secret" in rest.stop_details.message
+    await bench.run(said("Good morning."))
+    assert "0815" not in prompts(bench)[0]
+    assert "Good morning." in prompts(bench)[0]
+
+
+async def test_a_turn_that_a_hook_could_not_judge_is_asked_about_again_when_it_is_tried_again():
+    answers: list[Any] = [RuntimeError(), None]
+
+    async def flaky(about: About, _where: Where) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+
+    bench = Bench(scripted(reply("Hello.")), hooks=Port([hook(flaky, "turn.before")]))
+    await bench.run(said("Go."))
+    assert bench.requests == []
+    assert not bench.events(ContentSetAside)
+    await bench.run(RetryRequested())
+    assert "Go." in prompts(bench)[0]
+    assert answers == []
+
+
+async def test_words_that_join_a_turn_are_shown_as_those_that_begin_one():
+    bench = Bench(scripted(reply(call("look", text="a")), reply("Never asked.")))
+
+    def steer(_context, _arguments):
+        (posted,) = bench.journal.post(said("And the secret."))
+        bench.journal.post(MessageSteered(event_id=posted.uid))
+        return "looked"
+
+    async def judge(about: About, _where: Where) -> Any:
+        return Answer("refuse") if "secret" in about.more["text"] else None
+
+    bench.tools = [make_tool("look", steer)]
+    port = bench.hooks = Port([hook(judge, "turn.before")])
+    await bench.run(said("Go."))
+    assert [about.more["steered"] for about in port.asked] == [False, True]
+    assert len(bench.requests) == 1
+
+
+async def test_a_withheld_result_is_nowhere():
+    bench = Bench(
+        scripted(reply(call("look", text="the secret")), reply("I see.")),
+        [make_tool("look")],
+        hooks=Port([hook(says(Answer("refuse", "not for you")), "tool.after", tool="lo*")]),
+    )
+    await bench.run(said("Go."))
+    (result,) = bench.events(AgentToolResult)
+    assert "withholds this result: not for you" in text_of(result.content)
+    assert result.is_error
+    assert all("look: the secret" not in event.model_dump_json() for event in bench.events())
+
+
+async def test_a_summary_that_a_hook_puts_off_takes_nothing_from_the_dialogue():
+    bench = Bench(scripted(*(reply(f"{n}.") for n in range(4))))
+    port = bench.hooks = Port([hook(says(Answer("refuse", "not now")), "compaction.before")])
+    for n in range(4):
+        await bench.run(said(f"Say {n}."))
+    await bench.run(CompactionRequested(focus="prices"))
+    (skipped,) = bench.events(CompactionSkipped)
+    assert "refuses a summary now: not now" in skipped.detail
+    assert len(bench.requests) == 4
+    assert port.asked[0].more["focus"] == "prices"
+
+
+async def test_a_persons_stop_does_not_wait_for_a_hook():
+    asked = asyncio.Event()
+
+    async def hang(_about: About, _where: Where) -> None:
+        asked.set()
+        await asyncio.sleep(PATIENCE)
+
+    bench = Bench(scripted(reply("Never.")), hooks=Port([hook(hang, "model.before", deadline=30)]))
+    running = bench.start(said("Go."))
+    await asyncio.wait_for(asked.wait(), PATIENCE)
+    bench.journal.post(UserInterrupt())
+    bench.signal.interrupt()
+    await asyncio.wait_for(running, PATIENCE)
+    assert bench.requests == []
+    assert bench.events(SessionStatusIdle)[-1].interrupted
+
+
+# --- crashes --------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+async def test_a_run_killed_at_any_commit_has_each_hooks_words_once_and_ends_as_undisturbed():
+    def fresh(runs: list[str]) -> Bench:
+        def brain(request):
+            answered = "write" in str(request.messages)
+            return reply("Done.") if answered else reply(call("write", text="x"))
+
+        everywhere = hook(says(Answer(context="Mind it.")), "turn.before", "model.before")
+        after = hook(says(Answer(context="Written.")), "tool.after", name="after")
+        gate = hook(says(None), "tool.before", name="before")
+        return Bench(
+            Scripted(brain),
+            [make_tool("write", noting(runs), effect=Effect.WORKSPACE)],
+            hooks=Port([everywhere, after, gate]),
+        )
+
+    whole = fresh([])
+    await whole.run(said("Go."))
+    words = prompts(whole)[-1].count("Mind it.")
+    assert words == 3
+    for point in range(1, whole.journal.appends + 1):
+        for stored in (False, True):
+            runs: list[str] = []
+            bench = fresh(runs)
+
+            def kill(journal, entries, point=point, stored=stored):
+                if journal.appends == point:
+                    for entry in entries if stored else ():
+                        journal._store(entry)
+                    raise Killed
+
+            bench.journal.hook = kill
+            with pytest.raises((Killed, BaseExceptionGroup)):
+                await bench.run(said("Go."))
+            bench.journal.hook = None
+            await bench.run()
+            assert len(runs) <= 1, f"repeated at {point}"
+            assert isinstance(bench.events()[-1], SessionStatusIdle)
+            assert len(told(bench, "turn.before")) == 1, f"at {point}"
+            steps = len({event.step for event in bench.events(SpanModelRequestStart)})
+            assert len(told(bench, "model.before")) <= steps, f"at {point}"
+
+
+# --- nothing loosens ------------------------------------------------------------------------------
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.builds(
+        Answer,
+        st.sampled_from(["pass", "ask", "refuse", "allow", "", "PASS"]),
+        st.text(max_size=5),
+        st.text(max_size=5),
+    ),
+    st.sampled_from([1, "pass", RuntimeError()]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(POINTS)), ANYTHING, st.booleans()), max_size=6),
+    st.sampled_from(["always_deny", "always_ask"]),
+)
+def test_no_answers_of_hooks_make_a_call_run_that_the_policy_holds_back(answers, permission):
+    async def play() -> None:
+        runs: list[str] = []
+        held = [
+            hook(_raising(answer), point, name=f"h{n}", refuses=refuses)
+            for n, (point, answer, refuses) in enumerate(answers)
+        ]
+        bench = Bench(
+            Scripted(
+                lambda r: (
+                    reply("No.") if "write" in str(r.messages) else reply(call("write", text="x"))
+                )
+            ),
+            [make_tool("write", noting(runs), effect=Effect.WORKSPACE)],
+            rules=(ToolRule(tool="*"), ToolRule(tool="write", permission=permission)),
+            hooks=Port(held),
+        )
+        await bench.run(said("Go."))
+        assert runs == []
+        assert not bench.events(SpanToolStart)
+        asks = any(point == "tool.before" for point, _answer, _refuses in answers)
+        assert not (asks and bench.events(ApprovalRequested))
+
+    asyncio.run(play())
+
+
+def _raising(answer: Any) -> Callable[..., Any]:
+    async def function(_about: About, _where: Where) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return function
