@@ -8,7 +8,7 @@ table). Old payloads load for ever: `load()` upcasts, and `tests/golden/events/`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import orjson
@@ -1020,6 +1020,11 @@ class AppEvent(BaseEvent):
     def untrusted_by(self) -> str:
         """Whose words it brings into the dialogue, where they are others'; empty: nobody's."""
         return ""
+
+    def asked(self) -> Sequence[tuple[str, int, str]]:
+        """Who was asked one after another right before it was stored: a name, milliseconds, and why it failed in
+        a word; empty: nobody was."""
+        return ()
 
     def may_quote(self) -> bool:
         """Whether it may repeat what was said before it in the dialogue."""

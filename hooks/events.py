@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from django.utils.translation import gettext as _
@@ -11,6 +12,7 @@ from harness.events import AppEvent
 from harness.hooks import TOOL_AFTER, TOOL_BEFORE
 
 TYPE = "x.hooks_answered"
+_FAILED = {"failed": "failed", "refuse": "refused"}
 Verdict = Literal["pass", "ask", "refuse", "failed"]
 
 
@@ -49,6 +51,9 @@ class HooksAnswered(AppEvent):
         if self.tool_use_id:
             return ""
         return next((source_of(each) for each in self.told if each.context and each.untrusted), "")
+
+    def asked(self) -> Sequence[tuple[str, int, str]]:
+        return [(each.hook, each.milliseconds, _FAILED.get(each.verdict, "")) for each in self.told]
 
     def may_quote(self) -> bool:
         return any(each.reason or each.context for each in self.told)

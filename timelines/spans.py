@@ -6,12 +6,13 @@ is `reading`'s, drawing `views`', sending `otlp`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.events import (
     AgentMcpToolUse,
+    AppEvent,
     CallHandedOut,
     Event,
     InputTaken,
@@ -34,7 +35,7 @@ from harness.events import (
 )
 from harness.history import Entry
 
-Kind = Literal["turn", "model", "tool", "wait", "child", "judging"]
+Kind = Literal["turn", "model", "tool", "wait", "child", "judging", "hook"]
 
 
 @dataclass(slots=True)
@@ -157,6 +158,8 @@ class _Reader:
             case SessionError():
                 assert self.turn is not None  # noqa: S101 - the first event made it
                 self.turn.failed = event.error.code
+            case AppEvent() if asked := event.asked():
+                self._add_asked(entry, asked)
             case _ if isinstance(event, ToolUse):
                 self.calls[entry.uid] = event
                 if getattr(event, "evaluated_permission", "") == "ask":
@@ -164,6 +167,18 @@ class _Reader:
                     self.waits[entry.uid] = self.open.pop(f"wait:{entry.uid}")
             case _ if (call := answered_call(event)) is not None:
                 self._answer(call, event, at)
+
+    def _add_asked(self, entry: Entry, asked: Sequence[tuple[str, int, str]]) -> None:
+        """They ended when it was stored; what they took is known by the one who asked."""
+        assert self.turn is not None  # noqa: S101 - the first event made it
+        start = max(entry.at - sum(took for _name, took, _why in asked) / 1_000, self.turn.start)
+        for number, (name, took, failed) in enumerate(asked):
+            end = min(start + took / 1_000, entry.at)
+            uid = f"hook:{number}:{entry.uid}"
+            self.turn.spans.append(Span(uid, "hook", f"hook {name}", start, end, failed))
+            start = end
+        # Asked behind a call they began before what was stored last.
+        self.turn.spans.sort(key=lambda span: span.start)
 
     def _begin(self, key: str, kind: Kind, name: str, entry: Entry) -> None:
         assert self.turn is not None  # noqa: S101 - the first event made it

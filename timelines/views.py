@@ -90,6 +90,8 @@ def _words(span: Span) -> str:
             return about
         case "child":
             return _("Subagent %(name)s") % {"name": about}
+        case "hook":
+            return _("Hook “%(name)s”") % {"name": about}
         case "judging":
             return _("Judging the outcome")
         case _:
