@@ -1022,8 +1022,8 @@ class AppEvent(BaseEvent):
         return ""
 
     def asked(self) -> Sequence[tuple[str, int, str]]:
-        """Who was asked one after another right before it was stored: a name, milliseconds, and why it failed in
-        a word; empty: nobody was."""
+        """Who was asked one after another right before it was stored: a name, milliseconds, and why it
+        failed in a word; empty: nobody was."""
         return ()
 
     def may_quote(self) -> bool:

@@ -30,6 +30,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.providers.scripted import call
+from hooks.events import HookAnswer, HooksAnswered
 from tests.conversations.conftest import rested, still, until
 from tests.subagents.conftest import ask, done, lead, scenes
 from timelines.otlp import span_id, trace_id
@@ -173,3 +174,24 @@ def test_a_strangers_timeline_does_not_exist_and_an_empty_one_says_so(
     assert "There was no turn yet" in client_of(alice).get(address).content.decode()
     assert client_of(mallory).get(address).status_code == 404
     assert not Event.objects.filter(conversation__in=Conversation.objects.visible_to(mallory))
+
+
+def test_hooks_have_the_times_that_they_took_before_their_answer_was_stored():
+    told = (
+        HookAnswer(hook="first", verdict="pass", milliseconds=500),
+        HookAnswer(hook="second one", verdict="refuse", milliseconds=1_500, reason="secret"),
+    )
+    turn = turn_of(
+        [
+            at(0, "begin", InputTaken(event_ids=("m",))),
+            at(1, "call", AgentToolUse(name="send", input={})),
+            at(3, "asked", HooksAnswered(tool_use_id="call", told=told)),
+            at(4, "rest", SessionStatusIdle(stop_reason=EndTurn())),
+        ]
+    )
+    assert turn is not None
+    assert [(each.kind, each.name, each.start, each.end, each.failed) for each in turn.spans] == [
+        ("hook", "hook first", 1.0, 1.5, ""),
+        ("hook", "hook second one", 1.5, 3.0, "refused"),
+    ]
+    assert "secret" not in str(turn)
