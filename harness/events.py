@@ -673,7 +673,7 @@ class QueueReleased(BaseEvent):
 
 class ContentSetAside(BaseEvent):
     """What a message said, or what a call was answered, is left out of every prompt from now on: a
-    model service refused it. The log and the page keep it."""
+    model service refused it, or a hook. The log and the page keep it."""
 
     type: Literal["x.content_set_aside"] = "x.content_set_aside"
     event_id: str

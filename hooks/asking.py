@@ -101,7 +101,8 @@ async def ask(
             question = question or _words(hook, answer, about.point)
     answers = [answer for _hook, answer in told]
     if refusal:
-        answers = [answer.model_copy(update={"context": ""}) for answer in answers]
+        gone = {"context": "", "adds": False}
+        answers = [answer.model_copy(update=gone) for answer in answers]
     ruling = Ruling(refusal, question, _events(about, answers), sets_aside=sets_aside)
     if about.point != TOOL_AFTER:
         return ruling, told
@@ -172,6 +173,7 @@ async def ask_one(
         milliseconds=spent,
         reason=storable(" ".join(reason.split())[:REASON]),
         context=storable(context.strip()[:CONTEXT]),
+        adds=bool(context.strip()),
         untrusted=bool(context.strip()) and not hook.trusted,
     )
 

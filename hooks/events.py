@@ -24,6 +24,8 @@ class HookAnswer(Frozen):
     reason: str = ""
     context: str = ""
     """What it adds for the agent. After a call that stands at the end of the result, and not here."""
+    adds: bool = False
+    """It added something."""
     untrusted: bool = False
     """Its words are others': nobody who set it up vouches for them."""
 
@@ -56,7 +58,8 @@ class HooksAnswered(AppEvent):
         return [(each.hook, each.milliseconds, _FAILED.get(each.verdict, "")) for each in self.told]
 
     def may_quote(self) -> bool:
-        return any(each.reason or each.context for each in self.told)
+        # Of a call it goes with what the call brought.
+        return not self.tool_use_id and any(each.reason or each.context for each in self.told)
 
     def silent(self) -> Self:
         gone = {"reason": "", "context": ""}
@@ -79,7 +82,7 @@ class HooksAnswered(AppEvent):
             else _("“%(hook)s” refused (%(ms)d ms)"),
             "failed": _("“%(hook)s” failed (%(ms)d ms)"),
             "pass": _("“%(hook)s” added words for the agent (%(ms)d ms)")
-            if answer.context
+            if answer.adds
             else _("“%(hook)s” let it pass (%(ms)d ms)"),
         }
         words = words_of[answer.verdict] % {"hook": answer.hook, "ms": answer.milliseconds}
@@ -87,7 +90,7 @@ class HooksAnswered(AppEvent):
 
 
 def _is_told(answer: HookAnswer) -> bool:
-    return answer.verdict != "pass" or bool(answer.context)
+    return answer.verdict != "pass" or answer.adds
 
 
 def source_of(answer: HookAnswer) -> str:

@@ -11,11 +11,15 @@ from django.utils import timezone
 from standardwebhooks import Webhook
 
 from conversations.actions.deciding import decide_call
+from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.redacting import redact_content
+from conversations.log import entries_after
 from conversations.models import Conversation
 from harness.errors import Invalid
 from harness.providers.scripted import call, reply
+from harness.texts import Texts
+from harness.transcript import build_messages
 from hooks import telling
 from hooks.actions.hooks import save_hook
 from hooks.installed import Answer
@@ -160,6 +164,23 @@ def test_what_a_hook_said_of_a_message_goes_with_the_message(alice, converse, in
     message = conversation.events.get(type="user.message")
     redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
     assert "0815" not in json.dumps([row.payload for row in conversation.events.all()])
+
+
+def test_a_fork_keeps_the_words_that_its_answers_were_made_with(alice, converse, install, hook):
+    install(desk=lambda *_: Answer(context="The office is closed."))
+    hook("desk", points=["turn.before"])
+    conversation, _scripted = converse(["It is closed."])
+    post_message(actor=alice, conversation=conversation, text="Is it open?")
+    rested(conversation)
+    still()
+    said = conversation.events.get(type="agent.message")
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=said.uid)
+    whole, copied = (
+        str(build_messages(entries_after(each.pk, 0), texts=Texts()))
+        for each in (conversation, fork)
+    )
+    assert "The office is closed." in whole
+    assert copied == whole
 
 
 # --- subagents ------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def test_a_hook_is_set_up_and_the_card_of_a_call_names_it(visit, service, kind):
     alice.wait_for_status("idle")
     card = page.locator(".unit.tool").first
     card.evaluate("each => { each.open = true }")
-    expect(card).to_contain_text(f"“{name}” let it pass")
+    expect(card).to_contain_text(f"“{name}” added words for the agent")
     expect(card).to_contain_text("No line is too long.")
     looks_right(alice, "hooks-card")
     page.goto("/settings/hooks/")
