@@ -25,6 +25,7 @@ from harness.events import (
     UserDefineOutcome,
     types,
 )
+from harness.hooks import HELD_BACK
 
 from .lostruns import INTERNAL, RUN_LOST
 from .models import Event
@@ -146,6 +147,8 @@ def _said_by_services(log: EventQuerySet, seq: int) -> Iterator[Event]:
             case SessionStatusIdle(
                 stop_reason=RetriesExhausted() | Refusal(), stop_details=StopDetails(code=code)
             ) if code not in _OURS:
+                yield row
+            case SessionStatusIdle(stop_details=StopDetails(code=code)) if code == HELD_BACK:
                 yield row
             case SpanOutcomeEvaluationEnd(result="failed"):
                 yield row  # the judge could not be asked: its service says why

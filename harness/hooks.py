@@ -17,6 +17,8 @@ from harness.history import History
 
 TURN_BEFORE, MODEL_BEFORE, COMPACTION_BEFORE = "turn.before", "model.before", "compaction.before"
 TOOL_BEFORE, TOOL_AFTER, CHILD_BEFORE = "tool.before", "tool.after", "child.before"
+HELD_BACK = "hook_refused"
+"""The code of a rest where hooks let no request be made; it says why in their words."""
 ON_CALLS = frozenset({TOOL_BEFORE, TOOL_AFTER})
 """Points that are none for calls which run elsewhere."""
 

@@ -57,7 +57,15 @@ from harness.grading import (
     verdict_of,
 )
 from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Pursued, Turn
-from harness.hooks import COMPACTION_BEFORE, MODEL_BEFORE, PASSED, TURN_BEFORE, About, Ruling
+from harness.hooks import (
+    COMPACTION_BEFORE,
+    HELD_BACK,
+    MODEL_BEFORE,
+    PASSED,
+    TURN_BEFORE,
+    About,
+    Ruling,
+)
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
 from harness.messages import Message, ModelRequest, Usage
@@ -87,9 +95,6 @@ MAX_RETRY_AFTER = 600.0
 _SPANS = (SpanModelRequestStart, SpanModelRequestEnd)
 _WHOLE = ("end_turn", "stop_sequence", "max_tokens")
 """Ends of a request that leave a summary behind: one that ran into its limit is better than none."""
-
-HELD_BACK = "hook_refused"
-"""Of a rest where hooks let no request be made."""
 
 PUBLIC_ERRORS = {
     "rate_limited": "model_rate_limited_error",

@@ -109,6 +109,8 @@ def save_hook(
         HookCount.objects.bulk_create(
             [HookCount(hook=saved, point=point) for point in saved.points], ignore_conflicts=True
         )
+        if not saved.enabled:
+            saved.deliveries.all().delete()
         _tell(AuditEntry.Action.HOOK_SAVED, actor, saved, **values)
     return Saved(saved, secret)
 

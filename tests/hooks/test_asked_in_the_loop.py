@@ -246,6 +246,15 @@ async def test_a_persons_stop_does_not_wait_for_a_hook():
     assert bench.events(SessionStatusIdle)[-1].interrupted
 
 
+@pytest.mark.parametrize("point", sorted(ASKED))
+def test_only_hooks_about_calls_keep_servers_from_being_called_elsewhere(point):
+    class Elsewhere(Scripted):
+        runs_mcp = True
+
+    bench = Bench(Elsewhere([]), hooks=Port([hook(says(None), point)]))
+    assert bool(bench.kit.remote_refusal) is (point in {"tool.before", "tool.after"})
+
+
 # --- crashes --------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,9 @@ from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.providers.scripted import call
 from hooks import asking
 from hooks.actions.hooks import delete_hook, save_hook
+from hooks.guarding import guard
 from hooks.installed import Answer
-from hooks.models import Hook
+from hooks.models import Hook, ToldUpTo
 from tests.cast import shown
 from tests.conversations.conftest import rested, still, types
 from tools_app.workspace import Workspace, workspace_for
@@ -184,7 +185,7 @@ def test_a_signed_request_tells_of_the_call_and_its_answer_counts(
 
 
 def test_without_hooks_no_call_is_shown_to_anybody(
-    alice, elsewhere, mallory, converse, install, monkeypatch
+    alice, elsewhere, mallory, converse, install, monkeypatch, django_assert_num_queries
 ):
     install(fridays=refuse)
     save_hook(actor=mallory, organisation=elsewhere, name="f", kind="python", target="fridays")
@@ -195,6 +196,9 @@ def test_without_hooks_no_call_is_shown_to_anybody(
     assert has_file(conversation)
     assert "x.hooks_answered" not in types(conversation)
     still()
+    assert not ToldUpTo.objects.exists()
+    with django_assert_num_queries(1):
+        assert guard(conversation) is None
 
 
 def test_only_managers_have_hooks_and_strangers_find_none(

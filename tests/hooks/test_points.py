@@ -17,7 +17,7 @@ from conversations.actions.redacting import redact_content
 from conversations.log import entries_after
 from conversations.models import Conversation
 from harness.errors import Invalid
-from harness.providers.scripted import call, reply
+from harness.providers.scripted import Hold, call, reply, say
 from harness.texts import Texts
 from harness.transcript import build_messages
 from hooks import telling
@@ -25,7 +25,7 @@ from hooks.actions.hooks import save_hook
 from hooks.installed import Answer
 from hooks.models import Hook, HookDelivery, ToldUpTo
 from hooks.points import POINTS
-from tests.conversations.conftest import rested, still, types
+from tests.conversations.conftest import rested, still, types, until
 from tests.subagents.conftest import ask, done, lead, scenes
 from tests.subagents.conftest import told as children_told
 from tests.webhooks.receiver import LISTENING, Received, Receiver
@@ -166,6 +166,36 @@ def test_what_a_hook_said_of_a_message_goes_with_the_message(alice, converse, in
     assert "0815" not in json.dumps([row.payload for row in conversation.events.all()])
 
 
+def test_what_a_hook_refused_a_message_with_goes_with_the_message(alice, converse, install, hook):
+    install(gate=lambda about, _where: Answer("refuse", f"no codes: {about.more['text']}"))
+    hook("gate", points=["turn.before"])
+    conversation, _scripted = converse()
+    post_message(actor=alice, conversation=conversation, text="0815.")
+    rested(conversation)
+    still()
+    message = conversation.events.get(type="user.message")
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    assert "0815" not in json.dumps([row.payload for row in conversation.events.all()])
+
+
+def test_messages_behind_one_that_a_hook_refuses_are_answered(alice, converse, install, hook):
+    install(gate=lambda about, _: Answer("refuse") if "0815" in about.more["text"] else None)
+    hook("gate", points=["turn.before"])
+    hold = Hold()
+    conversation, scripted = converse([reply(say("One", hold)), "Three."])
+    post_message(actor=alice, conversation=conversation, text="1")
+    until(hold.reached.is_set)
+    for text in ("0815", "3"):
+        post_message(actor=alice, conversation=conversation, text=text)
+    hold.release.set()
+    rested(conversation, 3)
+    assert len(scripted.requests) == 2
+    assert "0815" not in str(scripted.requests[1].messages)
+    still()
+    conversation.refresh_from_db()
+    assert not conversation.owes_run
+
+
 def test_a_fork_keeps_the_words_that_its_answers_were_made_with(alice, converse, install, hook):
     install(desk=lambda *_: Answer(context="The office is closed."))
     hook("desk", points=["turn.before"])
@@ -244,7 +274,7 @@ def test_what_a_receiver_did_not_take_is_told_again_with_the_same_id_and_given_u
     with Receiver(Says(503), Says(204)) as receiver:
         fields = {"name": "log", "kind": "webhook", "target": receiver.url, "points": ["rest"]}
         saved = save_hook(actor=alice, organisation=acme, **fields)
-        conversation, _scripted = converse(["One.", "Two."])
+        conversation, _scripted = converse(["One.", "Two.", "Three."])
         post_message(actor=alice, conversation=conversation, text="1")
         rested(conversation)
         receiver.wait_for(1)
@@ -259,8 +289,14 @@ def test_what_a_receiver_did_not_take_is_told_again_with_the_same_id_and_given_u
         still()
         HookDelivery.objects.update(attempts=telling.TRIES - 1)
         sweep()
-    assert not HookDelivery.objects.exists()
-    assert counted(saved.hook, "rest") == (2, 0, 1)
+        assert not HookDelivery.objects.exists()
+        assert counted(saved.hook, "rest") == (2, 0, 1)
+        post_message(actor=alice, conversation=conversation, text="3")
+        rested(conversation, 3)
+        still()
+        assert HookDelivery.objects.exists()
+        save_hook(actor=alice, organisation=acme, hook=saved.hook, **fields, enabled=False)
+        assert not HookDelivery.objects.exists()
 
 
 def sweep() -> None:
