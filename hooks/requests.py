@@ -11,6 +11,7 @@ from typing import Any
 from harness.content import text_of
 from harness.events import (
     BackgroundFinished,
+    ContentSetAside,
     InputTaken,
     MessageEdited,
     RetryRequested,
@@ -47,7 +48,8 @@ def _since_last_request(entries: Sequence[Entry]) -> tuple[tuple[str, ...], Set[
     taken: list[str] = []
     settled: set[str] = set()
     vain: set[str] = set()
-    new = False
+    aside: set[str] = set()
+    new = again = judged = False
     for entry in reversed(entries):
         match entry.event:
             case SpanModelRequestEnd(is_error=True) as end:
@@ -55,15 +57,20 @@ def _since_last_request(entries: Sequence[Entry]) -> tuple[tuple[str, ...], Set[
             case SpanModelRequestStart(purpose="main") if entry.uid not in vain:
                 break
             case InputTaken(event_ids=uids):
-                taken[:0] = uids
+                taken[:0] = () if judged else uids
                 new = True
             case RetryRequested():
-                new = True
+                new = again = True
+            case ContentSetAside(event_id=uid):
+                aside.add(uid)
             case HooksAnswered(tool_use_id="") as told if not new:
                 settled.add(told.point)
+            case HooksAnswered(point=point, told=answers) if point == TURN_BEFORE and not again:
+                # Words of a turn that failed later on; those that nobody could judge are asked about now.
+                judged = all(answer.verdict == "pass" for answer in answers)
             case _:
                 pass
-    return tuple(taken), settled
+    return tuple(uid for uid in taken if uid not in aside), settled
 
 
 def _words_of(entries: Sequence[Entry], taken: Sequence[str]) -> dict[str, Any]:
@@ -81,7 +88,7 @@ def _words_of(entries: Sequence[Entry], taken: Sequence[str]) -> dict[str, Any]:
             case WakeDue() if entry.uid in wanted:
                 said[entry.uid] = "\n".join(filter(None, (event.reason, event.note)))
             case BackgroundFinished() if entry.uid in wanted:
-                said[entry.uid] = event.command
+                said[entry.uid] = "\n".join(filter(None, (event.command, event.detail, event.tail)))
             case _:
                 pass
     texts = [said[uid] for uid in taken if said.get(uid)]

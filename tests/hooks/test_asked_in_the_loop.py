@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.agentconfig import ToolRule
 from harness.content import text_of
+from harness.errors import ProviderError
 from harness.events import (
     AgentToolResult,
     ApprovalRequested,
@@ -29,7 +30,7 @@ from harness.events import (
 )
 from harness.history import History
 from harness.hooks import About, Ruling
-from harness.providers.scripted import Scripted, call, reply
+from harness.providers.scripted import Fail, Scripted, call, reply
 from harness.tools import Effect
 from hooks.asking import Held, ask
 from hooks.events import HooksAnswered
@@ -184,6 +185,38 @@ async def test_a_turn_that_a_hook_could_not_judge_is_asked_about_again_when_it_i
     await bench.run(RetryRequested())
     assert "Go." in prompts(bench)[0]
     assert answers == []
+
+
+async def test_words_that_a_hook_could_not_judge_are_shown_to_it_with_the_next_ones():
+    answers: list[Any] = [RuntimeError(), Answer("refuse"), None]
+    shown: list[str] = []
+
+    async def flaky(about: About, _where: Where) -> Any:
+        shown.append(about.more["text"])
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    bench = Bench(scripted(reply("Hello.")), hooks=Port([hook(flaky, "turn.before")]))
+    await bench.run(said("The code is 0815."))
+    await bench.run(said("Good morning."))
+    await bench.run(said("Good evening."))
+    assert shown[1:] == ["The code is 0815.\n\nGood morning.", "Good evening."]
+    assert "0815" not in prompts(bench)[0]
+
+
+async def test_words_that_joined_a_turn_that_failed_later_are_not_judged_twice():
+    shown: list[str] = []
+
+    async def watch(about: About, _where: Where) -> Any:
+        shown.append(about.more["text"])
+
+    failing = [Fail(ProviderError("It is broken.")), reply("Hello.")]
+    bench = Bench(scripted(*failing), hooks=Port([hook(watch, "turn.before")]))
+    await bench.run(said("One."))
+    await bench.run(said("Two."))
+    assert shown == ["One.", "Two."]
 
 
 async def test_words_that_join_a_turn_are_shown_as_those_that_begin_one():
