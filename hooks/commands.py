@@ -7,6 +7,7 @@ from __future__ import annotations
 from harness.errors import AgentError
 from harness.ids import new_id
 from jobs.engine import engine
+from sandbox.contract import NOTHING, Result, Unavailable
 from tools_app.builtin.commandmarks import CommandMarks
 from tools_app.builtin.shell import ShellAccess
 from tools_app.provenance import Provenance
@@ -49,8 +50,14 @@ async def run(
         await engine.in_tool_thread(marks.begin)
         try:
             result = await backend.run(text, shell.policy, shell.mounts, timeout=seconds)
-        except BaseException:
+        except Unavailable:
             await engine.in_tool_thread(marks.nothing_ran)
+            raise
+        except BaseException:
+            # It was late, or its run was stopped: until then it may have done anything.
+            confined = shell.unconfined is None
+            lost = Result(backend.name, confined, None, seconds, NOTHING, NOTHING)
+            await engine.in_tool_thread(marks.end, lost)
             raise
         await engine.in_tool_thread(marks.end, result)
     except AgentError as problem:
