@@ -68,11 +68,11 @@ async def has_ended(conversation_id: int) -> None:
 
 async def tell(conversation_id: int) -> None:
     """Tell what is to be told of this conversation by now."""
-    await engine.in_database(_read_on, conversation_id)
-    while (claimed := await engine.in_database(_claim, conversation_id)) is not None:
+    await engine.in_database(read_on, conversation_id)
+    while (claimed := await engine.in_database(claim, conversation_id)) is not None:
         extras = claimed.extras()
         answer = await ask_one(claimed.hook, claimed.about, claimed.where, extras, uid=claimed.uid)
-        await engine.in_database(_settle, claimed, answer)
+        await engine.in_database(settle, claimed, answer)
 
 
 def sweep() -> None:
@@ -89,7 +89,8 @@ def sweep() -> None:
 # --- from the log to deliveries -------------------------------------------------------------------
 
 
-def _read_on(conversation_id: int) -> None:
+def read_on(conversation_id: int) -> None:
+    """Make deliveries of what the log gained since it was last read for hooks, and note how far that was."""
     with transaction.atomic():
         marks = ToldUpTo.objects.select_for_update(no_key=True)
         mark = marks.filter(conversation=conversation_id, owes=True).first()
@@ -164,7 +165,9 @@ def told_of(event: EventValue) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claimed:
+class Claimed:
+    """A delivery to be told now."""
+
     pk: int
     uid: str
     attempts: int
@@ -183,7 +186,9 @@ class _Claimed:
         return {SHELL: shell_access(self.sandbox), PROVENANCE: marks}
 
 
-def _claim(conversation_id: int) -> _Claimed | None:
+def claim(conversation_id: int) -> Claimed | None:
+    """Take the first delivery of the conversation that is due, for one try; None: there is none, or others
+    have them."""
     now = timezone.now()
     with transaction.atomic():
         due = HookDelivery.objects.filter(conversation=conversation_id, due_at__lte=now)
@@ -200,7 +205,7 @@ def _claim(conversation_id: int) -> _Claimed | None:
     plan = None
     if row.hook.kind == Hook.Kind.COMMAND:
         plan = plan_sandbox(conversation, conversation.config, workspace_for(conversation.uid))
-    return _Claimed(
+    return Claimed(
         pk=row.pk,
         uid=row.uid,
         attempts=row.attempts,
@@ -212,7 +217,8 @@ def _claim(conversation_id: int) -> _Claimed | None:
     )
 
 
-def _settle(claimed: _Claimed, answer: HookAnswer) -> None:
+def settle(claimed: Claimed, answer: HookAnswer) -> None:
+    """It was taken or is given up, and counted; or it is due again later."""
     row = HookDelivery.objects.filter(pk=claimed.pk, attempts=claimed.attempts)
     if answer.verdict == "failed" and claimed.attempts < TRIES:
         delay = delay_after(claimed.attempts)

@@ -270,7 +270,7 @@ def test_what_happened_is_told_behind_the_turn_signed_thin_and_in_order(
 
 
 def test_what_a_receiver_did_not_take_is_told_again_with_the_same_id_and_given_up_at_last(
-    alice, acme, converse, monkeypatch
+    alice, acme, converse
 ):
     with Receiver(Says(503), Says(204)) as receiver:
         fields = {"name": "log", "kind": "webhook", "target": receiver.url, "points": ["rest"]}
@@ -307,28 +307,32 @@ def sweep() -> None:
     still()
 
 
-def test_what_a_process_that_died_did_not_tell_the_sweep_finds(
-    alice, acme, converse, install, hook, monkeypatch
-):
-    told: list[str] = []
-    install(log=lambda about, _where: told.append(about.point))
-    hook("log", points=["rest"])
-    conversation, _scripted = converse(["One."])
-    # The hint is lost with the process that was to give it.
-    monkeypatch.setattr(telling, "dispatch", lambda *_args, **_more: None)
-    post_message(actor=alice, conversation=conversation, text="1")
-    rested(conversation)
-    still()
-    assert told == []
-    assert ToldUpTo.objects.get().owes
-    monkeypatch.undo()
-    install(log=lambda about, _where: told.append(about.point))
-    telling.sweep()
-    still()
-    telling.sweep()
-    still()
-    assert told == ["rest"]
+def test_what_a_process_that_died_did_not_tell_the_sweep_finds(alice, acme, converse):
+    with Receiver() as receiver:
+        fields = {"name": "log", "kind": "webhook", "target": receiver.url, "points": ["rest"]}
+        save_hook(actor=alice, organisation=acme, **fields)
+        conversation, _scripted = converse(["One."])
+        post_message(actor=alice, conversation=conversation, text="1")
+        rested(conversation)
+        still()
+        telling.sweep()
+        still()
+        assert not ToldUpTo.objects.get().owes
+        receiver.received.clear()
+        # As the run left it: marked, and never read.
+        ToldUpTo.objects.update(seq=0, owes=True)
+        telling.read_on(conversation.pk)
+        claimed = telling.claim(conversation.pk)
+        assert claimed is not None
+        # And whoever was telling it died there: it is due again when its time is over.
+        telling.sweep()
+        still()
+        assert receiver.received == []
+        sweep()
+        [told] = receiver.received
+        assert told.headers["webhook-id"] == claimed.uid
     assert not ToldUpTo.objects.get().owes
+    assert not HookDelivery.objects.exists()
 
 
 def test_a_hook_is_not_told_of_what_was_before_it(alice, converse, install, hook):
