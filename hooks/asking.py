@@ -174,6 +174,7 @@ async def ask_one(
         reason=storable(" ".join(reason.split())[:REASON]),
         context=storable(context.strip()[:CONTEXT]),
         adds=bool(context.strip()),
+        passed_over=verdict == "failed" and not hook.refuses_on_failure,
         untrusted=bool(context.strip()) and not hook.trusted,
     )
 

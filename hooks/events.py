@@ -26,6 +26,8 @@ class HookAnswer(Frozen):
     """What it adds for the agent. After a call that stands at the end of the result, and not here."""
     adds: bool = False
     """It added something."""
+    passed_over: bool = False
+    """It failed, and by its rule that holds nothing back."""
     untrusted: bool = False
     """Its words are others': nobody who set it up vouches for them."""
 
@@ -80,7 +82,9 @@ class HooksAnswered(AppEvent):
             "refuse": _("“%(hook)s” withheld the result (%(ms)d ms)")
             if self.point == TOOL_AFTER
             else _("“%(hook)s” refused (%(ms)d ms)"),
-            "failed": _("“%(hook)s” failed (%(ms)d ms)"),
+            "failed": _("“%(hook)s” failed and was passed over (%(ms)d ms)")
+            if answer.passed_over
+            else _("“%(hook)s” failed (%(ms)d ms)"),
             "pass": _("“%(hook)s” added words for the agent (%(ms)d ms)")
             if answer.adds
             else _("“%(hook)s” let it pass (%(ms)d ms)"),

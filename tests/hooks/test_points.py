@@ -111,7 +111,7 @@ def test_words_of_a_signed_request_are_others_unless_who_set_it_up_says_otherwis
 
 def test_a_signed_request_withholds_a_result_and_the_card_says_so(alice, acme, converse, client_of):
     with Receiver(says(verdict="refuse", reason="it names a customer")) as receiver:
-        fields = {"name": "dlp", "kind": "webhook", "target": receiver.url}
+        fields: dict[str, Any] = {"name": "dlp", "kind": "webhook", "target": receiver.url}
         save_hook(actor=alice, organisation=acme, points=["tool.after"], **fields)
         conversation, _scripted = converse([WRITE, "I see."])
         post_message(actor=alice, conversation=conversation, text="Write it")
@@ -249,7 +249,7 @@ def test_what_happened_is_told_behind_the_turn_signed_thin_and_in_order(
 ):
     with Receiver() as receiver, Receiver() as strangers:
         told = ["model.after", "turn.after", "rest"]
-        fields = {"kind": "webhook", "points": told, "name": "log"}
+        fields: dict[str, Any] = {"kind": "webhook", "points": told, "name": "log"}
         saved = save_hook(actor=alice, organisation=acme, target=receiver.url, **fields)
         save_hook(actor=mallory, organisation=elsewhere, target=strangers.url, **fields)
         conversation, _scripted = converse([WRITE, "My last words."])
@@ -273,7 +273,12 @@ def test_what_a_receiver_did_not_take_is_told_again_with_the_same_id_and_given_u
     alice, acme, converse
 ):
     with Receiver(Says(503), Says(204)) as receiver:
-        fields = {"name": "log", "kind": "webhook", "target": receiver.url, "points": ["rest"]}
+        fields: dict[str, Any] = {
+            "name": "log",
+            "kind": "webhook",
+            "target": receiver.url,
+            "points": ["rest"],
+        }
         saved = save_hook(actor=alice, organisation=acme, **fields)
         conversation, _scripted = converse(["One.", "Two.", "Three."])
         post_message(actor=alice, conversation=conversation, text="1")
@@ -309,7 +314,12 @@ def sweep() -> None:
 
 def test_what_a_process_that_died_did_not_tell_the_sweep_finds(alice, acme, converse):
     with Receiver() as receiver:
-        fields = {"name": "log", "kind": "webhook", "target": receiver.url, "points": ["rest"]}
+        fields: dict[str, Any] = {
+            "name": "log",
+            "kind": "webhook",
+            "target": receiver.url,
+            "points": ["rest"],
+        }
         save_hook(actor=alice, organisation=acme, **fields)
         conversation, _scripted = converse(["One."])
         post_message(actor=alice, conversation=conversation, text="1")
@@ -408,6 +418,7 @@ def test_a_command_that_gives_no_answer_counts_by_its_own_rule(
     assert there is (on_failure == "pass")
     [told] = answers(conversation, "tool.before")
     assert told["verdict"] == "failed"
+    assert told["passed_over"] is (on_failure == "pass")
     assert any(words in told["reason"] for words in why.split("|"))
 
 
