@@ -53,7 +53,7 @@ def says(**answer: Any) -> Says:
 
 
 def page(client_of: Any, person: Any, conversation: Conversation) -> str:
-    return client_of(person).get(conversation.get_absolute_url()).content.decode()
+    return str(client_of(person).get(conversation.get_absolute_url()).content.decode())
 
 
 # --- which points ---------------------------------------------------------------------------------
