@@ -113,6 +113,7 @@ PROMPT_DESCRIPTIONS: dict[str, str] = {
     ),
     "title_request": "The instructions of the model that names conversations.",
     "learning_request": "The instructions of the model that reads conversations for what to remember.",
+    "brief_request": "The instructions of the model that writes the short text of a daily brief.",
     "reread": "Says how what was left out is read again. {tool} is filled in.",
     "kept": "Introduces what stays word for word behind a summary: todos, plan, skills, pinned messages.",
     "not_kept": "Names what found no room there. {names} is filled in.",

@@ -163,6 +163,13 @@ AGENTSITE_BRIEF_SECONDS = env.int("AGENTSITE_BRIEF_SECONDS", default=30)
 """How often a process looks whose daily brief is due; 0: never."""
 AGENTSITE_BRIEF_DAYS = env.int("AGENTSITE_BRIEF_DAYS", default=90)
 """How long briefs are kept."""
+AGENTSITE_BRIEF_MODELS: dict[str, str] = env.dict(
+    "AGENTSITE_BRIEF_MODELS", default={"anthropic": "claude-haiku-5-5"}
+)
+"""The model of each service that writes the short text of a brief, for those who want one and choose no model
+of their own."""
+AGENTSITE_BRIEF_TOKENS_PER_DAY = env.int("AGENTSITE_BRIEF_TOKENS_PER_DAY", default=50_000)
+"""Of one person, for the texts of all her briefs together; 0: none is written."""
 AGENTSITE_EVAL_PARALLEL = env.int("AGENTSITE_EVAL_PARALLEL", default=4)
 """How many trials of one evaluation are under way at once, at most; each is a run like any other."""
 AGENTSITE_EVAL_CACHE_DAYS = env.int("AGENTSITE_EVAL_CACHE_DAYS", default=30)

@@ -58,4 +58,5 @@ AGENTSITE_EMBEDDING_SECONDS = 0
 AGENTSITE_WATCH_SECONDS = 0
 AGENTSITE_IMAP_SECONDS = 0
 AGENTSITE_TITLE_MODELS: dict[str, str] = {}  # type: ignore[no-redef]
+AGENTSITE_BRIEF_MODELS: dict[str, str] = {}  # type: ignore[no-redef]
 AGENTSITE_MESSAGES_PER_MINUTE = 0

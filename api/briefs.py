@@ -57,6 +57,10 @@ class BriefRow(serializers.Serializer[Any]):
     spent = BriefSpent()
     budgets = BriefLine(many=True)
     more = serializers.IntegerField()
+    text = serializers.CharField(
+        allow_blank=True, help_text="What a model wrote of the lines, where its person wants that."
+    )
+    written_by = serializers.CharField(allow_null=True, help_text="That model; null: nothing is.")
 
 
 class BriefHead(serializers.Serializer[Any]):
@@ -75,7 +79,11 @@ class TimerRow(serializers.Serializer[Any]):
 
 
 def _row(contents: Contents, **more: Any) -> dict[str, Any]:
-    return {**contents.model_dump(mode="json"), **more}
+    return {**contents.model_dump(mode="json"), "text": "", "written_by": None, **more}
+
+
+def _written(brief: Brief) -> dict[str, Any]:
+    return {"text": brief.text, "written_by": brief.model if brief.text else None}
 
 
 class BriefsView(ApiView):
@@ -127,7 +135,8 @@ class OneBriefView(ApiView):
         brief = self.narrowed(Brief.objects.visible_to(self.actor)).filter(uid=uid).first()
         if not isinstance(brief, Brief):
             raise NotFound(_("There is no such brief."))
-        return Response(_row(brief.contents, id=brief.uid, since=brief.since, until=brief.until))
+        row = _row(brief.contents, id=brief.uid, since=brief.since, until=brief.until)
+        return Response({**row, **_written(brief)})
 
 
 class TimersView(ApiView):

@@ -27,13 +27,17 @@ class BriefWishAdmin(ReadOnlyAdmin):
         "by_mail",
         "by_webhook",
         "is_quiet",
+        "is_written",
+        "provider",
+        "model",
+        "effort",
         "next_at",
     ]
 
 
 class BriefAdmin(ReadOnlyAdmin):
-    list_display = ["uid", "user", "organisation", "due_at", "mail", "tries"]
-    list_filter = ["mail", ("organisation", AutocompleteSelectFilter)]
+    list_display = ["uid", "user", "organisation", "due_at", "writing", "mail", "tries"]
+    list_filter = ["mail", "writing", ("organisation", AutocompleteSelectFilter)]
     list_filter_submit = True
     list_select_related = ["user", "organisation"]
     search_fields = ["=uid", "=user__username"]
@@ -45,6 +49,10 @@ class BriefAdmin(ReadOnlyAdmin):
         "due_at",
         "since",
         "until",
+        "writing",
+        "provider",
+        "model",
+        "asked_at",
         "mail",
         "tries",
         "created_at",

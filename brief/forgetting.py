@@ -1,4 +1,5 @@
-"""Takes out of stored briefs what was taken out of a conversation: its answer, its error, its title."""
+"""Takes out of stored briefs what was taken out of a conversation: its answer, its error, its title, and with
+them the text that a model made of the lines."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from subagents.projection import detail_of
 
 from .compiling import name_in_brief
 from .models import Brief, BriefWish
+from .writing import drop_text
 
 
 def forget(removed: Removed) -> None:
@@ -30,16 +32,18 @@ def forget(removed: Removed) -> None:
         organisation=organisation, until__gte=removed.conversation.created_at
     )
     paths = {removed.conversation.get_absolute_url()}
-    told = since.annotate(text=Cast("stored_contents", TextField()))
+    told = since.annotate(said=Cast("stored_contents", TextField()))
     if titles:
         paths |= _approvals(removed)
     else:
-        told = told.filter(text__contains=removed.conversation.uid)
+        told = told.filter(said__contains=removed.conversation.uid)
     if not words and not titles:
         return
-    for brief in told.iterator(chunk_size=200):
+    # Whoever writes the text of one holds its row.
+    for brief in told.select_for_update(of=("self",)).order_by("pk").iterator(chunk_size=200):
         if _silence(brief.stored_contents, paths, words, titles):
-            brief.save(update_fields=["stored_contents"])
+            drop_text(brief)
+            brief.save(update_fields=["stored_contents", "text", "writing"])
 
 
 def _approvals(removed: Removed) -> set[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
+from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
@@ -35,3 +38,16 @@ class WishForm(OurForm):
         required=False,
         help_text=_("What you spent in conversations of your own alone is nothing to tell."),
     )
+    is_written = forms.BooleanField(
+        label=_("With a short text that a model writes"),
+        required=False,
+        help_text=_(
+            "What stands in the brief is sent to the model, and the call counts in your budgets. The"
+            " text stands above the lines, which stay as they are."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if settings.AGENTSITE_BRIEF_TOKENS_PER_DAY <= 0:
+            del self.fields["is_written"]

@@ -47,6 +47,12 @@ class BriefWish(models.Model):
     by_webhook = models.BooleanField(_("by webhook"), default=False)
     is_quiet = models.BooleanField(_("quiet"), default=True)
     """No mail and no webhook where there is nothing to tell."""
+    is_written = models.BooleanField(_("written by a model"), default=False)
+    """A model puts a short text above the lines."""
+    provider = models.CharField(max_length=50, blank=True)
+    """Of the model that writes; empty: the server's choice (AGENTSITE_BRIEF_MODELS)."""
+    model = models.CharField(max_length=100, blank=True)
+    effort = models.CharField(max_length=10, blank=True)
     next_at = models.DateTimeField(null=True, editable=False)
     """The next due time; null while it is off."""
 
@@ -74,6 +80,10 @@ class BriefQuerySet(models.QuerySet["Brief"]):
     def to_mail(self) -> Self:
         return self.filter(mail=Brief.Mail.WAITING).order_by("pk")
 
+    def to_write(self) -> Self:
+        """For which no model was asked yet."""
+        return self.filter(is_held=True, writing=Brief.Writing.WANTED).order_by("pk")
+
 
 class Brief(models.Model):
     class Mail(models.TextChoices):
@@ -82,6 +92,21 @@ class Brief(models.Model):
         SENDING = "sending", _("being mailed")
         SENT = "sent", _("mailed")
         FAILED = "failed", _("could not be mailed")
+
+    class Writing(models.TextChoices):
+        """What became of the text above the lines."""
+
+        NONE = "none", _("not wanted")
+        WANTED = "wanted", _("about to be written")
+        ASKED = "asked", _("asked")
+        WRITTEN = "written", _("written")
+        UNUSABLE = "unusable", _("the answer held no text")
+        FAILED = "failed", _("failed")
+        RESTS = "rests", _("the model did not answer lately")
+        NO_MODEL = "no_model", _("no model or no key")
+        NO_ROOM = "no_room", _("no budget left")
+        LOST = "lost", _("lost with its process")
+        DROPPED = "dropped", _("words of it were taken out")
 
     uid = models.CharField(max_length=40, unique=True, default=new_brief_id, editable=False)
     user = models.ForeignKey(
@@ -95,6 +120,17 @@ class Brief(models.Model):
     stored_contents = models.JSONField(db_column="contents")
     mail = models.CharField(max_length=10, choices=Mail, default=Mail.NONE)
     tries = models.PositiveSmallIntegerField(default=0)
+    is_held = models.BooleanField(default=False)
+    """It goes out once it is known what becomes of its text."""
+    writing = models.CharField(max_length=20, choices=Writing, default=Writing.NONE)
+    text = models.TextField(blank=True)
+    """A model's, as plain words: nothing in it is to be followed or to lead anywhere."""
+    provider = models.CharField(max_length=50, blank=True)
+    """Of the model that was asked."""
+    model = models.CharField(max_length=100, blank=True)
+    model_request_id = models.CharField(max_length=40, null=True, unique=True)
+    """None: no model was asked. At most one is, for one brief."""
+    asked_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = BriefQuerySet.as_manager()
@@ -110,6 +146,12 @@ class Brief(models.Model):
         ]
         indexes = [
             models.Index(fields=["id"], condition=Q(mail="waiting"), name="brief_to_mail"),
+            models.Index(fields=["id"], condition=Q(is_held=True), name="brief_held"),
+            models.Index(
+                fields=["provider", "model", "asked_at"],
+                condition=Q(writing="failed"),
+                name="brief_writing_failed",
+            ),
             models.Index("user", "organisation", F("id").desc(), name="brief_list"),
             models.Index(fields=["created_at"], name="brief_age"),
         ]

@@ -23,4 +23,6 @@ def _told(brief: Brief) -> dict[str, Any]:
         "since": brief.since,
         "until": brief.until,
         "contents": brief.stored_contents,
+        "text": brief.text,
+        "written_by": brief.model if brief.text else None,
     }

@@ -1,4 +1,4 @@
-"""Makes each brief that is due, once, and mails it.
+"""Makes each brief that is due, once, and mails it. What a model writes above its lines is `writing`'s part.
 
 Any number of processes may look as often as they like: a due time becomes a row under the lock of its wish,
 and a constraint lets it be one row. A mail is claimed before it is handed over, so a process that dies in
@@ -37,6 +37,7 @@ from webhooks.types import BRIEF_READY
 logger = logging.getLogger(__name__)
 
 MAIL = "brief.mail"
+WRITE = "brief.write"
 AT_A_TIME = 200
 LONGEST = timedelta(days=7)
 """A brief tells of no more, however long there was none."""
@@ -60,6 +61,12 @@ def since_when(wish_or_brief: BriefWish, until: datetime) -> datetime:
     ).first()
     since = last.until if last is not None else until - USUAL
     return max(since, until - LONGEST)
+
+
+def belongs(wish: BriefWish) -> bool:
+    """Whether she still does, in the organisation that the wish is about."""
+    member = Membership.objects.filter(user=wish.user, organisation=wish.organisation)
+    return wish.user.is_active and member.exists()
 
 
 def make_due(now: datetime | None = None) -> int:
@@ -91,14 +98,11 @@ def _make(wish_id: int, now: datetime) -> None:
         # Times that passed while nobody looked are one brief, about all that time.
         wish.next_at = next_due(wish, now)
         wish.save(update_fields=["next_at"])
-        member = Membership.objects.filter(user=wish.user, organisation=wish.organisation)
-        if not (wish.user.is_active and member.exists()):
+        if not belongs(wish):
             return
         since = since_when(wish, now)
         contents = compile_brief(wish.user, wish.organisation, since=since, until=now)
-        tells = not (wish.is_quiet and contents.is_empty)
-        mails = settings.AGENTSITE_EMAIL_CONFIGURED and bool(settings.AGENTSITE_BASE_URL)
-        wanted = wish.by_mail and tells and mails and may_be_mailed(wish.user)
+        is_written = wish.is_written and not contents.is_empty
         brief = Brief(
             user=wish.user,
             organisation=wish.organisation,
@@ -106,18 +110,32 @@ def _make(wish_id: int, now: datetime) -> None:
             since=since,
             until=now,
             stored_contents=contents.model_dump(mode="json"),
-            mail=Brief.Mail.WAITING if wanted else Brief.Mail.NONE,
+            is_held=is_written,
+            writing=Brief.Writing.WANTED if is_written else Brief.Writing.NONE,
         )
         # The constraint is the claim: what was told at this due time is not told again.
         Brief.objects.bulk_create([brief], ignore_conflicts=True)
-        if not Brief.objects.filter(uid=brief.uid).exists():
+        made = Brief.objects.filter(uid=brief.uid).first()
+        if made is None:
             return
-        if wish.by_webhook and tells:
-            announce(wish.organisation_id, BRIEF_READY, subject=brief.uid, user_id=wish.user.uid)
-        if tells:
-            tell_of(wish.user, Kind.BRIEF, brief.get_absolute_url(), now)
-        if wanted:
-            dispatch(MAIL)
+        if made.is_held:
+            dispatch(WRITE, brief_id=made.pk)
+        else:
+            send_off(made, wish, now=now)
+
+
+def send_off(brief: Brief, wish: BriefWish, *, now: datetime) -> None:
+    """Have it go out by the ways that she chose, once. In the transaction that says that it may."""
+    tells = not (wish.is_quiet and brief.contents.is_empty)
+    mails = settings.AGENTSITE_EMAIL_CONFIGURED and bool(settings.AGENTSITE_BASE_URL)
+    if wish.by_webhook and tells:
+        announce(wish.organisation_id, BRIEF_READY, subject=brief.uid, user_id=wish.user.uid)
+    if tells:
+        tell_of(wish.user, Kind.BRIEF, brief.get_absolute_url(), now)
+    if wish.by_mail and tells and mails and may_be_mailed(wish.user):
+        brief.mail = Brief.Mail.WAITING
+        brief.save(update_fields=["mail"])
+        dispatch(MAIL)
 
 
 def _pass_over(wish_id: int, now: datetime) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -14,9 +16,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.requests import SignedInRequest
+from chat.modelpicker import picker, wish_of
+from conversations.actions.choosing import Wish
+from harness.agentconfig import AgentConfig
 from harness.errors import Invalid, NotFound
 
 from .actions.wishes import set_brief
+from .choosing import usual_writer
 from .compiling import compile_brief
 from .forms import WishForm
 from .models import Brief, BriefWish
@@ -63,9 +69,10 @@ def change_wish(request: SignedInRequest) -> HttpResponse:
         require_shown_organisation(request)
         if form.is_valid():
             given = dict(form.cleaned_data)
-            zone = given.pop("timezone")
+            given["zone"] = given.pop("timezone")
+            given["writer"] = wish_of(request.POST) or Wish(wish.provider, wish.model, wish.effort)
             try:
-                set_brief(actor=request.user, organisation=request.organisation, zone=zone, **given)
+                set_brief(actor=request.user, organisation=request.organisation, **given)
             except Invalid as problem:
                 add_error(form, problem)
             else:
@@ -75,8 +82,31 @@ def change_wish(request: SignedInRequest) -> HttpResponse:
         "form": form,
         "wish": wish,
         "mails_are_sent": settings.AGENTSITE_EMAIL_CONFIGURED and bool(settings.AGENTSITE_BASE_URL),
+        **_models(request, wish),
     }
     return render(request, "brief/settings.html", context, status=422 if form.errors else 200)
+
+
+def _models(request: SignedInRequest, wish: BriefWish) -> dict[str, Any]:
+    """What the fold of models shows: what was sent just now, else what holds."""
+    usual = usual_writer(request.user, request.organisation)
+    own = usual or AgentConfig()
+    chosen = wish_of(request.POST) or Wish(wish.provider, wish.model, wish.effort)
+    now = own.model_copy(
+        update={
+            "provider": chosen.provider or own.provider,
+            "model": chosen.model if chosen.provider else own.model,
+            "effort": chosen.effort,
+        }
+    )
+    shown = picker(request.user, request.organisation, own, now)
+    if usual is None:
+        shown["own"] = None
+    return {
+        **shown,
+        "own_words": _("The server's choice"),
+        "may_be_written": settings.AGENTSITE_BRIEF_TOKENS_PER_DAY > 0,
+    }
 
 
 def _wish(request: SignedInRequest) -> BriefWish:

@@ -1,5 +1,5 @@
 """What a service of embeddings is asked counts in the budgets of the server, the organisation and the person,
-and stands in usage as `embedding`. Such a call belongs to no conversation: how it is counted is `apart`'s part.
+and stands in usage as `embedding`. How a call of no conversation is counted is `apart`'s part.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -44,15 +45,19 @@ def carry_out(options: Options) -> Ending:
         made = Brief.objects.visible_to(person).filter(organisation=organisation).first()
         if made is None:
             raise NotFound("No brief was made yet.", hint="Leave out --last.")
-        contents = made.contents
+        contents, text, model = made.contents, made.text, made.model
     else:
         now = timezone.now()
         since = now - timedelta(hours=options["hours"])
         contents = compile_brief(person, organisation, since=since, until=now)
+        text, model = "", ""
     if options["json"]:
-        sys.stdout.write(contents.model_dump_json() + "\n")
+        written = {"text": text, "written_by": model if text else None}
+        told = {**contents.model_dump(mode="json"), **written}
+        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(printable(_text(contents)) + "\n")
+        above = f"{text}\n(Written by {model} from what stands below.)\n" if text else ""
+        sys.stdout.write(printable(above + _text(contents)) + "\n")
     return Ending.DONE
 
 
