@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
+from tests.notices.pushservice import PushService
 from tests.patience import PATIENCE
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -88,8 +89,18 @@ def ports() -> Iterator[tuple[int, int]]:
 
 
 @pytest.fixture(scope="package")
+def push_service() -> Iterator[PushService]:
+    """To which the site may post what it pushes."""
+    with PushService() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
 def site(
-    service: ModelService, ports: tuple[int, int], tmp_path_factory: pytest.TempPathFactory
+    service: ModelService,
+    ports: tuple[int, int],
+    push_service: PushService,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Site]:
     """A site whose agents speak to `service` through the official SDK."""
     settings = {
@@ -100,6 +111,8 @@ def site(
         "AGENTSITE_MCP_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in ports),
         # MCP servers are asked before each call what they have.
         "AGENTSITE_MCP_RELIST_SECONDS": "0",
+        "AGENTSITE_PUSH_PRIVATE_HOSTS": f"127.0.0.1:{push_service.port}",
+        "AGENTSITE_PUSH_SECONDS": "2",
     }
     with Site(tmp_path_factory.mktemp("site"), settings) as running:
         yield running

@@ -145,6 +145,18 @@ class Site:
             ).fetchall()
         return [Logged(seq, uid, kind, json.loads(payload)) for seq, uid, kind, payload in rows]
 
+    def let_it_have_waited(self, conversation: str, *, minutes: int) -> None:
+        """As if what it asks people had been asked so long before."""
+        file = f"file:{self._data}/db.sqlite3?mode=rw"
+        with closing(sqlite3.connect(file, uri=True, timeout=PATIENCE)) as database, database:
+            changed = database.execute(
+                "UPDATE approvals_approval SET asked_at = datetime(asked_at, ?)"
+                " WHERE conversation_id ="
+                " (SELECT id FROM conversations_conversation WHERE uid = ?)",
+                (f"-{minutes} minutes", conversation),
+            )
+            assert changed.rowcount
+
     def partial_text(self, conversation: str) -> str:
         """What is kept of an answer that is still arriving."""
         with closing(self._database()) as database:

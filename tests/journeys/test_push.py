@@ -1,7 +1,8 @@
 """A browser signs up by a button, shows what is pushed to it, and a click opens the page.
 
-No push service is within reach of these tests: what it would give the browser is given here, what it would
-carry comes by the browser's own tools. What is sent to one is tried in `tests/notices`.
+No browser's push service is within reach of these tests: what it would give the browser is given here. What
+the site sends goes to one on loopback, and what that would carry on comes by the browser's own tools. How
+services refuse is tried in `tests/notices`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Worker, expect
 
+from harness.providers.scripted import call, reply
+from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person
 from tests.journeys.site import Site
-from tests.notices.pushservice import BrowserAt
+from tests.notices.pushservice import BrowserAt, PushService, signed_by
 from tests.patience import PATIENCE
 
 SUBSCRIBED = """
@@ -52,13 +55,7 @@ def alice(whole_chromium: Browser, site: Site, signed_in: Path) -> Iterator[Pers
 
 def test_a_browser_takes_pushes_and_a_click_on_one_opens_its_page(alice: Person):
     page, site = alice.page, alice.site.address
-    alice.context.grant_permissions(["notifications"], origin=site)
-    given = json.dumps(BrowserAt("https://push.example.org/alice").subscription)
-    alice.context.add_init_script(SUBSCRIBED.replace("SUBSCRIPTION", given))
-    page.goto("/settings/notifications/")
-    expect(page.get_by_text("This browser does not take pushes yet.")).to_be_visible()
-    page.get_by_role("button", name="Push to this browser").click()
-    expect(page.get_by_text("This browser takes pushes.", exact=True)).to_be_visible()
+    signed_up_at(alice, BrowserAt("https://push.example.org/alice"))
     expect(page.get_by_text("Chrome · Linux")).to_be_visible()
 
     (worker,) = alice.context.service_workers
@@ -79,6 +76,64 @@ def test_a_browser_takes_pushes_and_a_click_on_one_opens_its_page(alice: Person)
 
     page.get_by_role("button", name="Remove Chrome · Linux").click()
     expect(page.get_by_text("This browser does not take pushes yet.")).to_be_visible()
+
+
+def test_what_waits_is_pushed_shown_and_answered_where_a_click_leads(
+    alice: Person, service: ModelService, push_service: PushService
+):
+    page, site = alice.page, alice.site
+    browser = push_service.browser("alice")
+    signed_up_at(alice, browser)
+    page.get_by_label("What waits for me, by push").select_option("always")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    (worker,) = alice.context.service_workers
+    push = _deliverer(alice)
+    key = page.locator("[data-push]").get_attribute("data-key")
+
+    words = "Write what is pushed"
+    asked = call("write_file", path="pushed.txt", content="My secret\n")
+    service.expect(words, reply(asked), reply("It is written."))
+    uid = alice.begin(words, switches=("approval",))
+    expect(page.locator("[data-approval]")).to_be_visible()
+    assert push_service.received == [], "not in its first minute"
+    page.goto("about:blank")
+    site.let_it_have_waited(uid, minutes=2)
+    push_service.wait()
+
+    (received,) = push_service.received
+    signed_with, claims = signed_by(received.headers["authorization"])
+    assert (signed_with, claims["aud"]) == (key, f"http://127.0.0.1:{push_service.port}")
+    assert int(received.headers["ttl"]) > 0
+    told = browser.read(received.body)
+    assert "secret" not in json.dumps(told)
+    assert told["url"].startswith(f"/c/{uid}/#")
+
+    shown = {name: told[name] for name in ("title", "body", "url")}
+    page.goto("/accounts/login/")  # a page of the site, for the browser's tools
+    _push_until_shown(alice, worker, push, told, shown)
+    page.goto("about:blank")
+    assert worker.evaluate(CLICKED) == [[f"opened {site.address}{told['url']}"], 0]
+    page.goto(told["url"])
+    page.locator("[data-approval]").get_by_role("button", name="Allow", exact=True).click()
+    expect(alice.log).to_contain_text("It is written.")
+    assert len(push_service.received) == 1
+
+    page.goto("/settings/notifications/")
+    page.get_by_role("button", name="Remove Chrome · Linux").click()
+    expect(page.get_by_text("This browser does not take pushes yet.")).to_be_visible()
+
+
+def signed_up_at(alice: Person, browser: BrowserAt) -> None:
+    """By the button; what a push service would have given is `browser`'s."""
+    page = alice.page
+    alice.context.grant_permissions(["notifications"], origin=alice.site.address)
+    given = json.dumps(browser.subscription)
+    alice.context.add_init_script(SUBSCRIBED.replace("SUBSCRIPTION", given))
+    page.goto("/settings/notifications/")
+    expect(page.get_by_text("This browser does not take pushes yet.")).to_be_visible()
+    page.get_by_role("button", name="Push to this browser").click()
+    expect(page.get_by_text("This browser takes pushes.", exact=True)).to_be_visible()
 
 
 def _deliverer(person: Person) -> Any:

@@ -85,6 +85,7 @@ def test_a_push_is_for_the_browser_alone_signed_by_the_server_and_says_what_wait
     assert clock.time() < claims["exp"] <= clock.time() + 24 * 3600
     assert received.headers["content-encoding"] == "aes128gcm"
     assert int(received.headers["ttl"]) > 0
+    assert received.headers["urgency"] == "high"
     assert not Push.objects.exists()
     assert Device.objects.get().last_code == "sent"
     assert "Last push on" in browser.get(reverse("notices:settings")).content.decode()
