@@ -113,6 +113,7 @@ def site(
         "AGENTSITE_MCP_RELIST_SECONDS": "0",
         "AGENTSITE_PUSH_PRIVATE_HOSTS": f"127.0.0.1:{push_service.port}",
         "AGENTSITE_PUSH_SECONDS": "2",
+        "AGENTSITE_BRIEF_SECONDS": "2",
     }
     with Site(tmp_path_factory.mktemp("site"), settings) as running:
         yield running

@@ -18,6 +18,8 @@ from tests.standins.messages_api import MessagesApi
 
 GRADING = "The work was to bring this about:\n"
 """How a request to a grader begins."""
+BRIEF = "<report "
+"""How a request for the text of a brief begins."""
 
 
 class ModelService:
@@ -61,6 +63,9 @@ class ModelService:
 
     def _answer(self, request: ModelRequest) -> Any:
         for whole in _said_by_people(request):
+            # The lines of a brief are of all that happened before.
+            if whole.startswith(BRIEF):
+                whole = BRIEF
             # What a grader is shown changes; what the work is does not.
             text = whole.partition("\n\n")[0] if whole.startswith(GRADING) else whole
             # An advisor is shown the conversation behind the question.

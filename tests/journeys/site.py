@@ -147,15 +147,21 @@ class Site:
 
     def let_it_have_waited(self, conversation: str, *, minutes: int) -> None:
         """As if what it asks people had been asked so long before."""
+        self._change(
+            "UPDATE approvals_approval SET asked_at = datetime(asked_at, ?) WHERE conversation_id ="
+            " (SELECT id FROM conversations_conversation WHERE uid = ?)",
+            f"-{minutes} minutes",
+            conversation,
+        )
+
+    def let_briefs_be_due(self) -> None:
+        """As if the time had come of all that are on."""
+        self._change("UPDATE brief_briefwish SET next_at = datetime('now') WHERE is_on")
+
+    def _change(self, statement: str, *values: str) -> None:
         file = f"file:{self._data}/db.sqlite3?mode=rw"
         with closing(sqlite3.connect(file, uri=True, timeout=PATIENCE)) as database, database:
-            changed = database.execute(
-                "UPDATE approvals_approval SET asked_at = datetime(asked_at, ?)"
-                " WHERE conversation_id ="
-                " (SELECT id FROM conversations_conversation WHERE uid = ?)",
-                (f"-{minutes} minutes", conversation),
-            )
-            assert changed.rowcount
+            assert database.execute(statement, values).rowcount
 
     def partial_text(self, conversation: str) -> str:
         """What is kept of an answer that is still arriving."""
