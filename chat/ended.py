@@ -61,4 +61,5 @@ def _wanting() -> QuerySet[User]:
         wishes.filter(done_by_push=When.NEVER)
     )
     mailed = Exists(wishes.exclude(done_by_mail=When.NEVER))
-    return User.objects.filter(pushed | mailed, is_active=True, kind=User.Kind.PERSON)
+    announced = Exists(wishes.exclude(done_by_webhook=When.NEVER))
+    return User.objects.filter(pushed | mailed | announced, is_active=True, kind=User.Kind.PERSON)

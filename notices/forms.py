@@ -17,6 +17,17 @@ class NoticeForm(OurForm):
     waits_by_push = forms.ChoiceField(label=_("What waits for me, by push"), choices=When.choices)
     done_by_mail = forms.ChoiceField(label=_("What has ended, by mail"), choices=When.choices)
     done_by_push = forms.ChoiceField(label=_("What has ended, by push"), choices=When.choices)
+    waits_by_webhook = forms.ChoiceField(
+        label=_("What waits for me, by webhook"), choices=When.choices
+    )
+    done_by_webhook = forms.ChoiceField(
+        label=_("What has ended, by webhook"),
+        choices=When.choices,
+        help_text=_(
+            "Endpoints of the organisation that subscribed to x.notice.waiting and x.notice.ended are"
+            " told which conversation it is, and that it is for you."
+        ),
+    )
     brief_by_push = forms.ChoiceField(label=_("My daily brief, by push"), choices=_TIMES)
     # The range is the action's rule.
     mail_after_minutes = forms.IntegerField(

@@ -1,11 +1,11 @@
-"""The jobs of mails and pushes: doorways without logic."""
+"""The jobs of mails, webhooks and pushes: doorways without logic."""
 
 from __future__ import annotations
 
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import courier, mailing, pushing
+from . import announcing, courier, mailing, pushing
 
 MAIL_WAITING = "notices.mail_waiting"
 
@@ -14,6 +14,11 @@ MAIL_WAITING = "notices.mail_waiting"
 async def mail_people_who_are_waited_for() -> None:
     # A mail server may take its time.
     await engine.in_tool_thread(mailing.mail_waiting)
+
+
+@job("notices.announce_waiting", every="AGENTSITE_MAIL_SECONDS")
+async def announce_to_people_who_are_waited_for() -> None:
+    await engine.in_tool_thread(announcing.announce_waiting)
 
 
 @job("notices.push_waiting", every="AGENTSITE_PUSH_SECONDS")

@@ -1,7 +1,7 @@
 """What people are told of: how each wishes to be, her browsers that take pushes, and what each was told.
 
-`waiting`, `claims`, `mailing` and `pushing` write them. That nobody is told of the same thing twice by the
-same channel is a constraint here.
+`waiting`, `claims`, `mailing`, `pushing` and `announcing` write them. That nobody is told of the same thing
+twice by the same channel is a constraint here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_MAIL_MINUTES = 5
 LONGEST_MAIL_MINUTES = 24 * 60
 """What a person may choose to wait."""
 PUSH_MINUTES = 1
-"""What waits for less is not pushed: she may be looking at it."""
+"""What waits for less is neither pushed nor announced: she may be looking at it."""
 
 
 class Kind(models.TextChoices):
@@ -36,6 +36,7 @@ class Kind(models.TextChoices):
 class Channel(models.TextChoices):
     MAIL = "mail", _("mail")
     PUSH = "push", _("push")
+    WEBHOOK = "webhook", _("webhook")
 
 
 class When(models.TextChoices):
@@ -48,6 +49,13 @@ def new_device_id() -> str:
     return new_id("pdev")
 
 
+class NoticeWishQuerySet(models.QuerySet["NoticeWish"]):
+    def by_webhook(self) -> Self:
+        """Of those who want to be told of something that way."""
+        none = {"waits_by_webhook": When.NEVER, "done_by_webhook": When.NEVER}
+        return self.exclude(**none)
+
+
 class NoticeWish(models.Model):
     """What a person wants to be told of, by which ways and when. Without a row it is as the defaults say."""
 
@@ -58,6 +66,9 @@ class NoticeWish(models.Model):
     waits_by_push = models.CharField(max_length=10, choices=When, default=When.AWAY)
     done_by_mail = models.CharField(max_length=10, choices=When, default=When.NEVER)
     done_by_push = models.CharField(max_length=10, choices=When, default=When.AWAY)
+    waits_by_webhook = models.CharField(max_length=10, choices=When, default=When.NEVER)
+    done_by_webhook = models.CharField(max_length=10, choices=When, default=When.NEVER)
+    """To endpoints of the conversation's organisation that subscribed to it."""
     brief_by_push = models.CharField(max_length=10, choices=When, default=When.NEVER)
     """*Always* or *never*: it comes at a time of her own. Its mail is `brief`'s."""
     mail_after_minutes = models.PositiveSmallIntegerField(default=DEFAULT_MAIL_MINUTES)
@@ -67,6 +78,8 @@ class NoticeWish(models.Model):
     quiet_until = models.TimeField(null=True)
     """On the clocks of `timezone`; both or none."""
     timezone = models.CharField(max_length=60, default="UTC")
+
+    objects = NoticeWishQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"wishes of {self.user_id}"
@@ -81,6 +94,10 @@ class NoticeWish(models.Model):
                 return self.done_by_mail
             case Kind.DONE, Channel.PUSH:
                 return self.done_by_push
+            case Kind.WAITS, Channel.WEBHOOK:
+                return self.waits_by_webhook
+            case Kind.DONE, Channel.WEBHOOK:
+                return self.done_by_webhook
             case Kind.BRIEF, Channel.PUSH:
                 return self.brief_by_push
         return When.NEVER.value

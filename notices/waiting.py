@@ -1,7 +1,7 @@
 """What waits for people or has ended, as apps offer it, and for whom it is news: not told of it yet by this
 channel, not seen by her, and nothing that she wants left alone.
 
-Who may answer is not decided here. The mails are `mailing`'s, pushes `pushing`'s.
+Who may answer is not decided here. The mails are `mailing`'s, pushes `pushing`'s, webhooks `announcing`'s.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ def is_reachable(user: User) -> bool:
     """Whether there is any way to tell her of something."""
     if not user.is_active or user.is_service:
         return False
-    return bool(user.email) or Device.objects.filter(user=user).exists()
+    if user.email or Device.objects.filter(user=user).exists():
+        return True
+    return NoticeWish.objects.by_webhook().filter(user=user).exists()
 
 
 def may_be_mailed(user: User) -> bool:
@@ -145,6 +147,10 @@ def may_be_mailed(user: User) -> bool:
 def _reached(users: set[User], channel: str) -> set[User]:
     if channel == Channel.MAIL:
         return {user for user in users if may_be_mailed(user)}
+    if channel == Channel.WEBHOOK:
+        wanting = NoticeWish.objects.by_webhook().filter(user__in=users)
+        keys = set(wanting.values_list("user_id", flat=True))
+        return {user for user in users if user.is_active and user.pk in keys}
     with_devices = set(
         Device.objects.filter(user__in=users).order_by().values_list("user_id", flat=True)
     )

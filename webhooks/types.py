@@ -22,6 +22,9 @@ RUN_ENDED = "x.deployment_run.ended"
 
 BRIEF_READY = "x.brief.ready"
 
+NOTICE_WAITING = "x.notice.waiting"
+NOTICE_ENDED = "x.notice.ended"
+
 GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
     (
         _("Sessions"),
@@ -84,6 +87,13 @@ GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
             ("deployment_run.failed", _("Its session could not be created.")),
             (RUN_ENDED, _("A run of a schedule came to its end, well or not.")),
             (BRIEF_READY, _("The brief of a member who asked for this is there.")),
+        ),
+    ),
+    (
+        _("What members are told of"),
+        (
+            (NOTICE_WAITING, _("Something waits for a member who asked to be told so.")),
+            (NOTICE_ENDED, _("A conversation of such a member has ended.")),
         ),
     ),
     (

@@ -19,6 +19,8 @@ def set_notices(
     waits_by_push: str = When.AWAY,
     done_by_mail: str = When.NEVER,
     done_by_push: str = When.AWAY,
+    waits_by_webhook: str = When.NEVER,
+    done_by_webhook: str = When.NEVER,
     brief_by_push: str = When.NEVER,
     mail_after_minutes: int = 5,
     tells_contents: bool = True,
@@ -32,6 +34,8 @@ def set_notices(
         "waits_by_push": waits_by_push,
         "done_by_mail": done_by_mail,
         "done_by_push": done_by_push,
+        "waits_by_webhook": waits_by_webhook,
+        "done_by_webhook": done_by_webhook,
         "brief_by_push": brief_by_push,
     }
     for field, value in chosen.items():

@@ -52,6 +52,8 @@ class Migration(migrations.Migration):
                 ('waits_by_push', models.CharField(choices=[('always', 'Always'), ('away', 'When I am away'), ('never', 'Never')], default='away', max_length=10)),
                 ('done_by_mail', models.CharField(choices=[('always', 'Always'), ('away', 'When I am away'), ('never', 'Never')], default='never', max_length=10)),
                 ('done_by_push', models.CharField(choices=[('always', 'Always'), ('away', 'When I am away'), ('never', 'Never')], default='away', max_length=10)),
+                ('waits_by_webhook', models.CharField(choices=[('always', 'Always'), ('away', 'When I am away'), ('never', 'Never')], default='never', max_length=10)),
+                ('done_by_webhook', models.CharField(choices=[('always', 'Always'), ('away', 'When I am away'), ('never', 'Never')], default='never', max_length=10)),
                 ('brief_by_push', models.CharField(choices=[('always', 'Always'), ('away', 'When I am away'), ('never', 'Never')], default='never', max_length=10)),
                 ('mail_after_minutes', models.PositiveSmallIntegerField(default=5)),
                 ('tells_contents', models.BooleanField(default=True)),
@@ -92,7 +94,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('subject', models.CharField(max_length=60)),
-                ('channel', models.CharField(choices=[('mail', 'mail'), ('push', 'push')], default='mail', max_length=10)),
+                ('channel', models.CharField(choices=[('mail', 'mail'), ('push', 'push'), ('webhook', 'webhook')], default='mail', max_length=10)),
                 ('batch', models.CharField(db_index=True, max_length=40)),
                 ('tries', models.PositiveSmallIntegerField(default=1)),
                 ('mailed_at', models.DateTimeField(null=True)),

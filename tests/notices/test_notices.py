@@ -4,6 +4,7 @@ with what the call holds."""
 from __future__ import annotations
 
 import inspect
+import json
 import socket
 from datetime import UTC, datetime, time, timedelta
 from importlib import import_module
@@ -25,12 +26,15 @@ from harness.history import Entry
 from harness.ids import new_conversation_id
 from notices import waiting
 from notices.actions.wishes import set_notices
+from notices.announcing import announce_waiting
 from notices.mailing import mail_waiting
 from notices.models import NoticeWish, Seen, WaitNotice
 from notices.stopping import stop_link
 from notices.waiting import due, in_turn
 from tests.cast import join, make_user
 from tests.notices.conftest import SITE, ask, end
+from webhooks.actions.endpoints import create_endpoint
+from webhooks.models import WebhookDelivery
 
 pytestmark = pytest.mark.django_db
 
@@ -268,6 +272,8 @@ WISHES = {
     "quiet_from": "22:00",
     "quiet_until": "07:30",
     "timezone": "Europe/Berlin",
+    "waits_by_webhook": "away",
+    "done_by_webhook": "never",
 }
 
 
@@ -362,3 +368,70 @@ def test_a_link_that_was_changed_stops_nothing(client, alice, mallory):
     for each in forged:
         assert client.post(each).status_code == 404
     assert not NoticeWish.objects.exists()
+
+
+# --- by webhook -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endpoint(alice, acme):
+    return create_endpoint(
+        actor=alice,
+        organisation=acme,
+        url="https://hooks.example.invalid/",
+        event_types=["x.notice.waiting", "x.notice.ended"],
+    )
+
+
+def announced() -> list[tuple[str, str, str]]:
+    bodies = [json.loads(row.body)["data"] for row in WebhookDelivery.objects.order_by("pk")]
+    return [(data["type"], data["id"], data["user_id"]) for data in bodies]
+
+
+def test_endpoints_are_told_once_that_something_waits_for_who_wants_that(
+    conversation, alice, endpoint
+):
+    ask(conversation)
+    assert announce_waiting() == 0, "never, unless she says so"
+    set_notices(actor=alice, waits_by_webhook="away", done_by_webhook="always")
+    assert announce_waiting() == 1
+    assert announce_waiting() == 0
+    assert announced() == [("x.notice.waiting", conversation.uid, alice.uid)]
+    assert "secret" not in WebhookDelivery.objects.get().body
+    assert "Quarterly" not in WebhookDelivery.objects.get().body
+
+
+def test_away_means_that_she_has_not_seen_it_and_always_that_she_may_have(
+    conversation, alice, endpoint, client_of
+):
+    set_notices(actor=alice, waits_by_webhook="away")
+    ask(conversation)
+    client_of(alice).get(conversation.get_absolute_url())
+    assert announce_waiting() == 0
+    set_notices(actor=alice, waits_by_webhook="always")
+    assert announce_waiting() == 1
+
+
+def test_in_quiet_hours_no_endpoint_is_told_either(conversation, alice, endpoint):
+    now = timezone.now()
+    begin, ends = (now - timedelta(hours=1)).time(), (now + timedelta(hours=1)).time()
+    set_notices(actor=alice, waits_by_webhook="always", quiet_from=begin, quiet_until=ends)
+    ask(conversation)
+    assert announce_waiting(now) == 0
+    assert announce_waiting(now + timedelta(minutes=61)) == 1
+
+
+def test_who_has_no_address_is_told_by_webhook_and_mallory_of_nothing(
+    conversation, alice, bob, mallory, endpoint
+):
+    for person in (alice, bob, mallory):
+        set_notices(actor=person, waits_by_webhook="always", done_by_webhook="always")
+    type(alice).objects.update(email="")
+    ask(conversation)
+    assert announce_waiting() == 1
+    end(conversation)
+    assert announce_waiting() == 1
+    assert announced() == [
+        ("x.notice.waiting", conversation.uid, alice.uid),
+        ("x.notice.ended", conversation.uid, alice.uid),
+    ]
