@@ -183,6 +183,7 @@ class PreflightRow(serializers.Serializer[Any]):
     hosts = serializers.ListField(child=serializers.CharField())
     skills = serializers.ListField(child=serializers.CharField())
     vaults = serializers.ListField(child=serializers.CharField())
+    memories = serializers.ListField(child=serializers.CharField(), help_text="Names of stores.")
     run_cost = serializers.CharField(allow_blank=True)
     month_cost = serializers.CharField(allow_blank=True)
 
@@ -469,6 +470,7 @@ class PreflightView(ScheduleView):
                 "hosts": list(check.hosts),
                 "skills": [str(one) for one in check.skills],
                 "vaults": [str(one) for one in check.vaults],
+                "memories": list(check.memories),
                 "run_cost": check.run_cost_text,
                 "month_cost": check.month_cost_text,
             }

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from accounts.models import Organisation, User
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from documents.models import Collection, CollectionQuerySet
@@ -53,6 +54,19 @@ def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
     if not (reach.on and conversation.owner.is_active):
         return MemoryStore.objects.none()
     return _stores(_place_of(conversation), personal=reach.personal)
+
+
+def stores_of_new(
+    owner: User, organisation: Organisation, agent_id: int, *, read_by_others: bool
+) -> MemoryStoreQuerySet:
+    """Those of a conversation that would be begun now with memory on."""
+    if not owner.is_active:
+        return MemoryStore.objects.none()
+    off = MemoryOff.objects.filter(user=owner, organisation=organisation)
+    place = SimpleNamespace(
+        user=owner.pk, organisation=organisation.pk, agent=agent_id, conversation=None
+    )
+    return _stores(place, personal=not (read_by_others or off.exists()))
 
 
 def has_memories(conversation: Conversation, reach: Reach) -> bool:

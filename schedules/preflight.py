@@ -25,6 +25,7 @@ from harness.history import History
 from harness.policy import Judgement, Situation, Verdict
 from harness.rules import AskTerms
 from harness.tools import Effect
+from recall.reach import stores_of_new
 from skills_app.choosing import choose
 from spending.amounts import amount_text, units_of
 from spending.applying import without_replaced
@@ -39,6 +40,7 @@ from .running import CannotBegin, require_beginnable
 from .templates import UNTRUSTED, places_in
 
 MONTH = timedelta(days=30)
+MOST_STORES = 50
 MOST_RUNS = 3_000
 """Due times of a month that are counted one by one; denser ones are counted for a day."""
 STRANGERS = "a page or an answer that strangers wrote"
@@ -83,6 +85,8 @@ class Preflight:
     """That commands and fetches may reach; `*`: every public one."""
     skills: tuple[str, ...]
     vaults: tuple[str, ...]
+    memories: tuple[str, ...]
+    """Stores of memory that it reads of, and may write to as the agent's tools allow."""
     model: str
     version: int
     current_version: int
@@ -120,7 +124,8 @@ def _money(units: int | None) -> str:
 
 def preflight_of(order: StandingOrder, *, now: datetime | None = None) -> Preflight:
     """Of an order as it is. Who may see it, the caller has asked."""
-    return _preflight(order, list(order.approvers.all()), now or timezone.now())
+    now, approvers = now or timezone.now(), list(order.approvers.all())
+    return _preflight(order, approvers, now, has_readers=order.readers.exists())
 
 
 def preview(
@@ -137,10 +142,12 @@ def preview(
     wanted = StandingOrder(
         organisation=organisation, owner=actor, handled_at=now, **checked.columns
     )
-    return _preflight(wanted, checked.approvers, now)
+    return _preflight(wanted, checked.approvers, now, has_readers=bool(checked.readers))
 
 
-def _preflight(order: StandingOrder, approvers: Sequence[User], now: datetime) -> Preflight:
+def _preflight(
+    order: StandingOrder, approvers: Sequence[User], now: datetime, *, has_readers: bool
+) -> Preflight:
     config = order.agent_version.config
     environment = order.environment.sandbox_policy
     run_cost, capped = _run_cost(order)
@@ -161,6 +168,7 @@ def _preflight(order: StandingOrder, approvers: Sequence[User], now: datetime) -
         vaults=tuple(
             Vault.objects.filter(uid__in=order.vaults).values_list("display_name", flat=True)
         ),
+        memories=_memories(order, has_readers=has_readers),
         model=f"{order.provider}/{order.model}",
         version=order.agent_version.number,
         current_version=current.number if current else 0,
@@ -171,6 +179,15 @@ def _preflight(order: StandingOrder, approvers: Sequence[User], now: datetime) -
         budgets=_budgets(order, run_cost, runs, now),
         upcoming=tuple(order.timing.upcoming(now, 5)),
     )
+
+
+def _memories(order: StandingOrder, *, has_readers: bool) -> tuple[str, ...]:
+    version = order.agent_version
+    if not version.config.features.memory:
+        return ()
+    agent = version.agent_id
+    stores = stores_of_new(order.owner, order.organisation, agent, read_by_others=has_readers)
+    return tuple(stores.order_by("name").values_list("name", flat=True).distinct()[:MOST_STORES])
 
 
 def _problem(order: StandingOrder) -> str:

@@ -188,6 +188,7 @@ def _tell(options: Options, check: Preflight, cron: str) -> None:
         "hosts": list(check.hosts),
         "skills": list(check.skills),
         "vaults": list(check.vaults),
+        "memories": list(check.memories),
         "run_cost": check.run_cost_text,
         "month_cost": check.month_cost_text,
         "budgets": {each.standing.name: each.words for each in check.budgets},

@@ -32,6 +32,8 @@ class ShownEvaluation:
     words: str
     explanation: str
     criteria: tuple[CriterionJudged, ...]
+    trend: str = ""
+    """Against the judgement before it, where both judged criteria."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class ShownOutcome:
 
 
 def shown(standing: Standing) -> ShownOutcome:
+    judged = standing.evaluations or ()
+    before = (None, *(each.criteria for each in judged))
     return ShownOutcome(
         description=standing.defined.description,
         state=_STATES[standing.state](),
@@ -53,8 +57,9 @@ def shown(standing: Standing) -> ShownOutcome:
                 result_words(each.result, each.criteria),
                 visible(each.explanation),
                 shown_criteria(each.criteria),
+                trend_words(earlier, each.criteria),
             )
-            for number, each in enumerate(standing.evaluations or (), 1)
+            for number, (each, earlier) in enumerate(zip(judged, before, strict=False), 1)
         ),
     )
 
@@ -62,6 +67,19 @@ def shown(standing: Standing) -> ShownOutcome:
 def shown_criteria(criteria: tuple[CriterionJudged, ...]) -> tuple[CriterionJudged, ...]:
     """With every sign of what the judge said in view."""
     return tuple(each.model_copy(update={"reason": visible(each.reason)}) for each in criteria)
+
+
+def trend_words(
+    before: tuple[CriterionJudged, ...] | None, now: tuple[CriterionJudged, ...]
+) -> str:
+    """Whether more is met than at the judgement before."""
+    if not (before and now):
+        return ""
+    change = sum(each.met for each in now) - sum(each.met for each in before)
+    if change:
+        return _("better than before") if change > 0 else _("worse than before")
+    same = [each.met for each in before] == [each.met for each in now]
+    return _("the same as before") if same else _("as many as before, and others")
 
 
 def result_words(result: str, criteria: tuple[CriterionJudged, ...]) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from accounts.models import User
+from chat.presentation.judged import shown
 from chat.presentation.units import units_of
 from conversations.models import Conversation, Event
 from conversations.outcomes import outcomes_of
@@ -48,9 +49,30 @@ def test_a_person_gives_an_outcome_and_reads_the_verdict_by_criterion(
     page = hers.get(address(conversation)).content.decode()
     assert "Judged for the last time: 1 of 2 criteria met." in page
     assert "&lt;b&gt;seen&lt;/b&gt;" in page
-    shown = hers.get(conversation.get_absolute_url()).content.decode()
-    assert "Judged for the last time: 1 of 2 criteria met." in shown
-    assert "Outcome to reach: Write it." in shown
+    talk = hers.get(conversation.get_absolute_url()).content.decode()
+    assert "Judged for the last time: 1 of 2 criteria met." in talk
+    assert "Outcome to reach: Write it." in talk
+
+
+def test_the_page_says_whether_each_judgement_found_more_than_the_one_before(
+    client_of: ClientOf, alice: User, converse: Converse
+) -> None:
+    verdicts = [(False, False), (True, False), (False, True), (False, True), (False, False)]
+    script = [step for each in verdicts for step in (reply("Done."), reply(judged(*each)))]
+    conversation, _script = converse([*script, reply("Two is left.")])
+    client_of(alice).post(address(conversation), {**FORM, "max_iterations": str(len(verdicts))})
+    rested(conversation)
+
+    (one,) = outcomes_of([conversation.pk])[conversation.pk]
+    assert [each.trend for each in shown(one).evaluations] == [
+        "",
+        "better than before",
+        "as many as before, and others",
+        "the same as before",
+        "worse than before",
+    ]
+    page = client_of(alice).get(address(conversation)).content.decode()
+    assert "better than before" in page
 
 
 def test_what_is_wrong_is_said_by_its_field_and_what_was_typed_stays(

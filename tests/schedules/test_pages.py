@@ -19,6 +19,8 @@ from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from approvals.actions.rules import save_rule
 from conversations.models import Event
+from memory.actions.remembering import own_store
+from memory.models import MemoryStore
 from schedules import running
 from schedules.actions.orders import issue_hook, pause_order, remove_hook
 from schedules.drafts import Draft, draft_of
@@ -339,6 +341,25 @@ def test_a_dry_run_says_which_tools_would_wait_and_whom_they_would_ask(
         rule={"tool": "bash", "permission": "always_deny"},
     )
     assert "bash" not in verdicts(order)
+
+
+def test_a_dry_run_says_which_memory_a_run_would_read(
+    make_order: MakeOrder,
+    scripted: Callable[..., Agent],
+    alice: User,
+    bob: User,
+    mallory: User,
+    acme: Organisation,
+) -> None:
+    own_store(actor=alice, organisation=acme)
+    own_store(actor=bob, organisation=acme)
+    MemoryStore.objects.create(organisation=acme, name="House rules")
+    order = make_order()
+    assert preflight_of(order).memories == ("About me", "House rules")
+    shared = make_order(name="Shared", readers=(bob.uid,))
+    assert preflight_of(shared).memories == ("House rules",), "others read along"
+    without = make_order(name="Without", agent=scripted(features={"memory": False}))
+    assert preflight_of(without).memories == ()
 
 
 def test_what_a_webhook_sends_makes_calls_that_reach_outside_wait(make_order: MakeOrder) -> None:
