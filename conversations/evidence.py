@@ -7,6 +7,7 @@ worker's machine there is nothing to show.
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 from harness.errors import AgentError
@@ -38,7 +39,9 @@ def evidence_of(workspace: Path, room: int) -> str:
 
 
 def _told(files: Workspace, entry: Entry, room: int) -> str:
-    head = f"{entry.display_path} ({entry.size:,} bytes"
+    # In quotes: who is judged names files as she likes.
+    name = json.dumps(entry.display_path, ensure_ascii=False)
+    head = f"[the file {name}] ({entry.size:,} bytes"
     if entry.size > MOST_BYTES:
         return f"{head}, too large to show)"
     try:

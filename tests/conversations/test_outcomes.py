@@ -258,7 +258,7 @@ def test_evidence_is_the_files_themselves_newest_first_within_its_room(tmp_path:
     text = evidence_of(tmp_path, 2_000)
 
     assert "old words" in text
-    assert "new.bin (3 bytes, SHA-256 " in text
+    assert '[the file "new.bin"] (3 bytes, SHA-256 ' in text
     assert "[9,000 characters more]" in text
     assert "root:" not in text
     assert len(text) < 3_000
