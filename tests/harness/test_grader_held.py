@@ -111,7 +111,7 @@ def test_what_a_file_is_called_stands_in_quotes(name: str, tmp_path: Path) -> No
     assert told.startswith(begin)
     called, end = json.JSONDecoder().raw_decode(told, len(begin))
     assert re.match(r"\] \(2 bytes, SHA-256 [0-9a-f]{64}\):\n    ok$", told[end:])
-    assert called.replace("\\", "").startswith(name[:1])
+    assert called[0] == name[0]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
