@@ -19,7 +19,8 @@ from accounts.models import TokenScope
 from conversations.actions.conversations import find_agent, find_environment
 from harness.content import Text, text_of
 from harness.errors import Invalid, NotFound
-from harness.events import UserMessage
+from harness.events import UserDefineOutcome, UserMessage
+from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
 from reading.moments import moment_of
 from schedules.actions.orders import (
     archive_order,
@@ -55,6 +56,16 @@ TAG = "Schedules"
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE
 
 
+class OutcomeField(serializers.Serializer[Any]):
+    description = StrictText(max_length=MOST_DESCRIPTION, help_text="What is to be brought about.")
+    rubric = StrictText(
+        max_length=MOST_RUBRIC, help_text="Criteria, one a line with “- ” before it."
+    )
+    max_iterations = serializers.IntegerField(
+        default=ITERATIONS, min_value=1, max_value=MOST_ITERATIONS
+    )
+
+
 class ScheduleBody(serializers.Serializer[Any]):
     """What is left out is usual, or stays as it is."""
 
@@ -62,6 +73,9 @@ class ScheduleBody(serializers.Serializer[Any]):
     agent = StrictText(required=False, max_length=200, help_text="Id or name.")
     environment = StrictText(required=False, max_length=200, help_text="Id or name.")
     text = StrictText(required=False, max_length=100_000, help_text="What it is to do.")
+    outcome = OutcomeField(
+        required=False, allow_null=True, help_text="What its work is judged by, behind the text."
+    )
     cron = StrictText(required=False, allow_blank=True, max_length=200)
     timezone = StrictText(required=False, max_length=60, help_text="An IANA name.")
     dates = serializers.ListField(
@@ -119,6 +133,7 @@ class ScheduleRow(serializers.Serializer[Any]):
     model = serializers.CharField()
     environment = serializers.CharField(help_text="Id.")
     text = serializers.CharField(allow_blank=True)
+    outcome = OutcomeField(allow_null=True)
     cron = serializers.CharField(allow_blank=True)
     timezone = serializers.CharField()
     dates = serializers.ListField(child=serializers.DateTimeField())
@@ -216,6 +231,7 @@ def _row(order: StandingOrder) -> dict[str, Any]:
         "model": f"{order.provider}/{order.model}",
         "environment": order.environment.uid,
         "text": "\n\n".join(text_of(said.content) for said in messages_of(order)),
+        "outcome": order.outcome,
         "readers": list(order.readers.values_list("uid", flat=True)),
         "dates": [datetime.fromisoformat(at) for at in order.dates],
         "budget": dollars_of(order.budget) if order.budget is not None else None,
@@ -311,6 +327,8 @@ class ScheduleView(ApiView):
             )
         if "text" in fields:
             fields["messages"] = (UserMessage(content=(Text(text=fields.pop("text")),)),)
+        if fields.get("outcome") is not None:
+            fields["outcome"] = UserDefineOutcome(outcome_id="", **fields["outcome"])
         for name in ("readers", "mail_from"):
             if name in fields:
                 fields[name] = tuple(fields[name])

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from conversations.models import BackgroundCommand
 from schedules.models import OrderRun, StandingOrder
+from schedules.projection import NOT_MET
 from spending.amounts import money
 from subagents.models import Subagent
 
@@ -41,6 +42,8 @@ class Line(BaseModel):
             return str(StandingOrder.Pause(self.code.removeprefix("pause:")).label)
         if self.code.startswith("skip:"):
             return str(OrderRun.Skip(self.code.removeprefix("skip:")).label)
+        if self.code == NOT_MET:
+            return _("its outcome was not reached")
         if self.code == "drift":
             return _("changed since the run before")
         if self.kind == "subagent" and self.code in Subagent.State.values:

@@ -13,7 +13,8 @@ from approvals.models import Approval
 from conversations.forgetting import Removed
 from harness.events import SessionError, SessionStatusIdle
 from harness.redacted import REMOVED
-from schedules.forgetting import words_told
+from schedules.forgetting import has_criteria, words_told
+from schedules.projection import NOT_MET
 from subagents.projection import detail_of
 
 from .compiling import name_in_brief
@@ -37,11 +38,12 @@ def forget(removed: Removed) -> None:
         paths |= _approvals(removed)
     else:
         told = told.filter(said__contains=removed.conversation.uid)
-    if not words and not titles:
+    judged = has_criteria(removed)
+    if not (words or titles or judged):
         return
     # Whoever writes the text of one holds its row.
     for brief in told.select_for_update(of=("self",)).order_by("pk").iterator(chunk_size=200):
-        if _silence(brief.stored_contents, paths, words, titles):
+        if _silence(brief.stored_contents, paths, words, titles, judged=judged):
             drop_text(brief)
             brief.save(update_fields=["stored_contents", "text", "writing"])
 
@@ -63,14 +65,16 @@ def _errors(removed: Removed) -> set[str]:
     return found - {""}
 
 
-def _silence(contents: dict[str, Any], paths: set[str], words: set[str], titles: set[str]) -> bool:
-    """Whether a line about the conversation said any of it, as a whole."""
+def _silence(
+    contents: dict[str, Any], paths: set[str], words: set[str], titles: set[str], *, judged: bool
+) -> bool:
+    """Whether a line about the conversation said any of it, as a whole, or (`judged`) criteria."""
     changed = False
     lines = [line for part in contents.values() if isinstance(part, list) for line in part]
     for line in lines:
         if line["path"] not in paths:
             continue
-        if line["words"] in words:
+        if line["words"] in words or (judged and line["code"] == NOT_MET):
             line["words"], changed = REMOVED, True
         for place in ("name", "words"):
             # Of a schedule the name is the schedule's own.

@@ -15,12 +15,13 @@ from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.messages import checked_text
+from conversations.actions.outcomes import checked_outcome
 from conversations.actions.sending import check_inputs
 from conversations.kits import choose_provider
 from conversations.models import StoredFile
 from harness.content import Text, text_of
-from harness.errors import Invalid
-from harness.events import UserMessage
+from harness.errors import Invalid, TooLarge
+from harness.events import UserDefineOutcome, UserMessage
 from harness.faults import place
 from spending.actions.budgets import check_amount
 from spending.models import Budget
@@ -52,6 +53,8 @@ class Draft:
     agent: Agent
     environment: Environment
     messages: tuple[UserMessage, ...]
+    outcome: UserDefineOutcome | None = None
+    """What it works towards behind them. Its id is each run's own."""
     version: int | None = None
     """None: the agent's current one, at the time of saving."""
     description: str = ""
@@ -93,6 +96,7 @@ def draft_of(order: StandingOrder) -> Draft:
         version=order.agent_version.number,
         environment=order.environment,
         messages=messages_of(order),
+        outcome=outcome_of(order),
         description=order.description,
         files=tuple((uid, path) for uid, path in order.files),
         vaults=tuple(order.vaults),
@@ -120,6 +124,12 @@ def draft_of(order: StandingOrder) -> Draft:
 
 def messages_of(order: StandingOrder) -> tuple[UserMessage, ...]:
     return tuple(UserMessage.model_validate({"content": content}) for content in order.messages)
+
+
+def outcome_of(order: StandingOrder) -> UserDefineOutcome | None:
+    if order.outcome is None:
+        return None
+    return UserDefineOutcome.model_validate({**order.outcome, "outcome_id": ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,7 @@ def check_draft(
         "messages": [
             [block.model_dump(mode="json") for block in said.content] for said in draft.messages
         ],
+        "outcome": _outcome(draft),
         "files": [list(pair) for pair in draft.files],
         "vaults": list(draft.vaults),
         "budget": draft.budget,
@@ -207,11 +218,19 @@ def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
 
 
 def _check_messages(draft: Draft, actor: User) -> None:
-    if not draft.messages:
+    if not draft.messages and draft.outcome is None:
         raise Invalid(
             _("A schedule says something when it begins."),
             field="initial_events",
             hint=_("Write what the agent is to do."),
+        )
+    if not draft.messages and (draft.works_queue or draft.mail_from):
+        raise Invalid(
+            _(
+                "What a queue or a mail brings stands in a first message; an outcome alone has none."
+            ),
+            field="initial_events",
+            hint=_("Leave the criteria out, or add a message by /v1/deployments."),
         )
     if len(draft.messages) > MOST_MESSAGES:
         raise Invalid(
@@ -227,7 +246,27 @@ def _check_messages(draft: Draft, actor: User) -> None:
                 field_name = place("initial_events", number, "content")
                 raise Invalid(problem.message, field=field_name, hint=problem.hint) from problem
     check_places(draft.messages)
-    check_inputs(draft.messages, actor=actor, field="initial_events")
+    outcome = () if draft.outcome is None else (draft.outcome,)
+    check_inputs((*draft.messages, *outcome), actor=actor, field="initial_events")
+
+
+def _outcome(draft: Draft) -> dict[str, Any] | None:
+    """As it is kept."""
+    if draft.outcome is None:
+        return None
+    wanted = draft.outcome
+    try:
+        description, rubric = checked_outcome(
+            wanted.description, wanted.rubric, wanted.max_iterations
+        )
+    except (Invalid, TooLarge) as problem:
+        name = place("initial_events", len(draft.messages), problem.field or "type")
+        raise Invalid(problem.message, field=name, hint=problem.hint) from problem
+    return {
+        "description": description,
+        "rubric": rubric,
+        "max_iterations": wanted.max_iterations,
+    }
 
 
 def _check_things(draft: Draft, actor: User, organisation: Organisation) -> None:

@@ -57,7 +57,9 @@ def fingerprint_of(order: StandingOrder, conversation: Conversation) -> dict[str
         "skills": sorted(f"{one.skill.name} {one.label}" for one in chosen.versions),
         "environment": f"{environment.name} ({environment.version})",
         "sandbox": _digest([repr(environment.sandbox_policy), config.sandbox]),
-        "task": _digest(order.messages),
+        "task": _digest(
+            order.messages if order.outcome is None else [*order.messages, order.outcome]
+        ),
     }
 
 

@@ -6,11 +6,17 @@ from conversations.actions.stored_files import forget_copies, remove_files
 from conversations.forgetting import Removed
 from conversations.models import Event, StoredFile
 from harness.content import Text, text_of
-from harness.events import AgentMessage, SessionStatusIdle, UserMessage
+from harness.events import (
+    AgentMessage,
+    SessionStatusIdle,
+    SpanOutcomeEvaluationEnd,
+    UserDefineOutcome,
+    UserMessage,
+)
 from harness.redacted import REMOVED
 
 from .models import Arrival, OrderRun, QueueItem
-from .projection import first_lines
+from .projection import NOT_MET, first_lines
 from .queueing import item_text
 from .results import forget_files
 from .templates import strangers_of
@@ -23,6 +29,9 @@ def forget(removed: Removed) -> None:
     held = list(runs.select_for_update(no_key=True).order_by("pk"))
     if removed.of(AgentMessage):
         forget_files(removed.conversation)
+    if has_criteria(removed):
+        runs.filter(error=NOT_MET).update(words=REMOVED)
+        QueueItem.objects.filter(run__in=held, run__error=NOT_MET).update(words=REMOVED)
     for run in held:
         if words := _words_of(run, removed):
             QueueItem.objects.filter(run=run, words=words).update(words=REMOVED)
@@ -44,6 +53,11 @@ def _forget_attachments(run: OrderRun) -> None:
     if run.conversation is not None:
         forget_copies(run.conversation, uids)
     remove_files(StoredFile.objects.filter(uid__in=uids, owner=run.order.owner_id))
+
+
+def has_criteria(removed: Removed) -> bool:
+    """Whether criteria go that runs, and who tells of them, repeat as not met (`NOT_MET`)."""
+    return bool(removed.of(UserDefineOutcome, SpanOutcomeEvaluationEnd))
 
 
 def words_told(removed: Removed) -> set[str]:

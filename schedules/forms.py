@@ -16,7 +16,8 @@ from agents.listing import listed_agents
 from agents.models import Agent, Environment
 from chat.forms import NamedChoice
 from harness.content import Text, text_of
-from harness.events import UserMessage
+from harness.events import UserDefineOutcome, UserMessage
+from harness.grading import ITERATIONS
 from reading.moments import moment_of
 from spending.amounts import dollars_of, units_of
 
@@ -49,6 +50,18 @@ class ScheduleForm(OurForm):
     )
     text = forms.CharField(
         label=_("What it is to do"), required=False, widget=forms.Textarea(attrs={"rows": 6})
+    )
+    rubric = forms.CharField(
+        label=_("Criteria that its work is judged by"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_(
+            "One a line, each with “- ” before it. Somebody else judges by them, and what is not met goes"
+            " back to the agent. Empty: nothing is judged."
+        ),
+    )
+    iterations = forms.IntegerField(
+        label=_("Judged so many times at most"), required=False, initial=ITERATIONS
     )
     when = forms.CharField(
         label=_("When, in words"),
@@ -208,13 +221,27 @@ class ScheduleForm(OurForm):
                 )
         return text
 
+    def _outcome(self) -> UserDefineOutcome | None:
+        given = self.cleaned_data
+        rubric = given["rubric"].replace("\r\n", "\n").strip()
+        if not rubric:
+            return None
+        before = self.order
+        own = before.outcome if before is not None and before.messages else None
+        return UserDefineOutcome(
+            outcome_id="",
+            description=own["description"] if own else given["text"].replace("\r\n", "\n"),
+            rubric=rubric,
+            max_iterations=given["iterations"] or ITERATIONS,
+        )
+
     def draft(self) -> Draft:
         given = self.cleaned_data
         kept: dict[str, Any] = {}
         said: tuple[UserMessage, ...] = (UserMessage(content=(Text(text=given["text"]),)),)
         if self.order is not None:
             before = self.order
-            if given["text"].replace("\r\n", "\n") == text_in(before):
+            if before.messages and given["text"].replace("\r\n", "\n") == text_in(before):
                 said = messages_of(before)  # pictures and several messages are left as they are
             kept = {
                 "description": before.description,
@@ -222,11 +249,15 @@ class ScheduleForm(OurForm):
                 "vaults": tuple(before.vaults),
                 "metadata": before.metadata,
             }
+        outcome = self._outcome()
+        has_own = self.order is not None and self.order.outcome and self.order.messages
         return Draft(
             name=given["name"],
             agent=given["agent"],
             environment=given["environment"],
-            messages=said,
+            # What is to be done is the outcome's, unless it has words of its own.
+            messages=said if outcome is None or has_own else (),
+            outcome=outcome,
             budget=units_of(given["budget"]) if given["budget"] is not None else None,
             approvers=tuple(one.uid for one in given["approvers"]),
             cron=given["cron"].strip(),
@@ -250,8 +281,10 @@ class ScheduleForm(OurForm):
 
 
 def text_in(order: StandingOrder) -> str:
-    """The texts of its first messages, as the form shows and sends them."""
+    """The texts of its first messages, as the form shows and sends them; without any, what its outcome is."""
     texts = [text_of(said.content) for said in messages_of(order)]
+    if not texts and order.outcome is not None:
+        texts = [order.outcome["description"]]
     return "\n\n".join(texts).replace("\r\n", "\n").strip()
 
 
@@ -260,6 +293,8 @@ def initial_of(order: StandingOrder) -> dict[str, Any]:
         "name": order.name,
         "agent": order.agent_version.agent.uid,
         "environment": order.environment.uid,
+        "rubric": order.outcome["rubric"] if order.outcome else "",
+        "iterations": order.outcome["max_iterations"] if order.outcome else ITERATIONS,
         "text": text_in(order),
         "cron": order.cron,
         "dates": "\n".join(order.dates),

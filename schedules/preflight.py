@@ -172,7 +172,7 @@ def _preflight(
         model=f"{order.provider}/{order.model}",
         version=order.agent_version.number,
         current_version=current.number if current else 0,
-        messages=len(order.messages),
+        messages=_turns(order),
         run_cost=run_cost,
         capped=capped,
         runs_a_month=runs,
@@ -264,6 +264,11 @@ def _asked(
 # --- money ----------------------------------------------------------------------------------------
 
 
+def _turns(order: StandingOrder) -> int:
+    """Of one run: each first message is one, and so is the work on an outcome, with all its judgements."""
+    return len(order.messages) + (order.outcome is not None)
+
+
 def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
     """All tokens that its agent's limits let one turn use, and the one request that may go past them, at the
     dearest price, for each first message; or the order's own cap."""
@@ -278,7 +283,7 @@ def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
             output_tokens_at_most=output,
         )
     )
-    worst = None if dearest is None else units_of(dearest * Decimal(len(order.messages)))
+    worst = None if dearest is None else units_of(dearest * Decimal(_turns(order)))
     if order.budget is not None and (worst is None or order.budget < worst):
         return order.budget, True
     return worst, False
@@ -329,7 +334,7 @@ def _budgets(
         elif standing.unit == Budget.Unit.TOKENS:
             limits = order.agent_version.config.limits
             tokens = limits.token_budget + limits.context_window + limits.output_tokens
-            most = tokens * len(order.messages) * times[standing.period]
+            most = tokens * _turns(order) * times[standing.period]
             fits = most <= standing.remaining
         checks.append(BudgetCheck(standing, fits))
     return tuple(checks)

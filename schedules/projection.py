@@ -19,6 +19,7 @@ from harness.events import (
     RequiresAction,
     SessionStatusIdle,
     SessionStatusTerminated,
+    SpanOutcomeEvaluationEnd,
 )
 from harness.events import Event as EventValue
 from jobs.dispatch import dispatch
@@ -30,9 +31,15 @@ FOLLOWED = (SessionStatusIdle, SessionStatusTerminated)
 END = "schedules.end"
 STOPPED = "stopped"
 """Code of a run that a person stopped."""
+NOT_MET = "outcome_not_met"
+"""Of one whose work does not meet what its order is judged by."""
 
 _OPEN = Prepared(
-    lambda given: OrderRun.objects.open().filter(conversation=given.conversation).values_list("pk")
+    lambda given: (
+        OrderRun.objects.open()
+        .filter(conversation=given.conversation)
+        .values_list("pk", "order__outcome")
+    )
 )
 
 
@@ -46,7 +53,7 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
     found = _OPEN.first(conversation=conversation.pk)
     if found is None:
         return
-    state, code, words = _outcome(conversation, event)
+    state, code, words = _end(conversation, event, is_judged=found[1] is not None)
     OrderRun.objects.open().filter(pk=found[0]).update(
         state=state, error=code[:60], words=words[:500], ended_at=row.created_at, is_settled=False
     )
@@ -63,7 +70,9 @@ def _goes_on(conversation: Conversation, event: EventValue) -> bool:
     )
 
 
-def _outcome(conversation: Conversation, event: EventValue) -> tuple[OrderRun.State, str, str]:
+def _end(
+    conversation: Conversation, event: EventValue, *, is_judged: bool
+) -> tuple[OrderRun.State, str, str]:
     """State, code and words of a run that ends so."""
     failed = OrderRun.State.FAILED
     if not isinstance(event, SessionStatusIdle):
@@ -71,6 +80,8 @@ def _outcome(conversation: Conversation, event: EventValue) -> tuple[OrderRun.St
     if event.interrupted:
         return failed, STOPPED, _("It was stopped.")
     if isinstance(event.stop_reason, EndTurn):
+        if is_judged and (missing := _missing(conversation)):
+            return failed, NOT_MET, missing
         return OrderRun.State.SUCCEEDED, "", first_lines(last_words(conversation))
     details = event.stop_details
     return (
@@ -78,6 +89,19 @@ def _outcome(conversation: Conversation, event: EventValue) -> tuple[OrderRun.St
         (details.code if details else "") or event.stop_reason.type,
         (details.message if details else "") or event.stop_reason.type.replace("_", " "),
     )
+
+
+def _missing(conversation: Conversation) -> str:
+    """What the last judgement of its work found missing; empty where all is met, or nothing was judged."""
+    judged = counting(conversation).filter(type="span.outcome_evaluation_end")
+    row = judged.order_by("-seq").first()
+    value = row.value if row is not None else None
+    if not isinstance(value, SpanOutcomeEvaluationEnd) or value.result == "satisfied":
+        return ""
+    unmet = [each.criterion for each in value.criteria if not each.met]
+    if not unmet:
+        return _("The work could not be judged.")
+    return _("Not met: %(criteria)s") % {"criteria": "; ".join(unmet)}
 
 
 def last_words(conversation: Conversation) -> str:

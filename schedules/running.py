@@ -32,7 +32,7 @@ from vaults.models import Vault
 from . import fingerprints, queueing, times
 from .access import may_go_on
 from .auditing import announce_run
-from .drafts import messages_of
+from .drafts import messages_of, outcome_of
 from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
 from .templates import filled, strangers_of
@@ -337,11 +337,12 @@ def _conversation_for(
     pinned = {"provider": order.provider, "model": order.model}
     own = {"provider": version.config.provider, "model": version.config.model}
     said = filled(messages_of(order), run.payload, by=strangers_of(run))
-    if run.attachments and not said[-1].untrusted_by:
+    if run.attachments and said and not said[-1].untrusted_by:
         # What it finds in the files is strangers' from the first moment on.
         said[-1] = said[-1].model_copy(update={"untrusted_by": strangers_of(run)})
     if item is not None:
         said = queueing.with_item(said, item)
+    outcome = outcome_of(order)
     conversation = begin_session(
         caller=None,
         actor=owner,
@@ -354,7 +355,7 @@ def _conversation_for(
         cap=order.budget,
         files=[(uid, path) for uid, path in (*order.files, *run.attachments)],
         vaults=order.vaults,
-        messages=said,
+        messages=said if outcome is None else [*said, outcome],
     )
     # Who decides may read as well, so that role is given last.
     roles = [(uid, "viewer") for uid in order.readers.values_list("uid", flat=True)]

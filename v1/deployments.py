@@ -22,7 +22,8 @@ from rest_framework.response import Response
 from accounts.api.authentication import Caller
 from conversations.actions.lending import MOST_LENT
 from harness.errors import Invalid, NotFound
-from harness.events import UserMessage
+from harness.events import UserDefineOutcome, UserMessage
+from harness.faults import place
 from schedules import drafts
 from schedules.actions import orders as actions
 from schedules.actions.runs import run_now
@@ -38,7 +39,7 @@ from .deploymentruns import AgentRef, DeploymentRunShape, run_shape
 from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
 from .idempotency import once
-from .incoming import MessageBody, blocks_of, refuse_unsupported
+from .incoming import InitialEvent, refuse_unsupported, to_input
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
     Page,
@@ -66,7 +67,7 @@ class ScheduleBody(Body):
 
 
 AgentChoice = str | AgentReference
-Events = Annotated[tuple[MessageBody, ...], Field(min_length=1, max_length=drafts.MOST_MESSAGES)]
+Events = Annotated[tuple[InitialEvent, ...], Field(min_length=1, max_length=drafts.MOST_MESSAGES)]
 Resources = Annotated[tuple[FileResourceBody, ...], Field(max_length=drafts.MOST_FILES)]
 VaultIds = Annotated[tuple[str, ...], Field(max_length=MOST_LENT)]
 Dates = Annotated[tuple[AwareDatetime, ...], Field(max_length=MOST_DATES)]
@@ -130,6 +131,18 @@ class UserMessageShape(Shape):
     content: list[dict[str, Any]]
 
 
+class RubricShape(Shape):
+    type: Literal["text"] = "text"
+    content: str
+
+
+class DefineOutcomeShape(Shape):
+    type: Literal["user.define_outcome"] = "user.define_outcome"
+    description: str
+    rubric: RubricShape
+    max_iterations: int
+
+
 class FileConfig(Shape):
     type: Literal["file"] = "file"
     file_id: str
@@ -173,7 +186,7 @@ class DeploymentShape(Shape):
     description: str | None
     agent: AgentRef
     environment_id: str
-    initial_events: list[UserMessageShape]
+    initial_events: list[UserMessageShape | DefineOutcomeShape]
     resources: list[FileConfig]
     vault_ids: list[str]
     schedule: ScheduleShape | None
@@ -219,7 +232,7 @@ def deployment_shape(order: StandingOrder) -> dict[str, Any]:
         description=order.description or None,
         agent=AgentRef(id=version.agent.uid, version=version.number),
         environment_id=order.environment.uid,
-        initial_events=[UserMessageShape(content=content) for content in order.messages],
+        initial_events=_initial_events(order),
         resources=[
             FileConfig(file_id=uid, mount_path=f"{PUBLIC_ROOT}/{path}" if path else None)
             for uid, path in order.files
@@ -272,8 +285,33 @@ def _shapes(rows: Sequence[StandingOrder]) -> list[dict[str, Any]]:
     return [deployment_shape(row) for row in rows]
 
 
-def _messages(events: Sequence[MessageBody]) -> tuple[UserMessage, ...]:
-    return tuple(UserMessage(content=blocks_of(event.content)) for event in events)
+def _initial_events(order: StandingOrder) -> list[UserMessageShape | DefineOutcomeShape]:
+    found: list[UserMessageShape | DefineOutcomeShape] = [
+        UserMessageShape(content=content) for content in order.messages
+    ]
+    if order.outcome is not None:
+        rest = {name: order.outcome[name] for name in ("description", "max_iterations")}
+        found.append(
+            DefineOutcomeShape(rubric=RubricShape(content=order.outcome["rubric"]), **rest)
+        )
+    return found
+
+
+def _begins_with(events: Sequence[InitialEvent], caller: Caller) -> dict[str, Any]:
+    """As fields of a draft. Raises Invalid for an outcome that is not the last of them, and as `to_input`."""
+    inputs = [to_input(event, caller) for event in events]
+    for number, each in enumerate(inputs[:-1]):
+        if isinstance(each, UserDefineOutcome):
+            raise Invalid(
+                _("A deployment works towards one outcome, behind its messages."),
+                field=place("initial_events", number, "type"),
+                hint=_("Send it as the last of the events."),
+            )
+    last = inputs[-1] if inputs else None
+    return {
+        "messages": tuple(each for each in inputs if isinstance(each, UserMessage)),
+        "outcome": last if isinstance(last, UserDefineOutcome) else None,
+    }
 
 
 class Deployments(Door):
@@ -334,7 +372,7 @@ class Deployments(Door):
             agent=find_agent(caller, wanted if isinstance(wanted, str) else wanted.id),
             version=None if isinstance(wanted, str) else wanted.version,
             environment=find_environment(caller, body.environment_id),
-            messages=_messages(body.initial_events),
+            **_begins_with(body.initial_events, caller),
             files=tuple((one.file_id, one.path) for one in body.resources),
             vaults=body.vault_ids,
             budget=body.budget.units if body.budget else None,
@@ -405,7 +443,7 @@ class OneDeployment(Door):
         if body.environment_id is not None:
             changes["environment"] = find_environment(self.caller, body.environment_id)
         if body.initial_events is not None:
-            changes["messages"] = _messages(body.initial_events)
+            changes |= _begins_with(body.initial_events, self.caller)
         if "description" in given:
             changes["description"] = body.description or ""
         if "budget" in given:

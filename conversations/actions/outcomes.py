@@ -37,13 +37,7 @@ def define_outcome(
     Raises NotFound, Forbidden, Invalid for empty words and a number out of 1 to 20, TooLarge, TooMany, and
     Conflict while another outcome is worked on: one at a time, the next one may follow.
     """
-    description = _said(description, "description", MOST_DESCRIPTION)
-    rubric = _said(rubric, "rubric", MOST_RUBRIC)
-    if not 1 <= max_iterations <= MOST_ITERATIONS:
-        raise Invalid(
-            _("Work is judged 1 to %(limit)d times.") % {"limit": MOST_ITERATIONS},
-            field="max_iterations",
-        )
+    description, rubric = checked_outcome(description, rubric, max_iterations)
     with transaction.atomic():
         held = writable_conversation(actor, conversation)
         if held.archived_at is not None:
@@ -71,6 +65,18 @@ def define_outcome(
         row = append(held.pk, entries, actor=actor)[0]
         wake(held.pk)
     return row
+
+
+def checked_outcome(description: str, rubric: str, max_iterations: int) -> tuple[str, str]:
+    """Description and rubric as they are kept. Raises Invalid and TooLarge as `define_outcome`."""
+    description = _said(description, "description", MOST_DESCRIPTION)
+    rubric = _said(rubric, "rubric", MOST_RUBRIC)
+    if not 1 <= max_iterations <= MOST_ITERATIONS:
+        raise Invalid(
+            _("Work is judged 1 to %(limit)d times.") % {"limit": MOST_ITERATIONS},
+            field="max_iterations",
+        )
+    return description, rubric
 
 
 def _said(text: str, field: str, most: int) -> str:

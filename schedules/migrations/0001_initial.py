@@ -64,6 +64,7 @@ class Migration(migrations.Migration):
                 ('provider', models.CharField(max_length=50)),
                 ('model', models.CharField(max_length=200)),
                 ('messages', models.JSONField(default=list)),
+                ('outcome', models.JSONField(blank=True, null=True)),
                 ('files', models.JSONField(default=list)),
                 ('vaults', models.JSONField(default=list)),
                 ('budget', models.PositiveBigIntegerField(blank=True, null=True)),

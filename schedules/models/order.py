@@ -84,6 +84,9 @@ class StandingOrder(models.Model):
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
     messages = models.JSONField(default=list)
     """The content of each first message, as the log stores it."""
+    outcome = models.JSONField(null=True, blank=True)
+    """What a run works towards behind its messages: without it being reached no run has ended well. None:
+    nothing is judged."""
     files = models.JSONField(default=list)
     """Pairs of the id of a stored file and its path."""
     vaults = models.JSONField(default=list)

@@ -60,6 +60,26 @@ def test_a_deployment_is_made_read_listed_changed_paused_and_archived(alice, dep
         held.update(made.id, name="Again")
 
 
+def test_a_deployment_works_towards_an_outcome_behind_its_messages(alice, deploy):
+    outcome = {
+        "type": "user.define_outcome",
+        "description": "A report stands in report.md.",
+        "rubric": {"type": "text", "content": "- It has a title"},
+    }
+    made = deploy(initial_events=[*saying("Look."), outcome])
+    told = [event.to_dict() for event in made.initial_events]
+    assert told == [*saying("Look."), {**outcome, "max_iterations": 3}]
+    run = alice.beta.deployments.run(made.id)
+    [evaluation] = alice.beta.sessions.retrieve(run.session_id).outcome_evaluations
+    assert evaluation.description == "A report stands in report.md."
+
+    alone = alice.beta.deployments.update(made.id, initial_events=[outcome])
+    assert [event.type for event in alone.initial_events] == ["user.define_outcome"]
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        alice.beta.deployments.update(made.id, initial_events=[outcome, *saying("Look.")])
+    assert "initial_events" in str(refused.value)
+
+
 def test_a_run_by_hand_is_a_session_of_the_deployment(alice, deploy):
     made = deploy(budget={"type": "limit", "max_list_cost": {"amount": "500", "currency": "USD"}})
     run = alice.beta.deployments.run(made.id)

@@ -112,6 +112,30 @@ def test_a_change_on_the_page_keeps_what_the_page_does_not_show(
     assert (order.name, order.metadata, len(order.messages)) == ("Other", {"team": "press"}, 2)
 
 
+def test_criteria_make_what_is_to_be_done_an_outcome(
+    client_of: ClientOf, alice: User, acme: Organisation, agent: Agent, environment: Environment
+) -> None:
+    form = form_of(
+        acme, agent, environment, rubric="- a title\r\n- sources", iterations="2", save="1"
+    )
+    assert client_of(alice).post(reverse("schedules:new"), form).status_code == 302
+    order = StandingOrder.objects.get()
+    assert order.messages == []
+    assert order.outcome == {
+        "description": "Look at the news.",
+        "rubric": "- a title\n- sources",
+        "max_iterations": 2,
+    }
+    address = reverse("schedules:schedule-change", kwargs={"uid": order.uid})
+    page = client_of(alice).get(address).content.decode()
+    assert "Look at the news." in page
+    assert "- sources" in page
+    assert client_of(alice).post(address, {**form, "iterations": "99"}).status_code == 422
+    assert client_of(alice).post(address, {**form, "rubric": ""}).status_code == 302
+    order.refresh_from_db()
+    assert (order.outcome, len(order.messages)) == (None, 1)
+
+
 def test_the_list_and_the_page_tell_next_last_and_history(
     client_of: ClientOf, alice: User, make_order: MakeOrder
 ) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from django.conf import LazySettings
+from django.utils import timezone
 
 from accounts.models import Membership, Organisation, User
 from agents.models import Agent
+from brief.compiling import compile_brief
+from brief.models import Brief
 from conversations.actions.messages import stop
+from conversations.actions.redacting import redact_content
 from conversations.log import append
 from conversations.models import Conversation, Event, Share
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
@@ -21,6 +28,7 @@ from harness.events import (
     RequiresAction,
     SessionStatusIdle,
     SessionStatusRunning,
+    UserDefineOutcome,
 )
 from harness.history import Entry
 from harness.providers.scripted import reply
@@ -37,6 +45,7 @@ from schedules.actions.orders import (
 from schedules.actions.runs import run_now
 from schedules.drafts import Draft, draft_of
 from schedules.models import OrderRun, StandingOrder
+from schedules.preflight import preflight_of
 from tests.conversations.conftest import rested
 
 from .conftest import MONDAY, MakeOrder, said
@@ -122,6 +131,75 @@ def test_a_run_with_several_first_messages_ends_with_the_last_of_them(
     ending.settle_ends(NINE)
     run.refresh_from_db()
     assert (run.state, run.words) == ("succeeded", "Nothing new.")
+
+
+def judged(*met: bool) -> str:
+    criteria = [{"number": n, "met": each, "reason": "seen"} for n, each in enumerate(met, 1)]
+    return json.dumps({"criteria": criteria})
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("met", [True, False])
+@pytest.mark.parametrize("messages", [(), (said("Look."),)], ids=["alone", "behind a message"])
+def test_a_run_towards_an_outcome_ends_well_if_it_is_reached(
+    make_order: MakeOrder, scripted: Callable[..., Agent], alice: User, messages: Any, met: bool
+) -> None:
+    outcome = UserDefineOutcome(
+        outcome_id="", description="A report.", rubric="- a title\n- sources", max_iterations=1
+    )
+    said_so = [] if met else ["Sources are missing."]
+    script = [*["Looked." for _each in messages], "Here it is.", judged(True, met), *said_so]
+    order = make_order(agent=scripted(script), messages=messages, outcome=outcome)
+    tick(NINE)
+    run = order.runs.get()
+    assert run.conversation is not None
+    rested(run.conversation, times=1 + len(messages))
+    ending.settle_ends(NINE)
+    run.refresh_from_db()
+    order.refresh_from_db()
+    wanted = (
+        ("succeeded", "", "Here it is.")
+        if met
+        else ("failed", "outcome_not_met", "Not met: sources")
+    )
+    assert (run.state, run.error, run.words) == wanted
+    assert order.failures == (not met)
+
+    until = timezone.now() + timedelta(minutes=1)
+    since = until - timedelta(days=1)
+    contents = compile_brief(alice, order.organisation, since=since, until=until)
+    assert ("sources" in contents.model_dump_json()) is not met
+    told = Brief.objects.create(
+        user=alice,
+        organisation=order.organisation,
+        due_at=until,
+        since=since,
+        until=until,
+        stored_contents=contents.model_dump(mode="json"),
+    )
+    asked = Event.objects.get(conversation=run.conversation, type="user.define_outcome")
+    redact_content(actor=alice, conversation=run.conversation, event_uid=asked.uid)
+    run.refresh_from_db()
+    told.refresh_from_db()
+    assert "sources" not in run.words
+    assert "sources" not in json.dumps(told.stored_contents)
+
+
+def test_an_outcome_takes_the_place_of_messages_but_for_what_a_queue_or_a_mail_brings(
+    make_order: MakeOrder, settings: LazySettings
+) -> None:
+    settings.AGENTSITE_INBOUND_MAIL = "agents@example.org"
+    outcome = UserDefineOutcome(outcome_id="", description="A report.", rubric="- a title")
+    order = make_order(messages=(), outcome=outcome)
+    assert draft_of(order).outcome == outcome
+    assert preflight_of(order).messages == 1
+    with pytest.raises(Invalid):
+        make_order(messages=())
+    for brings in ({"works_queue": True}, {"mail_from": ("anna@example.org",)}):
+        with pytest.raises(Invalid) as refusal:
+            make_order(messages=(), outcome=outcome, **brings)
+        assert refusal.value.field == "initial_events"
+        make_order(outcome=outcome, **brings)
 
 
 def test_the_same_due_time_is_not_taken_twice_though_the_order_forgot_it(
