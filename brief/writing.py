@@ -66,40 +66,56 @@ def begin(brief_id: int, now: datetime | None = None) -> Claim | None:
         brief = held.first()
         if brief is None:
             return None
-        if wish is None or not _is_wanted(wish):
-            return _without(brief, Writing.NONE)
-        if config is None or choice is None:
-            return _without(brief, Writing.NO_MODEL)
-        request = brief_request(
-            brief.contents,
-            language=language_of(wish.user),
-            # After the lines are there.
-            marker=secrets.token_hex(8),
-            texts=current_texts(),
-            model=choice.model,
-            settings=ModelSettings(effort=config.effort),
-        )
-        begun = SpanModelRequestStart(
-            purpose=PURPOSE,
-            provider=choice.provider,
-            model=choice.model,
-            prompt_tokens_at_most=prompt_tokens_at_most(request),
-            output_tokens_at_most=request.max_output_tokens,
-            server_keys=choice.server_keys,
-        )
-        brief.provider, brief.model = choice.provider, choice.model
-        if _rests(brief):
-            return _without(brief, Writing.RESTS)
-        need = begun.prompt_tokens_at_most + begun.output_tokens_at_most
-        if _room_today(wish.user) < need:
-            return _without(brief, Writing.NO_ROOM)
-        call = hold_apart(begun, organisation=brief.organisation_id, user=brief.user_id)
-        if call is None:
-            return _without(brief, Writing.NO_ROOM)
-        brief.model_request_id, brief.writing = call, Writing.ASKED
-        brief.asked_at = now or timezone.now()
-        brief.save()
-        return Claim(brief.pk, call, choice, config, request)
+        found = _claim(brief, wish, config, choice, now or timezone.now())
+        if isinstance(found, Claim):
+            return found
+        brief.writing = found
+        brief.save(update_fields=["writing", "provider", "model"])
+        _let_go(brief)
+        return None
+
+
+def _claim(
+    brief: Brief,
+    wish: BriefWish | None,
+    config: AgentConfig | None,
+    choice: Choice | None,
+    now: datetime,
+) -> Claim | Writing:
+    """The claim, or why no model is asked."""
+    if wish is None or not _is_wanted(wish):
+        return Writing.NONE
+    if config is None or choice is None:
+        return Writing.NO_MODEL
+    request = brief_request(
+        brief.contents,
+        language=language_of(wish.user),
+        # After the lines are there.
+        marker=secrets.token_hex(8),
+        texts=current_texts(),
+        model=choice.model,
+        settings=ModelSettings(effort=config.effort),
+    )
+    begun = SpanModelRequestStart(
+        purpose=PURPOSE,
+        provider=choice.provider,
+        model=choice.model,
+        prompt_tokens_at_most=prompt_tokens_at_most(request),
+        output_tokens_at_most=request.max_output_tokens,
+        server_keys=choice.server_keys,
+    )
+    brief.provider, brief.model = choice.provider, choice.model
+    if _rests(brief):
+        return Writing.RESTS
+    need = begun.prompt_tokens_at_most + begun.output_tokens_at_most
+    if _room_today(wish.user) < need:
+        return Writing.NO_ROOM
+    call = hold_apart(begun, organisation=brief.organisation_id, user=brief.user_id)
+    if call is None:
+        return Writing.NO_ROOM
+    brief.model_request_id, brief.writing, brief.asked_at = call, Writing.ASKED, now
+    brief.save()
+    return Claim(brief.pk, call, choice, config, request)
 
 
 def end(claim: Claim, ended: SpanModelRequestEnd, answer: str) -> None:
@@ -146,12 +162,6 @@ def _lose(brief_id: int) -> None:
             brief.writing = Writing.LOST
             brief.save(update_fields=["writing"])
         _let_go(brief)
-
-
-def _without(brief: Brief, why: Writing) -> None:
-    brief.writing = why
-    brief.save(update_fields=["writing", "provider", "model"])
-    _let_go(brief)
 
 
 def _let_go(brief: Brief) -> None:

@@ -78,8 +78,9 @@ def writer(settings: LazySettings) -> Iterator[Writer]:
 
 
 def wish(alice: User, acme: Organisation, **more: Any) -> BriefWish:
-    usual = {"is_on": True, "at": time(8), "zone": "Europe/Berlin", "is_written": True}
-    return set_brief(actor=alice, organisation=acme, **({"now": YESTERDAY} | usual | more))
+    usual: dict[str, Any] = {"is_on": True, "at": time(8), "zone": "Europe/Berlin"}
+    usual |= {"is_written": True, "now": YESTERDAY}
+    return set_brief(actor=alice, organisation=acme, **(usual | more))
 
 
 def made(order: StandingOrder, words: str = "Two prices rose.") -> Brief:
@@ -92,6 +93,17 @@ def made(order: StandingOrder, words: str = "Two prices rose.") -> Brief:
 def ended(claim: writing.Claim, **columns: Any) -> SpanModelRequestEnd:
     used = ModelUsage(input_tokens=10, output_tokens=5)
     return SpanModelRequestEnd(model_request_start_id=claim.uid, model_usage=used, **columns)
+
+
+def capped(alice: User, acme: Organisation, tokens: int) -> None:
+    set_budget(
+        actor=alice,
+        scope=Budget.Scope.ORGANISATION,
+        organisation=acme,
+        unit="tokens",
+        period="total",
+        limit=tokens,
+    )
 
 
 def written(brief: Brief, answer: str = SHORT) -> Brief:
@@ -270,8 +282,7 @@ def test_a_budget_without_room_has_it_go_out_without_and_counts_nothing(
 ) -> None:
     writer()
     wish(alice, acme)
-    cap = {"unit": "tokens", "period": "total", "limit": 100}
-    set_budget(actor=alice, scope=Budget.Scope.ORGANISATION, organisation=acme, **cap)
+    capped(alice, acme, 100)
     brief = made(make_order())
     assert writing.begin(brief.pk) is None
     brief.refresh_from_db()
@@ -285,8 +296,7 @@ def test_what_it_used_is_counted_in_her_budgets_and_in_her_day(
 ) -> None:
     writer()
     wish(alice, acme)
-    cap = {"unit": "tokens", "period": "total", "limit": 100_000}
-    set_budget(actor=alice, scope=Budget.Scope.ORGANISATION, organisation=acme, **cap)
+    capped(alice, acme, 100_000)
     order = make_order()
     claim = writing.begin(made(order).pk)
     assert claim is not None
