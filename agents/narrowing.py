@@ -33,6 +33,8 @@ from .switches import LABELS
 
 CAREFUL = ("approval", "plan_mode")
 """Switches that let an agent do less: where the base has one on, it stays."""
+OF_SERVERS = "mcp:"
+"""Rules on tools of MCP servers offer none: an agent has those of the servers that it names, and they ask."""
 CAPPED = tuple(name for name in Limits.model_fields if name != "compact_at")
 """Limits that may be lower than the base's."""
 
@@ -95,22 +97,7 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
             field="custom_tools",
             hint=_("Leave it out, or ask who manages the base to add it there."),
         )
-    servers = {server.name: server.tools for server in base.mcp_servers}
-    elsewhere = {server.name for server in base.mcp_servers if server.through_provider}
-    for server in config.mcp_servers:
-        if server.through_provider and server.name not in elsewhere:
-            raise Invalid(
-                _("The base has “%(name)s” called from here.") % {"name": server.name},
-                field="mcp_servers",
-                hint=_("Leave that as it is, or ask who manages the base."),
-            )
-        most_tools = servers.get(server.name, ())
-        if most_tools is not None and not set(server.tools or ("*",)) <= set(most_tools):
-            raise Invalid(
-                _("The base has not all of the MCP server “%(name)s”.") % {"name": server.name},
-                field="mcp_servers",
-                hint=_("Leave it out, or ask who manages the base to add it there."),
-            )
+    require_fewer_servers(config=config, base=base)
     if _calls_on_more(config.roster, base.roster):
         raise Invalid(
             _("It could call on somebody on whom the base cannot."),
@@ -149,6 +136,27 @@ def require_within(config: AgentConfig, base: AgentConfig) -> None:
             )
 
 
+def require_fewer_servers(base: AgentConfig, config: AgentConfig, *, others: bool = False) -> None:
+    """Raises Invalid, on `mcp_servers`, where `config` has more of a server than `base`. `others`: it may
+    name such as `base` does not."""
+    servers = {server.name: server.tools for server in base.mcp_servers}
+    elsewhere = {server.name for server in base.mcp_servers if server.through_provider}
+    for server in config.mcp_servers:
+        if server.through_provider and server.name not in elsewhere:
+            raise Invalid(
+                _("The base has “%(name)s” called from here.") % {"name": server.name},
+                field="mcp_servers",
+                hint=_("Leave that as it is, or ask who manages the base."),
+            )
+        most_tools = servers.get(server.name, None if others else ())
+        if most_tools is not None and not set(server.tools or ("*",)) <= set(most_tools):
+            raise Invalid(
+                _("The base has not all of the MCP server “%(name)s”.") % {"name": server.name},
+                field="mcp_servers",
+                hint=_("Leave it out, or ask who manages the base to add it there."),
+            )
+
+
 def _calls_on_more(roster: Roster, base: Roster) -> bool:
     return (
         not set(roster.agents) <= set(base.agents)
@@ -165,7 +173,10 @@ def require_narrower(rules: tuple[ToolRule, ...], wanted: tuple[ToolRule, ...]) 
     added = wanted[len(rules) :]
     if wanted[: len(rules)] == rules and all(
         (rule.permission == "always_deny" and rule.when is None)
-        or (rule.permission != "always_allow" and _covered(rule.tool, rules))
+        or (
+            rule.permission != "always_allow"
+            and (_covered(rule.tool, rules) or rule.tool.startswith(OF_SERVERS))
+        )
         or (rule.permission == "always_allow" and rule.when is None and _free(rule.tool, rules))
         for rule in added
     ):

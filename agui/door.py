@@ -32,8 +32,9 @@ from wire.jsonbodies import BODY_BYTES
 from wire.parameters import check_query
 
 from .following import ENTERED, OVER, Run, find_or_begin
-from .incoming import RunInput
+from .incoming import RunInput, servers_of
 from .projection import CUSTOM, Projection
+from .servers import take_servers
 
 
 class Frames:
@@ -133,6 +134,7 @@ def _admit(request: HttpRequest) -> tuple[Run | AgentError, Frames]:
         caller = _caller(request)
         check_query(RunAgent, "POST", request.GET, ALWAYS)
         body = _body(request)
+        servers = servers_of(body)
         conversation = find_or_begin(
             caller,
             body.thread_id,
@@ -140,6 +142,8 @@ def _admit(request: HttpRequest) -> tuple[Run | AgentError, Frames]:
             request.GET.get("environment", ""),
         )
         try:
+            if servers is not None:
+                take_servers(caller, conversation, servers)
             taken = Run(caller, conversation, body)
         except (Conflict, Forbidden) as error:
             return error, Frames(body, conversation.uid)

@@ -18,13 +18,14 @@ from pydantic.alias_generators import to_camel
 from accounts.models import User
 from accounts.persons import whose_place
 from conversations.actions.media import check_sent_together
-from harness.agentconfig import MOST_CUSTOM_TOOLS, CustomTool
+from harness.agentconfig import MOST_CUSTOM_TOOLS, MOST_MCP_SERVERS, SERVER_NAME, CustomTool
 from harness.content import Base64Source, Block, Image, Text
 from harness.errors import Invalid
 from harness.events import UserMessage
 from harness.faults import below, place
 from harness.frontends import FrontEnd, OfferedTool, Surrounding
 from harness.modelfaults import read_as
+from mcpservers.actions.handing import Handed
 from v1.door import parse
 from wire.fieldnames import written
 
@@ -33,6 +34,7 @@ ID_LIMIT = 200
 NAME_LIMIT = 300
 """Characters of what names a piece of context."""
 MOST_CONTEXT = 50
+SERVERS = "mcpServers"
 MOST_NAMED = 10
 """Of fields that nobody knows."""
 
@@ -64,6 +66,22 @@ class _Context(_Part):
     value: str
 
 
+class _Server(_Part):
+    """By the shape of `mcp_servers` at `/v1`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["url"] = "url"
+    name: str = Field(pattern=f"^{SERVER_NAME.pattern}$", max_length=32)
+    url: str = Field(min_length=1, max_length=2_000)
+
+
+class _Forwarded(_Part):
+    """What front ends forward is theirs to name; one thing of it is read here."""
+
+    mcp_servers: tuple[_Server, ...] = Field(max_length=MOST_MCP_SERVERS)
+
+
 class RunInput(_Part):
     model_config = ConfigDict(extra="allow")
 
@@ -78,7 +96,10 @@ class RunInput(_Part):
 
     def ignored(self) -> list[str]:
         """Fields the client filled and this server makes nothing of, ten unknown ones at most."""
-        given = {"forwardedProps": self.forwarded_props}
+        forwarded = self.forwarded_props
+        if isinstance(forwarded, dict):
+            forwarded = {name for name in forwarded if name != SERVERS}
+        given = {"forwardedProps": forwarded}
         if self.resume and not new_results(self):
             # The turn goes on with what it was begun with.
             given |= {"tools": self.tools, "state": self.state, "context": self.context}
@@ -139,6 +160,24 @@ def _in_their_words() -> Iterator[None]:
         for ours, theirs in ((".source.data", ".source.value"), ("media_type", "mimeType")):
             problem.field = problem.field.replace(ours, theirs)
         raise
+
+
+def servers_of(body: RunInput) -> list[Handed] | None:
+    """MCP servers that come with the run; None: nothing is said of them. Raises Invalid, naming the place."""
+    forwarded = body.forwarded_props
+    if not isinstance(forwarded, dict) or SERVERS not in forwarded:
+        return None
+    try:
+        given = parse({SERVERS: forwarded[SERVERS]}, _Forwarded)
+    except Invalid as problem:
+        raise problem.under("forwardedProps") from None
+    if len({each.name for each in given.mcp_servers}) < len(given.mcp_servers):
+        raise Invalid(
+            _("A server is named twice."),
+            field=f"forwardedProps.{SERVERS}",
+            hint=_("Name each once."),
+        )
+    return [Handed(each.name, each.url) for each in given.mcp_servers]
 
 
 def new_results(body: RunInput) -> list[ToolMessage]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import F
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -25,6 +26,8 @@ from .serializers import Deleted, StrictText
 
 TAG = "MCP servers"
 ADMIN = TokenScope.ADMIN
+_ADDED = ("deployment", "organisation", "person")
+"""Scopes of servers that are added here; those of agents and conversations come with these."""
 _STATES = ("released", "new", "changed", "gone", "refused")
 
 
@@ -39,7 +42,7 @@ class NewMcpServer(serializers.Serializer[Any]):
         required=False, default="", max_length=200, help_text="In place of url: a program."
     )
     arguments = serializers.ListField(child=StrictText(max_length=2_000), required=False)
-    scope = serializers.ChoiceField(choices=McpServer.Scope.values, default="person")
+    scope = serializers.ChoiceField(choices=_ADDED, default="person")
     headers = _Headers(required=False, help_text="Sent along; stored sealed and never sent back.")
     variables = _Headers(required=False, help_text="That a program finds; sealed like headers.")
     timeout_seconds = serializers.IntegerField(required=False, default=60)
@@ -102,6 +105,8 @@ class McpServerRow(serializers.Serializer[Any]):
     command = serializers.CharField(allow_blank=True)
     arguments = serializers.ListField(child=serializers.CharField())
     scope = serializers.ChoiceField(choices=McpServer.Scope.values)
+    agent_id = serializers.CharField(allow_null=True, help_text="In whose runs alone it is used.")
+    conversation_id = serializers.CharField(allow_null=True, help_text="In which alone it is used.")
     enabled = serializers.BooleanField()
     through_provider = serializers.BooleanField()
     has_headers = serializers.BooleanField(help_text="Or variables, where it is a program.")
@@ -135,6 +140,8 @@ def _row(server: McpServer) -> dict[str, Any]:
         "command": server.command,
         "arguments": server.arguments,
         "scope": server.scope.value,
+        "agent_id": server.agent.uid if server.agent else None,
+        "conversation_id": server.conversation.uid if server.conversation else None,
         "enabled": server.disabled_at is None,
         "through_provider": server.through_provider,
         "has_headers": bool(server.sealed),
@@ -190,7 +197,14 @@ def _detail(server: McpServer) -> dict[str, Any]:
 
 class McpView(ApiView):
     def servers(self) -> Any:
-        return McpServer.objects.visible_to(self.actor).serving(self.organisation.pk, self.actor.pk)
+        """The broadest first; those of single conversations are found by their ids."""
+        rows = McpServer.objects.usable_by(self.actor, self.organisation.pk)
+        return rows.select_related("agent", "conversation").order_by(
+            F("owner").asc(nulls_first=True),
+            F("agent").asc(nulls_first=True),
+            F("organisation").asc(nulls_first=True),
+            "pk",
+        )
 
     def find_server(self, uid: str) -> McpServer:
         found = self.servers().filter(uid=uid).first()
@@ -208,10 +222,19 @@ class McpServersView(McpView):
         operation_id="mcp_servers_list",
         summary="List the MCP servers that one's work may use",
         tags=[TAG],
+        parameters=[
+            OpenApiParameter(
+                "conversation_id", str, description="Those that this conversation alone has."
+            )
+        ],
         responses=listed(McpServerRow, 401, 403),
     )
     def get(self, request: Any) -> Response:
-        return Response([_row(each) for each in self.servers()])
+        if wanted := request.query_params.get("conversation_id"):
+            rows = self.servers().filter(conversation__uid=wanted.replace("\0", ""))
+        else:
+            rows = self.servers().filter(conversation=None)
+        return Response([_row(each) for each in rows])
 
     @extend_schema(
         operation_id="mcp_servers_create",

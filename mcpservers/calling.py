@@ -35,14 +35,14 @@ from .connecting import Connected, Lapsed, connected_in, token_of, want_more
 from .counting import count_call
 from .elicitation import Asked, Refused, read_asked
 from .listing import Described, note_failure, take_listing
-from .models import McpQuestion, McpServer, McpTool
+from .models import McpQuestion, McpTool
 from .places import is_covered
 from .programs import in_conversation, mark_workspace, require_programs
 from .results import blocks_of, fault_in
 from .secrets import headers_of
 from .sessions import Listing, Unreachable, Where, sessions
 from .transport import Challenge
-from .whose import is_hers_alone
+from .whose import is_hers_alone, serving_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +314,8 @@ def _keep(server_id: int, listing: Listing, whole: bool) -> None:
 
 def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
     """What is called, as the tables say now. Raises ToolError where it may not be."""
-    conversation = Conversation.objects.select_related("owner").get(uid=uid)
-    serving = McpServer.objects.serving(conversation.organisation_id, conversation.owner_id)
+    conversation = Conversation.objects.select_related("owner", "agent_version__base").get(uid=uid)
+    serving = serving_in(conversation)
     row = (
         McpTool.objects.select_related("server")
         .filter(pk=tool_id, server__in=serving.values("pk"), server__disabled_at=None)

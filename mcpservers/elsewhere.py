@@ -25,7 +25,7 @@ from .connecting import Connected, Lapsed, connected_in, token_of
 from .listing import Described
 from .models import McpServer, McpTool
 from .places import is_covered
-from .whose import is_hers_alone
+from .whose import is_hers_alone, serving_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,9 @@ async def _admit(
 
 
 def _plan(conversation_id: int, server_id: int, digests: Mapping[str, str]) -> _Plan | None:
-    conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
-    serving = McpServer.objects.serving(conversation.organisation_id, conversation.owner_id)
+    rows = Conversation.objects.select_related("owner", "agent_version__base")
+    conversation = rows.get(pk=conversation_id)
+    serving = serving_in(conversation)
     server = serving.filter(pk=server_id, disabled_at=None).first()
     if server is None or is_covered(server, serving) or refusal(conversation, server):
         return None

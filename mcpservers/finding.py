@@ -11,7 +11,9 @@ from .models import McpServer
 
 
 def find_server(request: SignedInRequest, uid: str) -> McpServer:
-    rows = McpServer.objects.visible_to(request.user).select_related("organisation", "owner")
+    rows = McpServer.objects.visible_to(request.user).select_related(
+        "organisation", "owner", "agent", "conversation"
+    )
     found = rows.filter(uid=uid).first()
     if found is None:
         raise NotFound(_("There is no such MCP server."))

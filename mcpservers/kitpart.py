@@ -7,7 +7,7 @@ holds nothing up: its tools say that it is.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from .finding_tools import FIND, USE, are_too_many, deferred, size_of
 from .listing import CONNECT_SECONDS, Described, held
 from .models import McpServer, McpTool
 from .places import is_covered
-from .whose import is_hers_alone
+from .whose import is_hers_alone, serving_in
 
 PLACE = 60
 KEPT = 4_000
@@ -102,8 +102,22 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
 def servers_in(
     conversation: Conversation, config: AgentConfig
 ) -> list[tuple[McpServer, tuple[str, ...] | None]]:
-    """Those of `servers_for`, without the owner's own where others write."""
-    chosen = servers_for(conversation.organisation_id, conversation.owner_id, config)
+    """With the tools that each is confined to; without the owner's own where others write.
+
+    A conversation that has chosen its servers has of others' those that its agent has, and no more.
+    """
+    chosen_here = "mcp_servers" in conversation.overrides
+    lent = None
+    if chosen_here:
+        lent = {
+            use["name"] for use in conversation.agent_version.stored_config.get("mcp_servers", ())
+        }
+    chosen = [
+        (server, only)
+        for server, only in servers_for(serving_in(conversation), config)
+        if (server.conversation_id is None or chosen_here)
+        and (server.owner_id is not None or lent is None or server.name in lent)
+    ]
     if any(server.owner_id is not None for server, _only in chosen) and not is_hers_alone(
         conversation
     ):
@@ -112,20 +126,21 @@ def servers_in(
 
 
 def servers_for(
-    organisation_id: int, owner_id: int, config: AgentConfig
+    rows: Iterable[McpServer], config: AgentConfig
 ) -> list[tuple[McpServer, tuple[str, ...] | None]]:
     """With the tools that each is confined to. Of one name and of one address the broadest counts, also where
-    it is switched off: nobody's server takes another's place."""
+    it is switched off: nobody's server takes another's place. `rows`: the broadest first."""
     named = {server.name: server.tools for server in config.mcp_servers}
     found: dict[str, McpServer] = {}
-    rows = McpServer.objects.serving(organisation_id, owner_id)
+    rows = list(rows)
     for server in rows:
         if not is_covered(server, rows):
             found.setdefault(server.name, server)
     return [
         (server, named.get(server.name))
         for server in found.values()
-        if server.disabled_at is None and (server.name in named or server.owner_id is not None)
+        if server.disabled_at is None
+        and (server.name in named or server.scope is McpServer.Scope.PERSON)
     ]
 
 

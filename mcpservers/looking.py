@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from asgiref.sync import async_to_sync
@@ -39,6 +41,51 @@ def look_now(server: McpServer, *, by: McpConnection | None = None) -> str:
         return _failed(server.pk, problem)
     _took(server.pk, found, whole=by is None)
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found at an address before a server stood for it."""
+
+    listing: Listing | None
+    words: str = ""
+    """Why there is none."""
+    unauthorised: bool = False
+    whole: bool = True
+    """It was asked by nobody's credential, so that this is all it has."""
+
+
+def look_at_all(tokens: Mapping[str, str]) -> dict[str, Looked]:
+    """At several addresses at once, each with a token or, empty, without. As `look_now` it waits, and
+    connects."""
+    _prepare()
+
+    async def look() -> list[Looked]:
+        return await asyncio.gather(*(_look_ahead(url, token) for url, token in tokens.items()))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="agentsite-mcp-look") as pool:
+        found = pool.submit(lambda: asyncio.run(look())).result()
+    return dict(zip(tokens, found, strict=True))
+
+
+def keep_look(server_id: int, looked: Looked) -> None:
+    """As what the server said."""
+    if looked.listing is not None:
+        _took(server_id, looked.listing, whole=looked.whole)
+    else:
+        note_failure(server_id, looked.words, unauthorised=looked.unauthorised)
+
+
+async def _look_ahead(url: str, token: str) -> Looked:
+    from .sessions import Unreachable, Where, look_at  # noqa: PLC0415 - heavy
+
+    where = Where(0, "", url)
+    try:
+        listing = await look_at(where.authorised_by(token) if token else where)
+    except Unreachable as problem:
+        unauthorised = problem.challenge is not None and problem.challenge.status == 401
+        return Looked(None, str(problem), unauthorised)
+    return Looked(listing, whole=not token)
 
 
 async def look_soon(server_id: int) -> None:

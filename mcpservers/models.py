@@ -1,12 +1,13 @@
 """MCP servers and their tools, as somebody here took them.
 
-A server belongs to everybody on this server, to an organisation or to a person. Of each of its tools there is
-what was released (the pin) and what it said last, if that differs. Who may change what is `actions`'
-question, what is connected to `sessions`'.
+A server belongs to everybody on this server, to an organisation, an agent, a person or one conversation of
+hers. Of each of its tools there is what was released (the pin) and what it said last, if that differs. Who
+may change what is `actions`' question, what is connected to `sessions`'.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
 
 from django.conf import settings
@@ -16,6 +17,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, Role, User
 from accounts.staff import has_staff_permission
+from agents.models import Agent
+from conversations.models import Conversation
 from harness.ids import new_id
 from vaults.models import VaultCredential
 
@@ -28,13 +31,22 @@ def new_server_id() -> str:
 
 class McpServerQuerySet(models.QuerySet["McpServer"]):
     def visible_to(self, user: User) -> Self:
-        """Everybody's, those of her organisations, and her own in organisations she still belongs to."""
+        """Everybody's, those of her organisations and of agents that she sees, and her own in organisations
+        she still belongs to."""
         if not user.is_active:
             return self.none()
+        if has_staff_permission(user, CHANGE):
+            return self
         mine = Organisation.objects.filter(memberships__user=user)
         seen = Q(organisation=None) | Q(organisation__in=mine, owner=None)
         seen |= Q(organisation__in=mine, owner=user)
-        return self if has_staff_permission(user, CHANGE) else self.filter(seen)
+        agents = Agent.objects.visible_to(user).values("pk")
+        return self.filter(seen).filter(Q(agent=None) | Q(agent__in=agents))
+
+    def usable_by(self, user: User, organisation_id: int) -> Self:
+        """Those that her work in an organisation may come by: with some agent, or in some conversation."""
+        here = Q(organisation=None) | Q(organisation=organisation_id)
+        return self.visible_to(user).filter(here, Q(owner=None) | Q(owner=user))
 
     def manageable_by(self, user: User) -> Self:
         """Those whose settings and tools she decides about."""
@@ -49,15 +61,30 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
             Q(organisation__in=managed, owner=None) | Q(organisation__in=mine, owner=user)
         )
 
-    def serving(self, organisation_id: int, owner_id: int) -> Self:
-        """Those that a person's work in an organisation may use, the broadest scope first."""
-        return self.filter(
+    def serving(
+        self,
+        organisation_id: int,
+        owner_id: int,
+        *,
+        agents: Iterable[int] = (),
+        conversation_id: int | None = None,
+    ) -> Self:
+        """Those that a person's work in an organisation may use, the broadest scope first: with these
+        `agents`, in this conversation."""
+        wide = Q(agent=None, conversation=None)
+        wide &= (
             Q(organisation=None)
             | Q(organisation=organisation_id, owner=None)
             | Q(organisation=organisation_id, owner=owner_id)
-        ).order_by(
-            models.F("organisation").asc(nulls_first=True),
+        )
+        narrow = Q(agent__in=agents)
+        if conversation_id is not None:
+            narrow |= Q(conversation=conversation_id, owner=owner_id)
+        return self.filter(wide | narrow).order_by(
+            models.F("conversation").asc(nulls_first=True),
             models.F("owner").asc(nulls_first=True),
+            models.F("agent").asc(nulls_first=True),
+            models.F("organisation").asc(nulls_first=True),
             "pk",
         )
 
@@ -66,7 +93,9 @@ class McpServer(models.Model):
     class Scope(models.TextChoices):
         DEPLOYMENT = "deployment", _("everybody on this server")
         ORGANISATION = "organisation", _("the organisation")
+        AGENT = "agent", _("one agent")
         PERSON = "person", _("only you")
+        CONVERSATION = "conversation", _("one conversation")
 
     uid = models.CharField(max_length=40, unique=True, default=new_server_id, editable=False)
     organisation = models.ForeignKey(
@@ -77,6 +106,18 @@ class McpServer(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="mcp_servers"
     )
     """Whose alone it is; None: its organisation's."""
+    agent = models.ForeignKey(
+        Agent, on_delete=models.CASCADE, null=True, editable=False, related_name="mcp_servers"
+    )
+    """In whose runs alone it is used; None: whatever names it."""
+    conversation = models.ForeignKey(
+        Conversation,
+        on_delete=models.CASCADE,
+        null=True,
+        editable=False,
+        related_name="mcp_servers",
+    )
+    """In which alone it is used, and in those that work for it; always the owner's."""
     name = models.CharField(_("name"), max_length=32)
     url = models.CharField(_("address"), max_length=500, blank=True)
     """Empty: it is a program."""
@@ -119,15 +160,23 @@ class McpServer(models.Model):
         verbose_name_plural = _("MCP servers")
         constraints = [
             models.UniqueConstraint(
-                fields=["name"], condition=Q(organisation=None), name="mcp_server_name_everybody"
+                fields=["name"],
+                condition=Q(organisation=None, agent=None),
+                name="mcp_server_name_everybody",
             ),
             models.UniqueConstraint(
                 fields=["organisation", "name"],
-                condition=Q(owner=None),
+                condition=Q(owner=None, agent=None),
                 name="mcp_server_name_organisation",
             ),
+            models.UniqueConstraint(fields=["agent", "name"], name="mcp_server_name_agent"),
             models.UniqueConstraint(
-                fields=["organisation", "owner", "name"], name="mcp_server_name_person"
+                fields=["organisation", "owner", "name"],
+                condition=Q(conversation=None),
+                name="mcp_server_name_person",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation", "name"], name="mcp_server_name_conversation"
             ),
         ]
 
@@ -141,6 +190,10 @@ class McpServer(models.Model):
 
     @property
     def scope(self) -> Scope:
+        if self.agent_id is not None:
+            return self.Scope.AGENT
+        if self.conversation_id is not None:
+            return self.Scope.CONVERSATION
         if self.organisation_id is None:
             return self.Scope.DEPLOYMENT
         return self.Scope.ORGANISATION if self.owner_id is None else self.Scope.PERSON

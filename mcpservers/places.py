@@ -35,5 +35,9 @@ def covering(place: Place, servers: Iterable[McpServer]) -> bool:
 
 
 def is_covered(server: McpServer, servers: Iterable[McpServer]) -> bool:
-    """Whether it is a person's own at the place of a broader one, which counts, also switched off."""
-    return server.owner_id is not None and covering(place_of(server.url, server.argv), servers)
+    """Whether it stands at the place of a broader one, which counts, also switched off: a person's own, or an
+    agent's at that of everybody's or its organisation's."""
+    if server.owner_id is None and server.agent_id is None:
+        return False
+    broader = (each for each in servers if server.owner_id is not None or each.agent_id is None)
+    return covering(place_of(server.url, server.argv), broader)

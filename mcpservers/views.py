@@ -36,6 +36,8 @@ from .programs import command_line
 
 MOST_PEOPLE = 200
 """Who is connected; of more, the latest."""
+MOST_CONVERSATIONS = 50
+"""Servers of single conversations that are listed; of more, the latest."""
 HELD = Q(tools__state__in=[McpTool.State.NEW, McpTool.State.CHANGED])
 
 
@@ -77,12 +79,11 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
                 return redirect("mcpservers:server", uid=server.uid)
         except AgentError as problem:
             status = refuse(paste if pasted else single, problem)
-    rows = McpServer.objects.visible_to(request.user).filter(
-        Q(organisation=None)
-        | Q(organisation=request.organisation, owner=None)
-        | Q(organisation=request.organisation, owner=request.user)
-    )
-    counted = rows.select_related("organisation", "owner").annotate(
+    rows = McpServer.objects.usable_by(request.user, request.organisation.pk)
+    here = rows.filter(conversation=None).values("pk")
+    latest = rows.exclude(conversation=None).order_by("-pk").values("pk")[:MOST_CONVERSATIONS]
+    rows = McpServer.objects.filter(Q(pk__in=here) | Q(pk__in=latest))
+    counted = rows.select_related("organisation", "owner", "agent", "conversation").annotate(
         released=Count("tools", filter=Q(tools__state=McpTool.State.RELEASED)),
         held=Count("tools", filter=HELD),
     )

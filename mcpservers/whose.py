@@ -1,11 +1,14 @@
-"""Whose own servers a conversation may use. What others write in it has the agent call them, with whatever
-authorises their owner there; so where others may write, nobody's.
+"""Which servers a conversation may use, and whose own. What others write in it has the agent call them,
+with whatever authorises their owner there; so where others may write, nobody's.
 """
 
 from __future__ import annotations
 
+from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from conversations.models.share import WRITING
+
+from .models import McpServer, McpServerQuerySet
 
 
 def is_hers_alone(conversation: Conversation) -> bool:
@@ -18,3 +21,18 @@ def is_hers_alone(conversation: Conversation) -> bool:
             break
         first = first.parent
     return not Share.objects.filter(conversation=first, role__in=[*WRITING]).exists()
+
+
+def serving_in(conversation: Conversation) -> McpServerQuerySet:
+    """Everybody's, its organisation's, its agent's, its owner's and its own, the broadest first. An agent
+    that is bounded by another one has that one's."""
+    version = conversation.agent_version
+    agents = [version.agent_id]
+    if version.base is not None:
+        agents.append(version.base.agent_id)
+    return McpServer.objects.serving(
+        conversation.organisation_id,
+        conversation.owner_id,
+        agents=agents,
+        conversation_id=root_of(conversation),
+    )

@@ -17,9 +17,11 @@ from accounts.api.authentication import Caller
 from agents.actions import agents as actions
 from agents.actions.metadata import note_agent
 from agents.models import Agent, AgentVersion
+from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.errors import Conflict, Invalid, NotFound
 from harness.modelfaults import read_as
+from mcpservers.actions.handing import hand_to_agent
 from wire.fieldnames import written
 
 from . import mcptoolsets, modelnames, multiagent, skilluses, toolsets
@@ -137,7 +139,10 @@ class AgentPage(Page[AgentShape]):
     pass
 
 
-def configured(agent: Agent, number: int, config: AgentConfig) -> dict[str, Any]:
+def configured(
+    agent: Agent, number: int, config: AgentConfig, conversation: Conversation | None = None
+) -> dict[str, Any]:
+    """`conversation`: as it is there."""
     return {
         "id": agent.uid,
         "version": number,
@@ -149,14 +154,16 @@ def configured(agent: Agent, number: int, config: AgentConfig) -> dict[str, Any]
         ),
         "system": config.instructions or None,
         "tools": toolsets.to_wire(config),
-        "mcp_servers": mcptoolsets.servers_to_wire(agent, config),
+        "mcp_servers": mcptoolsets.servers_to_wire(agent, config, conversation),
         "skills": skilluses.to_wire(agent, config),
     }
 
 
-def session_agent(version: AgentVersion, config: AgentConfig) -> dict[str, Any]:
+def session_agent(
+    version: AgentVersion, config: AgentConfig, conversation: Conversation | None = None
+) -> dict[str, Any]:
     """An agent as a session has it, with those it may call on in full."""
-    own = configured(version.agent, version.number, config)
+    own = configured(version.agent, version.number, config, conversation)
 
     def show(member: AgentVersion) -> dict[str, Any]:
         fields = configured(member.agent, member.number, member.config)
@@ -191,8 +198,7 @@ def config_from(
     before: AgentConfig | None = None,
     caller: Caller | None = None,
 ) -> AgentConfig:
-    """The configuration that the given fields (and no others) make of `before`. Servers that nobody knows yet
-    are added, by the caller."""
+    """The configuration that the given fields (and no others) make of `before`."""
     changes: dict[str, Any] = {}
     if "model" in fields:
         changes |= _model_changes(fields["model"], before)
@@ -204,7 +210,7 @@ def config_from(
     if "multiagent" in fields:
         changes |= multiagent.changes_of(fields["multiagent"], before)
     if "tools" in fields or "mcp_servers" in fields:
-        changes |= _mcp_changes(fields, caller, before, changes)
+        changes |= _mcp_changes(fields, before, changes)
     if "skills" in fields and caller is not None:
         changes["skills"] = skilluses.uses_of(caller, fields["skills"] or ())
     kept = {name: getattr(before, name) for name in AgentConfig.model_fields} if before else {}
@@ -214,13 +220,12 @@ def config_from(
 
 def _mcp_changes(
     fields: dict[str, Any],
-    caller: Caller | None,
     before: AgentConfig | None,
     changes: dict[str, Any],
 ) -> dict[str, Any]:
     """What is not given stays, and has to fit the rest."""
-    if "mcp_servers" in fields and caller is not None:
-        names = mcptoolsets.require_servers(caller, fields["mcp_servers"] or ())
+    if "mcp_servers" in fields:
+        names = mcptoolsets.names_of(fields["mcp_servers"])
     else:
         names = tuple(use.name for use in before.mcp_servers) if before else ()
     if "tools" in fields:
@@ -310,6 +315,12 @@ class Agents(Door):
                 description=body.description or "",
                 config=config_from(fields, caller=caller),
             )
+            hand_to_agent(
+                actor=caller.user,
+                organisation=caller.organisation,
+                agent=agent,
+                servers=mcptoolsets.handed(body.mcp_servers),
+            )
             note_agent(actor=caller.user, agent=agent, metadata=body.metadata)
         return Response(agent_shape(find_agent(self.caller, agent.uid)))
 
@@ -365,6 +376,12 @@ class OneAgent(Door):
                 description=(body.description or "") if described else agent.description,
                 config=config_from(given, before=before.config, caller=self.caller),
                 expected_version=body.version,
+            )
+            hand_to_agent(
+                actor=self.caller.user,
+                organisation=self.caller.organisation,
+                agent=changed,
+                servers=mcptoolsets.handed(body.mcp_servers),
             )
             if body.metadata is not None:
                 metadata = merged(changed.metadata, body.metadata)

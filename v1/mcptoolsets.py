@@ -1,7 +1,8 @@
 """An agent's MCP servers on the wire and as configuration: `mcp_servers`, and an `mcp_toolset` for each.
 
-A server of the wire is a row here: one that its name means already, or a new one of the organisation. Rules
-on single tools go by `mcp:server:tool`; those about arguments are kept when a program writes the rest.
+A server of the wire is a row here: one that its name means already, or a new one of the agent's or of one
+session's (`mcpservers.actions.handing`). Rules on single tools go by `mcp:server:tool`; those about
+arguments are kept when a program writes the rest.
 """
 
 from __future__ import annotations
@@ -12,14 +13,22 @@ from typing import Annotated, Any, Literal
 from django.utils.translation import gettext as _
 from pydantic import Field
 
-from accounts.api.authentication import Caller
-from agents.models import Agent
-from harness.agentconfig import MOST_MCP_SERVERS, AgentConfig, McpUse, Permission, ToolRule
-from harness.errors import Conflict, Invalid
-from mcpservers.actions.servers import add_server
+from agents.models import Agent, AgentVersion
+from conversations.models import Conversation
+from harness.agentconfig import (
+    MOST_MCP_SERVERS,
+    SERVER_NAME,
+    AgentConfig,
+    McpUse,
+    Permission,
+    ToolRule,
+)
+from harness.errors import Invalid
+from mcpservers.actions.handing import Handed
 from mcpservers.addresses import check_url
 from mcpservers.listing import local_name
 from mcpservers.models import McpServer
+from mcpservers.whose import serving_in
 
 from .door import Body
 
@@ -120,49 +129,88 @@ def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
     return [_toolset(use, config.tools) for use in config.mcp_servers]
 
 
-def servers_to_wire(agent: Agent, config: AgentConfig) -> list[dict[str, Any]]:
-    """The servers by name, with the address that each has now; "" for one that is gone."""
+def servers_to_wire(
+    agent: Agent, config: AgentConfig, conversation: Conversation | None = None
+) -> list[dict[str, Any]]:
+    """The servers by name, with the address that each has now; "" for one that is gone. `conversation`: as it
+    has them."""
     if not config.mcp_servers:
         return []
     names = [use.name for use in config.mcp_servers]
-    rows = McpServer.objects.serving(agent.organisation_id or 0, 0).filter(name__in=names)
+    if conversation is not None:
+        rows = serving_in(conversation)
+    else:
+        bounding = AgentVersion.objects.filter(narrowed__agent=agent).values_list(
+            "agent", flat=True
+        )
+        agents = [agent.pk, *bounding] if agent.owner_id is not None else [agent.pk]
+        rows = McpServer.objects.serving(agent.organisation_id or 0, 0, agents=agents)
     urls: dict[str, str] = {}
-    for row in rows:
+    for row in rows.filter(name__in=names):
         urls.setdefault(row.name, row.url)
     return [{"type": "url", "name": name, "url": urls.get(name, "")} for name in names]
 
 
-def require_servers(caller: Caller, bodies: Iterable[McpServerBody]) -> tuple[str, ...]:
-    """Their names; one that is not known here is added to the organisation, and looked at soon.
+def handed(bodies: Iterable[McpServerBody] | None) -> list[Handed]:
+    return [Handed(body.name, body.url) for body in bodies or ()]
 
-    Raises Invalid, on `mcp_servers`, where a name means another address here, and as `add_server`.
-    """
+
+def names_of(bodies: Iterable[McpServerBody] | None) -> tuple[str, ...]:
+    """Raises Invalid, on `mcp_servers`, for what no server here can be called or reached by."""
     names: list[str] = []
-    for body in bodies:
+    for body in bodies or ():
         try:
-            url = check_url(body.url)
-            known = McpServer.objects.serving(caller.organisation.pk, 0)
-            there = known.filter(name=body.name).first()
-            if there is not None and there.url != url:
-                raise Invalid(
-                    _("“%(name)s” is another server here.") % {"name": body.name},
-                    field="name",
-                    hint=_("Give the server another name."),
-                )
-            if there is None:
-                add_server(
-                    actor=caller.user,
-                    organisation=caller.organisation,
-                    scope=McpServer.Scope.ORGANISATION,
-                    name=body.name,
-                    url=url,
-                    look=False,
-                )
-        except (Invalid, Conflict) as problem:
+            check_url(body.url)
+        except Invalid as problem:
             message = f"{body.name[:60]}: {problem.message}"
             raise Invalid(message, field="mcp_servers", hint=problem.hint) from None
+        if not SERVER_NAME.fullmatch(body.name):
+            raise Invalid(
+                _("A server's name has 1 to 32 small letters, digits and hyphens inside."),
+                field="mcp_servers",
+                hint=_("Type one such as “github”."),
+            )
         names.append(body.name)
     return tuple(names)
+
+
+def of_session(
+    base: AgentConfig,
+    now: AgentConfig,
+    toolsets: Sequence[McpToolset],
+    bodies: Iterable[McpServerBody] | None,
+) -> tuple[tuple[McpUse, ...], tuple[ToolRule, ...]]:
+    """What a session uses in place of what it uses `now`, and the rules that its agent's (`base`) get for
+    that: of servers of the agent no tool more, none that asks less, and none of those that are left out.
+    `bodies` None: those that it has, as far as there is a toolset for them.
+
+    Raises as `uses_and_rules`.
+    """
+    if bodies is None:
+        named = {toolset.mcp_server_name for toolset in toolsets}
+        names = tuple(use.name for use in now.mcp_servers if use.name in named)
+    else:
+        names = names_of(bodies)
+    uses, rules = uses_and_rules(names, toolsets)
+    agents = {use.name: use for use in base.mcp_servers}
+    kept = tuple(_within(use, agents[use.name]) if use.name in agents else use for use in uses)
+    stricter = [rule for rule in rules if rule.permission != "always_allow"]
+    for toolset in toolsets:
+        name = toolset.mcp_server_name
+        if not any(rule.tool.startswith(f"mcp:{name}:") for rule in base.tools):
+            continue
+        default = toolset.default_config or McpDefault()
+        if default.permission_policy.type == "always_ask":
+            stricter.append(_rule(name, "*", "always_ask"))
+    stricter += [_rule(name, "*", "always_deny") for name in agents if name not in names]
+    return kept, tuple(stricter)
+
+
+def _within(use: McpUse, agents: McpUse) -> McpUse:
+    tools = agents.tools if use.tools is None else use.tools
+    if agents.tools is not None:
+        tools = tuple(tool for tool in tools or () if tool in agents.tools)
+    return McpUse(name=use.name, tools=tools, through_provider=agents.through_provider)
 
 
 def _toolset(use: McpUse, rules: Iterable[ToolRule]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def _agent_after(row: Event, event: SessionUpdated) -> Wire:
     version = conversation.agent_version
     fields = {**version.stored_config, **conversation.overrides, **event.overrides}
     config = AgentConfig.model_validate(fields, context=STORED)
-    return ConfiguredAgent.model_validate(session_agent(version, config)).wire()
+    return ConfiguredAgent.model_validate(session_agent(version, config, conversation)).wire()
 
 
 def _for_people(calls: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -21,15 +22,20 @@ from conversations.actions.conversations import (
     change_tools,
     delete_conversation,
     rename_conversation,
+    require_rest,
 )
 from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.metadata import note_conversation
 from conversations.actions.setaside import set_aside
+from conversations.bearers import find_bearer, find_bearer_of
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import WAITS_FOR_WORKER
+from mcpservers.actions.handing import hand_to_conversation, look_ahead
+from mcpservers.looking import Looked
+from mcpservers.models import McpServer
 from programs.actions.sessions import begin_session, cap_session, require_at_rest, wake_session
 from schedules.models import OrderRun
 from spending.amounts import units_of
@@ -42,6 +48,7 @@ from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
 from .idempotency import once
 from .incoming import InitialEvent, OutcomeBody, refuse_unsupported, to_input
+from .mcptoolsets import McpServerBody, McpServers, handed
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
     ASC,
@@ -78,7 +85,7 @@ class AgentWithOverrides(Body):
     model: ModelName | ModelBody | None = None
     system: str | None = None
     tools: tuple[Tool, ...] | None = None
-    mcp_servers: tuple[Any, ...] | None = Field(default=None, max_length=0)
+    mcp_servers: McpServers | None = None
     skills: tuple[Any, ...] | None = Field(default=None, max_length=0)
 
 
@@ -121,7 +128,7 @@ class SessionCreate(Body):
 
 class SessionAgentUpdate(Body):
     tools: tuple[Tool, ...] | None = Field(default=None, max_length=256)
-    mcp_servers: tuple[Any, ...] | None = Field(default=None, max_length=0)
+    mcp_servers: McpServers | None = None
 
 
 class SessionUpdate(Body):
@@ -214,9 +221,29 @@ class Sessions(Door):
     def post(self, request: Request) -> Response:
         refuse_unsupported(request)
         body = body_of(request, SessionCreate)
-        return once(request, self.caller, lambda: self._create(body))
+        looked = self._look_ahead(body)
+        return once(request, self.caller, lambda: self._create(body, looked))
 
-    def _create(self, body: SessionCreate) -> dict[str, Any]:
+    def _look_ahead(self, body: SessionCreate) -> dict[str, Looked]:
+        """At servers whose tools the first turn is to have, as long as nothing is begun."""
+        caller, wanted = self.caller, body.agent
+        servers = wanted.mcp_servers if isinstance(wanted, AgentWithOverrides) else None
+        if not servers and not body.vault_ids:
+            return {}
+        agent = find_agent(caller, wanted if isinstance(wanted, str) else wanted.id)
+        here = caller.organisation.pk
+        known = agent.current.config.mcp_servers if agent.current else ()
+        rows = McpServer.objects.serving(here, caller.user.pk, agents=[agent.pk])
+        return look_ahead(
+            actor=caller.user,
+            organisation=caller.organisation,
+            rows=rows.filter(name__in=[use.name for use in known], disabled_at=None),
+            servers=handed(servers),
+            bearer=lambda url: find_bearer_of(caller.user, here, body.vault_ids, url),
+        )
+
+    @transaction.atomic
+    def _create(self, body: SessionCreate, looked: Mapping[str, Looked]) -> dict[str, Any]:
         caller = self.caller
         wanted = body.agent
         agent = find_agent(self.caller, wanted if isinstance(wanted, str) else wanted.id)
@@ -252,13 +279,24 @@ class Sessions(Door):
                 vaults=body.vault_ids,
                 messages=[to_input(event, caller) for event in body.initial_events],
             )
+            if isinstance(wanted, AgentWithOverrides) and wanted.mcp_servers:
+                hand_to_conversation(
+                    actor=caller.user,
+                    conversation=conversation,
+                    servers=handed(wanted.mcp_servers),
+                    uses=[use.name for use in conversation.config.mcp_servers],
+                    looked=looked,
+                )
         return session_shape(find_session(self.caller, conversation.uid))
 
 
 def overrides_from(wanted: AgentWithOverrides, config: Any) -> dict[str, Any]:
     """Of an agent's configuration what differs in one session; null clears, what is left out stays."""
-    given = wanted.given("model", "system", "tools")
-    changed = config_from({k: v for k, v in given.items() if k != "tools"}, before=config)
+    given = wanted.given("model", "system", "tools", "mcp_servers")
+    servers = wanted.mcp_servers or () if "mcp_servers" in given else None
+    # What is given of servers alone has to fit the agent's toolsets.
+    left = {"tools"} if "tools" not in given else {"tools", "mcp_servers"}
+    changed = config_from({k: v for k, v in given.items() if k not in left}, before=config)
     overrides: dict[str, Any] = {}
     if "model" in given:
         overrides |= {"provider": changed.provider, "model": changed.model}
@@ -266,7 +304,7 @@ def overrides_from(wanted: AgentWithOverrides, config: Any) -> dict[str, Any]:
     if "system" in given:
         overrides["instructions"] = changed.instructions
     if "tools" in given:
-        overrides |= toolsets.narrowed(given["tools"] or (), config)
+        overrides |= toolsets.narrowed(given["tools"] or (), config, servers=servers)
     return overrides
 
 
@@ -307,6 +345,9 @@ class OneSession(Door):
         if row.archived_at is not None:
             raise Conflict(_("This session is archived and changes no more."))
         actor = self.caller.user
+        given = body.agent.given("tools", "mcp_servers") if body.agent is not None else {}
+        servers = given.get("mcp_servers")
+        looked = self._look_ahead(row, servers) if servers else {}
         with transaction.atomic():
             hold(Conversation.objects.filter(pk=row.pk))
             row = find_session(self.caller, uid)
@@ -316,13 +357,31 @@ class OneSession(Door):
                 note_conversation(
                     actor=actor, conversation=row, metadata=merged(row.metadata, body.metadata)
                 )
-            if body.agent is not None and "tools" in body.agent.model_fields_set:
+            if "mcp_servers" in given and "tools" not in given:
+                # They have to fit the toolsets that the session has.
+                config_from({"mcp_servers": servers}, before=row.config)
+            if "tools" in given:
                 base = row.agent_version.config
-                overrides = toolsets.narrowed(body.agent.tools or (), base)
+                overrides = toolsets.narrowed(
+                    given["tools"] or (),
+                    base,
+                    now=row.config,
+                    servers=(servers or ()) if "mcp_servers" in given else None,
+                )
                 later = map(ToolRule.model_validate, overrides["tools"])
                 if asks_less(row.config.tools, later):
                     require_decider(self.caller)
-                change_tools(actor=actor, conversation=row, overrides=overrides)
+                row = change_tools(actor=actor, conversation=row, overrides=overrides)
+            if given:
+                if servers and "tools" not in given:
+                    require_rest(row)
+                hand_to_conversation(
+                    actor=actor,
+                    conversation=row,
+                    servers=handed(servers),
+                    uses=[use.name for use in row.config.mcp_servers],
+                    looked=looked,
+                )
             if "budget" in body.model_fields_set:
                 cap_session(
                     actor=actor,
@@ -330,6 +389,16 @@ class OneSession(Door):
                     limit=body.budget.units if body.budget else None,
                 )
         return Response(session_shape(find_session(self.caller, uid)))
+
+    def _look_ahead(self, row: Conversation, servers: Sequence[McpServerBody]) -> dict[str, Looked]:
+        there = set(McpServer.objects.filter(conversation=row).values_list("name", "url"))
+        return look_ahead(
+            actor=self.caller.user,
+            organisation=self.caller.organisation,
+            rows=(),
+            servers=[each for each in handed(servers) if (each.name, each.url) not in there],
+            bearer=lambda url: find_bearer(row.pk, url),
+        )
 
     @operation(
         "sessions_delete",

@@ -209,7 +209,7 @@ def status_of(row: Conversation, figures: Figures) -> str:
 
 def agent_of(row: Conversation) -> dict[str, Any]:
     version = row.agent_version
-    return {"type": "agent", **configured(version.agent, version.number, row.config)}
+    return {"type": "agent", **configured(version.agent, version.number, row.config, row)}
 
 
 def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
         id=row.uid,
         status=status_of(row, figures),
         title=row.title or None,
-        agent=ConfiguredAgent.model_validate(session_agent(row.agent_version, row.config)),
+        agent=ConfiguredAgent.model_validate(session_agent(row.agent_version, row.config, row)),
         environment_id=row.environment.uid,
         resources=[
             *resource_shapes(row, figures.resources.get(row.pk, [])),

@@ -23,7 +23,7 @@ from tools_app.catalogue import all_tools, find
 
 from . import mcptoolsets
 from .door import Body
-from .mcptoolsets import McpToolset
+from .mcptoolsets import McpServerBody, McpToolset
 from .publictools import NAMES, OURS
 
 TOOLSET = "agent_toolset_20260401"
@@ -180,17 +180,18 @@ def _rule(ours: str, permission: Permission) -> ToolRule:
     return ToolRule(tool=ours, permission=permission, apart=apart)
 
 
-def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
-    """What `tools` makes of an agent's in one session: overrides for `create_conversation`.
+def narrowed(
+    tools: Sequence[Tool],
+    config: AgentConfig,
+    *,
+    now: AgentConfig | None = None,
+    servers: Sequence[McpServerBody] | None = None,
+) -> dict[str, Any]:
+    """What `tools` makes of an agent's in one session: overrides for `create_conversation`. `now`: how the
+    session is configured, if it is there; `servers`: the mcp_servers that came along.
 
     The agent's rules stay and further ones take away: whatever `tools` does not offer, or asks for.
     """
-    if any(isinstance(tool, McpToolset) for tool in tools):
-        raise Invalid(
-            _("A session has the tools of MCP servers that its agent has, or none."),
-            field="tools",
-            hint=_("Leave mcp_toolset and mcp_servers out; then it has none."),
-        )
     rules = to_rules(tools)
     names = [*NAMES.values(), *(name for name in all_tools() if name not in OURS)]
     added = [
@@ -199,18 +200,22 @@ def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
         if _STRICTNESS[wanted := _permission_of(name, rules.tools)]
         > _STRICTNESS[_permission_of(name, config.tools)]
     ]
-    if config.mcp_servers:
-        added.append(ToolRule(tool="mcp:*", permission="always_deny"))
+    given = [tool for tool in tools if isinstance(tool, McpToolset)]
+    uses, stricter = mcptoolsets.of_session(config, now or config, given, servers)
+    added += stricter
     if all(rule.permission == "always_allow" for rule in config.tools):
         # What asks or is denied is said here alone, and of each tool as it is meant.
         mine = config.tools
         added += [
             r for r in rules.tools if r.apart and _permission_of(r.tool, mine) == r.permission
         ]
-    return {
+    overrides: dict[str, Any] = {
         "tools": [rule.model_dump(mode="json") for rule in (*config.tools, *added)],
         "custom_tools": [tool.model_dump(mode="json") for tool in rules.custom_tools],
     }
+    if uses or config.mcp_servers or (now is not None and now.mcp_servers):
+        overrides["mcp_servers"] = [use.model_dump(mode="json") for use in uses]
+    return overrides
 
 
 # --- to the wire ----------------------------------------------------------------------------------
@@ -219,7 +224,7 @@ def narrowed(tools: Sequence[Tool], config: AgentConfig) -> dict[str, Any]:
 def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
     """The tools as clients see them; `x_rules` has the rules as they are."""
     shown: list[dict[str, Any]] = []
-    if config.tools:
+    if not all(map(mcptoolsets.is_said, config.tools)):
         each = {name: _permission_of(ours, config.tools) for name, ours in NAMES.items()}
         default = _usual(each.values())
         shown.append(

@@ -19,7 +19,7 @@ from accounts.models import Organisation, User
 from agents.actions.agents import check_provider
 from agents.models import Agent, AgentVersion, Environment
 from agents.namesakes import SHOWN, only_one
-from agents.narrowing import require_narrower
+from agents.narrowing import require_fewer_servers, require_narrower
 from conversations import logsql, removals
 from conversations.actions.own import own_even_ended, require_own
 from conversations.background import end_here
@@ -43,10 +43,14 @@ from wire.naming import one_line
 TITLE_LIMIT = 200
 """Characters; the width of the column."""
 OVERRIDABLE = frozenset(
-    {"instructions", "thinking", "effort", "provider", "model", "tools", "custom_tools"}
-)
+    {
+        "instructions", "thinking", "effort", "provider", "model", "tools", "custom_tools",
+        "mcp_servers",
+    }
+)  # fmt: skip
 """Fields of an agent's configuration that whoever begins a conversation may give for it alone. Rules
-for tools may only be added to the agent's, and only such as allow less."""
+for tools may only be added to the agent's, and only such as allow less. Of MCP servers that its agent has
+not, it uses those that are its own."""
 OF_CHILDREN = frozenset({"limits", "prompts", "temperature"})
 """Further ones that a conversation below another may have, as whoever begins it there says: an agent, or an
 evaluation."""
@@ -207,23 +211,28 @@ def change_tools(
     """
     with transaction.atomic():
         held = own_even_ended(actor, conversation, lock=True)
-        if held.archived_at is not None or held.status == Conversation.Status.TERMINATED:
-            raise Conflict(_("This conversation has ended."), hint=_("Begin a new one."))
-        if held.is_running or held.is_about_to_start:
-            raise Conflict(
-                _("This conversation is at work."),
-                hint=_("Stop it, or wait until it rests, then change its tools."),
-            )
-        if held.waits_for_person:
-            raise Conflict(
-                _("A call of this conversation waits for an answer."),
-                hint=_("Answer it or stop the turn, then change the tools."),
-            )
+        require_rest(held)
         checked = _overrides(held.agent_version, overrides)
         if any(held.overrides.get(name) != value for name, value in checked.items()):
             append(held.pk, [Entry.of(SessionUpdated(overrides=checked))], actor=actor)
             held.refresh_from_db()
     return held
+
+
+def require_rest(held: Conversation) -> None:
+    """Raises Conflict while it works, waits for an answer to a call, or has ended."""
+    if held.archived_at is not None or held.status == Conversation.Status.TERMINATED:
+        raise Conflict(_("This conversation has ended."), hint=_("Begin a new one."))
+    if held.is_running or held.is_about_to_start:
+        raise Conflict(
+            _("This conversation is at work."),
+            hint=_("Stop it, or wait until it rests, then change its tools."),
+        )
+    if held.waits_for_person:
+        raise Conflict(
+            _("A call of this conversation waits for an answer."),
+            hint=_("Answer it or stop the turn, then change the tools."),
+        )
 
 
 def archive_conversation(
@@ -355,6 +364,8 @@ def _overrides(version: AgentVersion, given: Mapping[str, Any]) -> dict[str, Any
     check_provider(wanted)
     if "tools" in given:
         require_narrower(version.config.tools, wanted.tools)
+    if "mcp_servers" in given:
+        require_fewer_servers(version.config, wanted, others=True)
     return {
         name: value.replace("\0", "") if isinstance(value, str) else value
         for name, value in given.items()

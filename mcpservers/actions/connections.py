@@ -305,7 +305,7 @@ def _check_issuer(issuer: str) -> None:
 
 def _require_use(actor: User, organisation: Organisation, server: McpServer) -> None:
     require_member(actor, organisation)
-    if not McpServer.objects.serving(organisation.pk, actor.pk).filter(pk=server.pk).exists():
+    if not McpServer.objects.usable_by(actor, organisation.pk).filter(pk=server.pk).exists():
         raise NotFound(_("There is no such MCP server."))
 
 

@@ -1,16 +1,17 @@
 """MCP servers are added, changed, switched off and taken away; what their tools say now is released.
 
-Everybody's are staff's, an organisation's its managers', one's own one's own.
+Everybody's are staff's, an organisation's its managers', an agent's those who may change the agent, one's own
+and those of one's conversations one's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
@@ -18,7 +19,12 @@ from django.views.decorators.debug import sensitive_variables
 from accounts.models import Organisation, User
 from accounts.permissions import require_manager, require_member
 from accounts.staff import require_staff
+from agents.actions.agents import CHANGE as CHANGE_AGENT
+from agents.actions.agents import require_editor
+from agents.models import Agent
 from audit.record import Action
+from conversations.actions.own import require_own
+from conversations.models import Conversation
 from harness.agentconfig import SERVER_NAME
 from harness.errors import Busy, Conflict, Forbidden, Invalid, LimitReached, NotFound
 from jobs.dispatch import dispatch
@@ -27,19 +33,31 @@ from mcpservers.addresses import check_url
 from mcpservers.auditing import about_server
 from mcpservers.connecting import connection_of
 from mcpservers.listing import Described
-from mcpservers.looking import look_now
+from mcpservers.looking import Looked, keep_look, look_now
 from mcpservers.mcpjson import read_servers
-from mcpservers.models import CHANGE, McpServer, McpTool
+from mcpservers.models import CHANGE, McpServer, McpServerQuerySet, McpTool
 from mcpservers.places import covering, place_of
 from mcpservers.programs import checked_command, checked_variables, require_programs
 from mcpservers.secrets import checked_headers, sealed_headers
+from mcpservers.whose import serving_in
 
 LOOK = "mcpservers.look"
 Scope = McpServer.Scope
 LEAST_SECONDS, MOST_SECONDS = 1, 600
-_looking = Turnstile(4, slow=5)
+waiting_for = Turnstile(4, slow=5)
 """Who waits in a request for a server, in this process; each person once, those of an organisation in half
 of all places."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Whose a server is to be, and which it stands beside."""
+
+    row: dict[str, Any]
+    broader: McpServerQuerySet
+    """Whose names it may not take."""
+    may_cover: bool = False
+    """Whether it may stand at the address of one of these."""
 
 
 @sensitive_variables("headers", "variables")
@@ -48,6 +66,8 @@ def add_server(
     actor: User,
     organisation: Organisation,
     scope: Scope,
+    agent: Agent | None = None,
+    conversation: Conversation | None = None,
     name: str,
     url: str = "",
     command: str = "",
@@ -56,50 +76,50 @@ def add_server(
     variables: Mapping[str, str] | None = None,
     timeout_seconds: int = 60,
     look: bool = True,
+    looked: Looked | None = None,
 ) -> McpServer:
     """At an address, with headers; or a program, with variables. What it has at its first look is taken as it
     is; afterwards changes are held. `look`: that is now, while the actor waits, unless too many wait already;
-    else it is soon.
+    else it is soon. `looked`: what was found there a moment ago, in place of looking. `agent` and
+    `conversation`: whose it is to be, by that scope.
 
     Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where secrets
     cannot be sealed, and Invalid naming the field.
     """
-    _require_scope(actor, organisation, scope)
+    place = _place(actor, organisation, scope, agent, conversation)
     if command:
         require_programs()
     given = _checked(name, url, command, arguments, timeout_seconds)
     sealed = _sealed(given, headers, variables)
-    place: dict[str, Any] = {
-        "organisation": None if scope is Scope.DEPLOYMENT else organisation,
-        "owner": actor if scope is Scope.PERSON else None,
-    }
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-        if scope is not Scope.DEPLOYMENT:
+        if place.row["organisation"] is not None:
             Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
-        beside = McpServer.objects.filter(**place)
+        beside = McpServer.objects.filter(**place.row)
         most: int = settings.AGENTSITE_MCP_SERVERS
         if beside.count() >= most:
             raise LimitReached(
                 _("There are %(most)d servers already.") % {"most": most},
                 hint=_("Take one away first."),
             )
-        broader = Q(organisation=None)
-        if scope is Scope.PERSON:
-            broader |= Q(organisation=organisation, owner=None)
-            _require_uncovered(given, organisation.pk, actor)
-        if (beside | McpServer.objects.filter(broader)).filter(name=given["name"]).exists():
+        broader = list(place.broader)
+        if not place.may_cover:
+            _require_uncovered(given, broader)
+        names = {each.name for each in broader} | set(beside.values_list("name", flat=True))
+        if given["name"] in names:
             raise Conflict(
                 _("There is a server “%(name)s” already.") % {"name": given["name"]},
                 hint=_("Give it another name."),
             )
-        server = McpServer.objects.create(**place, **given, sealed=sealed, created_by=actor)
+        server = McpServer.objects.create(**place.row, **given, sealed=sealed, created_by=actor)
         about_server(Action.MCP_SERVER_ADDED, actor, server)
-        if not look:
+        if looked is not None:
+            keep_look(server.pk, looked)
+        elif not look:
             dispatch(LOOK, server_id=server.pk)
-    if look:
+    if look and looked is None:
         try:
-            with _looking.place(actor.pk, among=server.organisation_id):
+            with waiting_for.place(actor.pk, among=server.organisation_id):
                 look_now(server)
         except Busy:
             dispatch(LOOK, server_id=server.pk)
@@ -171,8 +191,7 @@ def change_server(
         if moved:
             if held.command:
                 require_programs()
-            if held.owner is not None and held.organisation_id is not None:
-                _require_uncovered(given, held.organisation_id, held.owner)
+            _require_uncovered(given, _broader_than(held))
             # What was stored for one place is not sent to another.
             held.sealed = ""
             held.protocol = held.software = held.last_output = ""
@@ -220,7 +239,7 @@ def look_again(*, actor: User, server: McpServer, organisation_id: int | None = 
     or too many wait for one already."""
     with transaction.atomic():
         held = lock_server(actor, server)
-    with _looking.place(actor.pk, among=held.organisation_id or organisation_id):
+    with waiting_for.place(actor.pk, among=held.organisation_id or organisation_id):
         return look_now(held, by=connection_of(held, actor.pk, organisation_id))
 
 
@@ -248,19 +267,53 @@ def release_tool(*, actor: User, server: McpServer, tool: str, digest: str) -> M
     return row
 
 
-def _require_scope(actor: User, organisation: Organisation, scope: Scope) -> None:
+def _place(
+    actor: User,
+    organisation: Organisation,
+    scope: Scope,
+    agent: Agent | None,
+    conversation: Conversation | None,
+) -> _Place:
+    """Raises NotFound and Forbidden unless the actor may add one there."""
+    row: dict[str, Any] = {
+        "organisation": organisation,
+        "owner": None,
+        "agent": None,
+        "conversation": None,
+    }
+    everybodys = McpServer.objects.filter(organisation=None, agent=None)
     match scope:
         case Scope.DEPLOYMENT:
             require_staff(actor, CHANGE)
+            return _Place({**row, "organisation": None}, McpServer.objects.none(), may_cover=True)
         case Scope.ORGANISATION:
             require_manager(actor, organisation)
+            return _Place(row, everybodys, may_cover=True)
+        case Scope.AGENT if agent is not None:
+            require_editor(actor, agent, CHANGE_AGENT)
+            row |= {"organisation": agent.organisation, "agent": agent}
+            return _Place(row, McpServer.objects.serving(agent.organisation_id or 0, 0))
+        case Scope.CONVERSATION if conversation is not None:
+            require_own(actor, conversation)
+            _require_personal()
+            row |= {
+                "organisation": conversation.organisation,
+                "owner": actor,
+                "conversation": conversation,
+            }
+            return _Place(row, serving_in(conversation).exclude(conversation=conversation))
         case _:
             require_member(actor, organisation)
-            if not settings.AGENTSITE_MCP_PERSONAL:
-                raise Forbidden(
-                    _("Nobody adds servers of her own here."),
-                    hint=_("Ask who manages the organisation to add it."),
-                )
+            _require_personal()
+            return _Place({**row, "owner": actor}, McpServer.objects.serving(organisation.pk, 0))
+
+
+def _require_personal() -> None:
+    if not settings.AGENTSITE_MCP_PERSONAL:
+        raise Forbidden(
+            _("Nobody adds servers of her own here."),
+            hint=_("Ask who manages the organisation to add it."),
+        )
 
 
 def _checked(
@@ -320,14 +373,22 @@ def _sealed(
     return sealed_headers(checked_headers(headers or {}))
 
 
-def _require_uncovered(given: Mapping[str, Any], organisation_id: int, person: User) -> None:
+def _require_uncovered(given: Mapping[str, Any], broader: Iterable[McpServer]) -> None:
     argv = [given["command"], *given["arguments"]] if given["command"] else []
-    place = place_of(given["url"], argv)
-    if covering(place, McpServer.objects.serving(organisation_id, person.pk)):
+    if covering(place_of(given["url"], argv), broader):
         raise Conflict(
             _("There is a server at this address already."),
             hint=_("Use that one: rules about it would not know yours."),
         )
+
+
+def _broader_than(server: McpServer) -> McpServerQuerySet:
+    """Those at whose address it may not stand."""
+    if server.conversation is not None:
+        return serving_in(server.conversation).exclude(conversation=server.conversation)
+    if server.agent_id is None and server.owner_id is None:
+        return McpServer.objects.none()
+    return McpServer.objects.serving(server.organisation_id or 0, 0)
 
 
 def lock_server(actor: User, server: McpServer) -> McpServer:

@@ -12,6 +12,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_accounts'),
+        ('agents', '0001_agents'),
         ('conversations', '0001_conversations'),
         ('vaults', '0001_vaults'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
@@ -41,6 +42,8 @@ class Migration(migrations.Migration):
                 ('wants_authorisation', models.BooleanField(default=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('agent', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='mcp_servers', to='agents.agent')),
+                ('conversation', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='mcp_servers', to='conversations.conversation')),
                 ('organisation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='mcp_servers', to='accounts.organisation')),
                 ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='mcp_servers', to=settings.AUTH_USER_MODEL)),
             ],
@@ -49,9 +52,11 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'MCP servers',
                 'ordering': ['name', 'id'],
                 'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('organisation', None)), fields=('name',), name='mcp_server_name_everybody'),
-                    models.UniqueConstraint(condition=models.Q(('owner', None)), fields=('organisation', 'name'), name='mcp_server_name_organisation'),
-                    models.UniqueConstraint(fields=('organisation', 'owner', 'name'), name='mcp_server_name_person'),
+                    models.UniqueConstraint(condition=models.Q(('agent', None), ('organisation', None)), fields=('name',), name='mcp_server_name_everybody'),
+                    models.UniqueConstraint(condition=models.Q(('agent', None), ('owner', None)), fields=('organisation', 'name'), name='mcp_server_name_organisation'),
+                    models.UniqueConstraint(fields=('agent', 'name'), name='mcp_server_name_agent'),
+                    models.UniqueConstraint(condition=models.Q(('conversation', None)), fields=('organisation', 'owner', 'name'), name='mcp_server_name_person'),
+                    models.UniqueConstraint(fields=('conversation', 'name'), name='mcp_server_name_conversation'),
                 ],
             },
         ),

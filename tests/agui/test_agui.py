@@ -15,7 +15,7 @@ from accounts.actions.tokens import create_token
 from accounts.api.authentication import caller_with
 from accounts.models import TokenScope
 from agui.following import Run, find_or_begin
-from agui.incoming import RunInput
+from agui.incoming import RunInput, servers_of
 from agui.interrupts import inputs_of, open_interrupts, subagents_of
 from agui.projection import Projection
 from conversations.actions.conversations import create_conversation
@@ -41,6 +41,7 @@ from harness.events import (
     UserCustomToolResult,
 )
 from harness.history import Entry
+from mcpservers.actions.handing import Handed
 from teams_app.events import TaskDeleted, TaskFacts, TaskUpdated, TeammateStatus
 from tests.chat.drawing import before_query
 from tests.conversations.scenes import fill
@@ -175,6 +176,21 @@ def test_fields_that_nobody_knows_are_named_and_no_answer_is_half_heard():
         parse({**run, "resume": [answer]}, RunInput)
     assert refused.value.field == "resume[0].paylaod"
     assert "payload" in refused.value.hint
+
+
+def test_servers_are_read_of_what_is_forwarded_and_the_rest_is_named():
+    run = {"threadId": "plans", "runId": "r", "messages": []}
+    mine = {"name": "mine", "url": "https://mcp.example.org/"}
+    body = RunInput.model_validate(run | {"forwardedProps": {"mcpServers": [mine]}})
+    assert servers_of(body) == [Handed(mine["name"], mine["url"])]
+    assert body.ignored() == []
+    more = run | {"forwardedProps": {"mcpServers": [], "theme": "dark"}}
+    assert RunInput.model_validate(more).ignored() == ["forwardedProps"]
+    assert servers_of(RunInput.model_validate(run | {"forwardedProps": {"theme": "dark"}})) is None
+    for wrong in ({}, [mine | {"command": "npx"}], [mine, mine], [mine | {"name": "No"}]):
+        with pytest.raises(Invalid) as refused:
+            servers_of(RunInput.model_validate(run | {"forwardedProps": {"mcpServers": wrong}}))
+        assert refused.value.field.startswith("forwardedProps.mcpServers")
 
 
 # --- threads and interrupts -----------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import anthropic
 import pytest
 
 from tests.contract.live import World, live_world
+from tests.standins.mcp_server import Remote, door_of, served
 
 __all__ = ["BETA", "MakeAgent", "World", "error_type"]
 
@@ -16,8 +18,19 @@ BETA = "managed-agents-2026-04-01"
 
 
 @pytest.fixture(scope="package")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with live_world(tmp_path_factory.mktemp("contract")) as found:
+def remote() -> Iterator[Remote]:
+    """An MCP server on loopback that wants no token and keeps which it was shown."""
+    held = Remote()
+    held.offer("echo")
+    with served(door_of(held)) as port:
+        held.url = f"http://127.0.0.1:{port}/mcp"
+        yield held
+
+
+@pytest.fixture(scope="package")
+def world(tmp_path_factory: pytest.TempPathFactory, remote: Remote) -> Iterator[World]:
+    settings = {"AGENTSITE_MCP_PRIVATE_HOSTS": urlsplit(remote.url).netloc}
+    with live_world(tmp_path_factory.mktemp("contract"), settings=settings) as found:
         yield found
 
 

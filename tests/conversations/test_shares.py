@@ -370,6 +370,8 @@ ELSEWHERE = {
     "background.cancel_background": "Asked of a command; `cancel_all_background` leads to it.",
     "subagents.stop_subagent": "Asked of a child: `stop_subagents` above it says who may.",
     "children.answer_of": "Asked of a child, which is nobody's but its owner's.",
+    "servers.add_server": "For a conversation it is `require_own`'s (`tests/mcpservers/test_wire.py`).",
+    "handing.hand_to_conversation": "`servers.add_server` says who may, and that she changes only her own.",
 }
 
 

@@ -277,9 +277,11 @@ def test_nobody_escapes_rules_by_a_second_name_of_a_server(
         change_server(actor=bob, server=mine, url=spelling)
     # One that was there before the organisation's is used no more.
     config = AgentConfig(provider="demo", model="demo")
-    assert [each for each, _only in servers_for(acme.pk, bob.pk, config)] == [mine]
+    assert [
+        each for each, _only in servers_for(McpServer.objects.serving(acme.pk, bob.pk), config)
+    ] == [mine]
     McpServer.objects.filter(pk=mine.pk).update(url=check_url(spelling))
-    assert servers_for(acme.pk, bob.pk, config) == []
+    assert servers_for(McpServer.objects.serving(acme.pk, bob.pk), config) == []
 
 
 def test_other_places_are_other_servers():

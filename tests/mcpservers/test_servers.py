@@ -107,12 +107,17 @@ def test_nobodys_server_takes_the_name_of_a_broader_one(
     bobs = added(bob, acme, Scope.PERSON, name="later")
     broader = added(staff, acme, Scope.DEPLOYMENT, name="later")
     config = AgentConfig(mcp_servers=(McpUse(name="later"),))
-    assert [each for each, _only in servers_for(acme.pk, bob.pk, config)] == [broader]
+    assert [
+        each for each, _only in servers_for(McpServer.objects.serving(acme.pk, bob.pk), config)
+    ] == [broader]
     change_server(actor=staff, server=broader, enabled=False)
-    assert servers_for(acme.pk, bob.pk, config) == []
+    assert servers_for(McpServer.objects.serving(acme.pk, bob.pk), config) == []
     remove_server(actor=staff, server=broader)
-    assert [each for each, _only in servers_for(acme.pk, bob.pk, AgentConfig())] == [bobs]
-    assert servers_for(acme.pk, alice.pk, config) == []
+    assert [
+        each
+        for each, _only in servers_for(McpServer.objects.serving(acme.pk, bob.pk), AgentConfig())
+    ] == [bobs]
+    assert servers_for(McpServer.objects.serving(acme.pk, alice.pk), config) == []
 
 
 def test_what_a_server_says_later_is_held_and_what_it_takes_back_is_released_again(

@@ -9,9 +9,20 @@ from django.test import Client
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
-from agents.models import Agent
-from harness.agentconfig import ToolRule
-from mcpservers.models import McpServer
+from agents.models import Agent, Environment
+from conversations.actions.sharing import share_conversation
+from conversations.kits import plan_kit
+from conversations.models import Conversation
+from harness.agentconfig import McpUse, ToolRule
+from harness.errors import Forbidden, NotFound
+from mcpservers.actions.servers import add_server, change_server
+from mcpservers.listing import Described, take_listing
+from mcpservers.models import McpServer, McpTool
+from tests.standins.mcp_server import Remote
+from vaults.actions.credentials import create_credential
+from vaults.actions.vaults import create_vault
+from vaults.auth import NewAuth, Secrets
+from vaults.models import VaultCredential
 
 pytestmark = pytest.mark.django_db
 
@@ -98,9 +109,224 @@ def test_servers_and_toolsets_that_do_not_fit_are_refused_and_nothing_is_left(
     assert not McpServer.objects.exists()
 
 
-def test_a_name_that_means_another_address_here_is_refused(post: Any):
+def test_a_name_or_an_address_that_means_another_server_here_is_refused(
+    post: Any, alice: User, acme: Organisation
+):
+    scope = McpServer.Scope.ORGANISATION
+    add_server(
+        actor=alice, organisation=acme, scope=scope, name="tracker", url=SERVER["url"], look=False
+    )
     assert post(mcp_servers=[SERVER], tools=[toolset()]).status_code == 200
     other = SERVER | {"url": "https://evil.example.org/"}
     answer = post(mcp_servers=[other], tools=[toolset()])
     assert answer.status_code == 400
     assert "another server" in answer.json()["error"]["message"]
+    second = SERVER | {"name": "escape"}
+    answer = post(mcp_servers=[second], tools=[toolset() | {"mcp_server_name": "escape"}])
+    assert answer.status_code == 400
+    assert "at this address already" in answer.json()["error"]["message"]
+    assert McpServer.objects.count() == 1
+
+
+def test_a_server_of_an_agent_is_its_own_and_another_address_is_another_server(post: Any):
+    first = post(mcp_servers=[SERVER], tools=[toolset()]).json()
+    other = SERVER | {"url": "https://other.example.org/mcp"}
+    second = post(mcp_servers=[other], tools=[toolset()], name="Other").json()
+    assert (first["mcp_servers"], second["mcp_servers"]) == ([SERVER], [other])
+    server = McpServer.objects.get(agent__uid=first["id"])
+    assert server.scope is McpServer.Scope.AGENT
+    take_listing(server.pk, [Described(name="read", description="x", input_schema={})])
+    moved = SERVER | {"url": "https://third.example.org/mcp"}
+    assert post(f"/{first['id']}", mcp_servers=[moved]).json()["mcp_servers"] == [moved]
+    assert McpServer.objects.get(agent__uid=second["id"]).url == other["url"]
+    assert server.tools.get().state == McpTool.State.CHANGED
+
+
+def test_whoever_may_use_the_agent_sees_its_server_and_mallory_does_not(
+    post: Any, alice: User, bob: User, mallory: User, acme: Organisation
+):
+    made = post(mcp_servers=[SERVER], tools=[toolset()]).json()
+    server = McpServer.objects.get()
+    seen = McpServer.objects.visible_to
+    assert [who.username for who in (alice, bob, mallory) if server in seen(who)] == [
+        "alice",
+        "bob",
+    ]
+    agent = Agent.objects.get(uid=made["id"])
+    with pytest.raises(Forbidden):
+        change_server(actor=bob, server=server, timeout_seconds=5)
+    with pytest.raises(Forbidden):
+        add_server(
+            actor=bob,
+            organisation=acme,
+            scope=McpServer.Scope.AGENT,
+            agent=agent,
+            name="mine",
+            url="https://x.example.org/",
+            look=False,
+        )
+    # Nothing but this agent's runs uses it.
+    assert server not in McpServer.objects.serving(acme.pk, alice.pk)
+    assert server in McpServer.objects.serving(acme.pk, alice.pk, agents=[agent.pk])
+
+
+@pytest.fixture
+def session(
+    alice: User, acme: Organisation, environment: Environment, remote: Remote, client: Client
+) -> Any:
+    """Asks for sessions of an agent that has no servers, or those of one organisation."""
+    scopes = [TokenScope.CONVERSATIONS_WRITE, TokenScope.CONVERSATIONS_READ]
+    token = create_token(actor=alice, organisation=acme, name="t", scopes=scopes).secret
+    headers = {"Authorization": f"Bearer {token}", **BETA}
+
+    def send(path: str = "", **body: Any) -> Any:
+        given = body if path else {"environment_id": environment.uid, **body}
+        return client.post(f"/v1/sessions{path}", given, "application/json", headers=headers)
+
+    return send
+
+
+def overridden(agent: Agent, **more: Any) -> dict[str, Any]:
+    return {"type": "agent_with_overrides", "id": agent.uid, **more}
+
+
+def test_a_session_brings_a_server_of_its_own_whose_tools_its_first_turn_has(
+    session: Any, remote: Remote, make_agent: Any, acme: Organisation, alice: User, bob: User
+):
+    agent = make_agent(organisation=acme)
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    made = session(agent=overridden(agent, mcp_servers=[mine], tools=tools)).json()
+    assert made["agent"]["mcp_servers"] == [mine]
+    conversation = Conversation.objects.get(uid=made["id"])
+    server = McpServer.objects.get()
+    assert (server.scope, server.owner) == (McpServer.Scope.CONVERSATION, alice)
+    assert "mcp__mine__echo" in plan_kit(conversation).part.tools
+    other = Conversation.objects.get(uid=session(agent=agent.uid).json()["id"])
+    assert "mcp__mine__echo" not in plan_kit(other).part.tools
+    assert server not in McpServer.objects.visible_to(bob)
+    # What others may write does not use what is hers.
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="writer")
+    assert "mcp__mine__echo" not in plan_kit(conversation).part.tools
+
+
+def test_an_update_of_a_session_replaces_its_servers(
+    session: Any, remote: Remote, make_agent: Any, acme: Organisation
+):
+    agent = make_agent(organisation=acme)
+    made = session(agent=agent.uid).json()
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    there = session(f"/{made['id']}", agent={"mcp_servers": [mine], "tools": tools})
+    assert there.json()["agent"]["mcp_servers"] == [mine]
+    conversation = Conversation.objects.get(uid=made["id"])
+    assert "mcp__mine__echo" in plan_kit(conversation).part.tools
+    # One is not taken away from under its toolset, nor the other way round.
+    assert session(f"/{made['id']}", agent={"mcp_servers": []}).status_code == 400
+    gone = session(f"/{made['id']}", agent={"mcp_servers": [], "tools": []})
+    assert gone.json()["agent"]["mcp_servers"] == []
+    assert not McpServer.objects.exists()
+    conversation.refresh_from_db()
+    assert "mcp__mine__echo" not in plan_kit(conversation).part.tools
+
+
+def test_a_session_has_of_others_servers_no_more_than_its_agent(
+    session: Any, server: McpServer, remote: Remote, make_agent: Any, acme: Organisation
+):
+    allowed = (ToolRule(tool="mcp:stand-in:*"),)
+    agent = make_agent(organisation=acme, mcp_servers=(McpUse(name="stand-in"),), tools=allowed)
+    without = make_agent("Without", organisation=acme)
+    entry = {"type": "url", "name": "stand-in", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "stand-in"}]
+    refused = session(agent=overridden(without, mcp_servers=[entry], tools=tools))
+    assert refused.status_code == 400
+    second = [toolset() | {"mcp_server_name": "second"}]
+    refused = session(
+        agent=overridden(without, mcp_servers=[entry | {"name": "second"}], tools=second)
+    )
+    assert "at this address already" in refused.json()["error"]["message"]
+    elsewhere = entry | {"url": "https://x.example.org/"}
+    refused = session(agent=overridden(agent, mcp_servers=[elsewhere], tools=tools))
+    assert "another server" in refused.json()["error"]["message"]
+    made = session(agent=overridden(agent, mcp_servers=[entry], tools=tools)).json()
+    conversation = Conversation.objects.get(uid=made["id"])
+    assert "mcp__stand-in__echo" in plan_kit(conversation).part.tools
+    assert ToolRule(tool="mcp:stand-in:*", permission="always_ask") in conversation.config.tools
+    cleared = session(agent=overridden(agent, mcp_servers=[], tools=[])).json()
+    conversation = Conversation.objects.get(uid=cleared["id"])
+    assert "mcp__stand-in__echo" not in plan_kit(conversation).part.tools
+
+
+def test_a_name_that_the_organisation_takes_later_opens_its_server_to_no_session(
+    session: Any, remote: Remote, make_agent: Any, acme: Organisation, alice: User
+):
+    agent = make_agent(organisation=acme)
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    made = session(agent=overridden(agent, mcp_servers=[mine], tools=tools)).json()
+    McpServer.objects.update(url="https://x.example.org/")
+    theirs = add_server(
+        actor=alice,
+        organisation=acme,
+        scope=McpServer.Scope.ORGANISATION,
+        name="mine",
+        url=remote.url,
+    )
+    assert theirs.tools.exists()
+    conversation = Conversation.objects.get(uid=made["id"])
+    assert "mcp__mine__echo" not in plan_kit(conversation).part.tools
+
+
+def test_nobody_gives_a_conversation_of_anothers_a_server(
+    session: Any, make_agent: Any, acme: Organisation, bob: User, mallory: User
+):
+    made = session(agent=make_agent(organisation=acme).uid).json()
+    conversation = Conversation.objects.get(uid=made["id"])
+    for stranger in (bob, mallory):
+        with pytest.raises(NotFound):
+            add_server(
+                actor=stranger,
+                organisation=acme,
+                scope=McpServer.Scope.CONVERSATION,
+                conversation=conversation,
+                name="mine",
+                url="https://x.example.org/",
+                look=False,
+            )
+
+
+def test_where_members_add_none_of_their_own_a_session_brings_none(
+    session: Any, remote: Remote, make_agent: Any, acme: Organisation, settings: Any
+):
+    settings.AGENTSITE_MCP_PERSONAL = False
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    agent = make_agent(organisation=acme)
+    refused = session(agent=overridden(agent, mcp_servers=[mine], tools=tools))
+    assert refused.status_code == 403
+    assert not Conversation.objects.exists()
+
+
+def test_a_token_of_a_lent_vault_is_what_a_sessions_servers_are_looked_at_with(
+    session: Any,
+    remote: Remote,
+    make_agent: Any,
+    acme: Organisation,
+    alice: User,
+):
+    vault = create_vault(actor=alice, organisation=acme, display_name="Mine")
+    create_credential(
+        actor=alice,
+        vault=vault,
+        auth=NewAuth(
+            VaultCredential.Kind.STATIC_BEARER, remote.url, Secrets(token="her-own-token-here")
+        ),
+    )
+    agent = make_agent(organisation=acme)
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    made = session(agent=overridden(agent, mcp_servers=[mine], tools=tools), vault_ids=[vault.uid])
+    assert made.status_code == 200
+    assert remote.headers[-1]["authorization"] == "Bearer her-own-token-here"
+    conversation = Conversation.objects.get(uid=made.json()["id"])
+    assert "mcp__mine__echo" in plan_kit(conversation).part.tools
