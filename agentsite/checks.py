@@ -21,7 +21,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentsite.cors import is_origin
 from agentsite.environment import LOCAL, PRODUCTION, env_file
+from harness.errors import Invalid
 from harness.rules import rules_from
+from mcpservers.addresses import check_url
 from memory.embedding.chosen import EMBEDDERS, NEEDS, SERVICE_NEEDS, is_address
 from net.hostlists import faults_of
 from reading.hostnames import is_web_address
@@ -41,7 +43,7 @@ def check_installation(
 ) -> list[CheckMessage]:
     profile = settings.AGENTSITE_ENV
     problems = [*_processes(), *_tool_rules(), *_search(), *_private_hosts(), *_language()]
-    problems += [*_embeddings(), *_mails(), *_package_index()]
+    problems += [*_embeddings(), *_mails(), *_package_index(), *_registries()]
     problems += [*_files(), *_proxies(), *_cors_origins(profile)]
     if profile == PRODUCTION:
         return [*_production(), *problems]
@@ -225,6 +227,22 @@ def _private_hosts() -> Iterable[CheckMessage]:
                 f"{name}: {problem}",
                 hint=f"Give each host with its port, for example {example}.",
                 id=f"agentsite.{number}",
+            )
+
+
+def _registries() -> Iterable[CheckMessage]:
+    for address in settings.AGENTSITE_MCP_REGISTRIES:
+        fault = "it has a query." if "?" in address else ""
+        try:
+            check_url(address)
+        except Invalid as problem:
+            fault = problem.message
+        if fault:
+            yield Error(
+                f"AGENTSITE_MCP_REGISTRIES: {address[:100]}: {fault}",
+                hint="Give addresses such as https://registry.example.org; what is inside the network is "
+                "listed in AGENTSITE_MCP_PRIVATE_HOSTS.",
+                id="agentsite.E058",
             )
 
 

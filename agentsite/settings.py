@@ -198,6 +198,9 @@ AGENTSITE_JOURNAL_DAYS = env.int("AGENTSITE_JOURNAL_DAYS", default=30)
 AGENTSITE_MCP_PRIVATE_HOSTS: list[str] = env.list("AGENTSITE_MCP_PRIVATE_HOSTS", default=[])
 """Hosts inside this network that MCP servers may be at, each with its port: `tools.internal:8080`. They may
 be reached by plain http; all others by https only."""
+AGENTSITE_MCP_REGISTRIES: list[str] = env.list("AGENTSITE_MCP_REGISTRIES", default=[])
+"""Registries of MCP servers that people may search and add servers from, by their addresses; plain http,
+and those inside this network, as AGENTSITE_MCP_PRIVATE_HOSTS lists them."""
 AGENTSITE_MCP_PERSONAL = env.bool("AGENTSITE_MCP_PERSONAL", default=True)
 """Whether people may add MCP servers of their own, beside those of staff and managers."""
 AGENTSITE_MCP_PROGRAMS = env.bool("AGENTSITE_MCP_PROGRAMS", default=True)

@@ -26,7 +26,7 @@ from .serializers import Deleted, StrictText
 
 TAG = "MCP servers"
 ADMIN = TokenScope.ADMIN
-_ADDED = ("deployment", "organisation", "person")
+ADDED = ("deployment", "organisation", "person")
 """Scopes of servers that are added here; those of agents and conversations come with these."""
 _STATES = ("released", "new", "changed", "gone", "refused")
 
@@ -42,7 +42,7 @@ class NewMcpServer(serializers.Serializer[Any]):
         required=False, default="", max_length=200, help_text="In place of url: a program."
     )
     arguments = serializers.ListField(child=StrictText(max_length=2_000), required=False)
-    scope = serializers.ChoiceField(choices=_ADDED, default="person")
+    scope = serializers.ChoiceField(choices=ADDED, default="person")
     headers = _Headers(required=False, help_text="Sent along; stored sealed and never sent back.")
     variables = _Headers(required=False, help_text="That a program finds; sealed like headers.")
     timeout_seconds = serializers.IntegerField(required=False, default=60)
@@ -61,6 +61,9 @@ class ChangedMcpServer(serializers.Serializer[Any]):
     enabled = serializers.BooleanField(required=False)
     through_provider = serializers.BooleanField(
         required=False, help_text="Whether model services may call it themselves."
+    )
+    listed = serializers.BooleanField(
+        required=False, help_text="Whether it stands in our registry, /v0.1/servers."
     )
 
 
@@ -118,6 +121,11 @@ class McpServerRow(serializers.Serializer[Any]):
         allow_blank=True, help_text="What a program wrote into its errors when it was looked at."
     )
     protocol = serializers.CharField(allow_blank=True)
+    published_name = serializers.CharField(
+        allow_blank=True, help_text="In the registry that it is from."
+    )
+    published_version = serializers.CharField(allow_blank=True)
+    listed = serializers.BooleanField(help_text="Whether it stands in our registry, /v0.1/servers.")
     created_at = serializers.DateTimeField()
 
 
@@ -151,6 +159,9 @@ def _row(server: McpServer) -> dict[str, Any]:
         "last_error": server.last_error,
         "last_output": server.last_output,
         "protocol": server.protocol,
+        "published_name": server.published_name,
+        "published_version": server.published_version,
+        "listed": server.listed,
         "created_at": server.created_at,
     }
 
@@ -173,7 +184,7 @@ def _tool(row: McpTool, calls: Counted) -> dict[str, Any]:
     }
 
 
-def _detail(server: McpServer) -> dict[str, Any]:
+def detail_of(server: McpServer) -> dict[str, Any]:
     rows = list(server.tools.all())
     calls = counted(rows)
     tools = [_tool(row, calls.get(row.pk, Counted())) for row in rows]
@@ -251,7 +262,7 @@ class McpServersView(McpView):
             organisation=self.organisation,
             **{**given, "scope": McpServer.Scope(given["scope"])},
         )
-        return Response(_detail(made), status=201)
+        return Response(detail_of(made), status=201)
 
 
 class OneMcpServerView(McpView):
@@ -264,7 +275,7 @@ class OneMcpServerView(McpView):
         responses=answers(McpServerDetail, 401, 403, 404),
     )
     def get(self, request: Any, uid: str) -> Response:
-        return Response(_detail(self.find_server(uid)))
+        return Response(detail_of(self.find_server(uid)))
 
     @extend_schema(
         operation_id="mcp_servers_update",
@@ -277,7 +288,7 @@ class OneMcpServerView(McpView):
     def patch(self, request: Any, uid: str) -> Response:
         server = self.find_server(uid)
         given = read_body(ChangedMcpServer, request.data)
-        return Response(_detail(actions.change_server(actor=self.actor, server=server, **given)))
+        return Response(detail_of(actions.change_server(actor=self.actor, server=server, **given)))
 
     @extend_schema(
         operation_id="mcp_servers_destroy",
@@ -303,7 +314,7 @@ class LookView(McpView):
     )
     def post(self, request: Any, uid: str) -> Response:
         actions.look_again(actor=self.actor, server=self.find_server(uid))
-        return Response(_detail(self.find_server(uid)))
+        return Response(detail_of(self.find_server(uid)))
 
 
 class ReleaseView(McpView):

@@ -21,6 +21,7 @@ from . import (
     evals,
     files,
     folders,
+    mcpregistry,
     mcpservers,
     memories,
     missing,
@@ -113,6 +114,10 @@ urlpatterns = [
     path(ONE_MEMORY, memories.OneMemoryView.as_view(), name="memory"),
     path(f"{ONE_MEMORY}/confirm", memories.ConfirmMemoryView.as_view(), name="memory-confirm"),
     path("api/conversations/<id:uid>/recalled", memories.RecalledView.as_view(), name="recalled"),
+    path("api/mcp-registry", mcpregistry.RegistryView.as_view(), name="mcp-registry"),
+    path(
+        "api/mcp-registry/server", mcpregistry.RegisteredView.as_view(), name="mcp-registry-server"
+    ),
     path("api/mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
     path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),
     path(f"{ONE_MCP_SERVER}/look", mcpservers.LookView.as_view(), name="mcp-server-look"),

@@ -12,14 +12,14 @@ from accounts.formwords import OurForm
 from .models import McpServer
 
 
-class _Secret(forms.CharField):
+class Secret(forms.CharField):
     """What was typed may hold tokens, and is never shown again, also where it is refused."""
 
     def prepare_value(self, value: Any) -> Any:
         return ""
 
 
-class _Pairs(_Secret):
+class _Pairs(Secret):
     """A name and a value, one a line, with `sign` between them."""
 
     sign = ":"
@@ -139,7 +139,7 @@ class ProgramForm(OurForm):
 
 class JsonForm(OurForm):
     prefix = "file"
-    json = _Secret(
+    json = Secret(
         label=_("Text of an mcp.json"),
         widget=forms.Textarea(attrs={"rows": 6, "autocomplete": "off", "spellcheck": "false"}),
     )
@@ -183,7 +183,7 @@ class ClientForm(OurForm):
     client_id = forms.CharField(
         label=_("Client id"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
-    client_secret = _Secret(
+    client_secret = Secret(
         label=_("Client secret"),
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),

@@ -13,6 +13,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Organisation, Role, User
@@ -133,6 +134,14 @@ class McpServer(models.Model):
     )
     """Its tools and, where people connected, their tokens are given to the model's service, for agents that
     have it so (`elsewhere`)."""
+    published_name = models.CharField(_("name in registries"), max_length=201, blank=True)
+    """What a registry that it came from calls it; empty: it came from none, or is elsewhere by now."""
+    published_version = models.CharField(_("version in registries"), max_length=100, blank=True)
+    """Which version of it was added; another one is taken by nobody but a person."""
+    listed = models.BooleanField(_("listed in our registry"), default=False)
+    """Programs of those who may use it find it there (`sharing`)."""
+    updated_at = models.DateTimeField(_("changed at"), default=timezone.now, editable=False)
+    """When what a registry says of it was last changed."""
     disabled_at = models.DateTimeField(_("switched off at"), null=True)
     listed_at = models.DateTimeField(_("last looked at"), null=True)
     """When it last told what tools it has."""

@@ -18,7 +18,7 @@ from configparser import ConfigParser
 from configparser import Error as ConfigError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -154,6 +154,22 @@ def installed_in(folder: Path) -> Installed | None:
         return Installed.model_validate(_json_in(folder / RECORD))
     except (OSError, Unreadable, ValidationError):
         return None
+
+
+def installed_as(kind: str, name: str, version: str, roots: Sequence[Path]) -> Installed | None:
+    """The package of that name at that version, if it lies in one of the folders; whatever it is named as."""
+    for each in get_args(Kind):
+        if each != kind:
+            continue
+        try:
+            wanted = read_wanted(f"{each}:{name}{'@' if each == 'npm' else '=='}{version}")
+        except Invalid:
+            return None
+        for root in roots:
+            found = installed_in(_place(root, each, wanted.name, wanted.version))
+            if found is not None and (found.kind, found.name) == (each, wanted.name):
+                return found
+    return None
 
 
 def package_of(argv: Sequence[str], roots: Sequence[str]) -> Installed | None:

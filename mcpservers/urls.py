@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id`
 
-from . import accountviews, attachviews, questionviews, views
+from . import accountviews, attachviews, questionviews, registryviews, views
 
 app_name = "mcpservers"
 
@@ -29,6 +29,8 @@ of_conversation = [
 
 urlpatterns = [
     path("mcp-attachments/<id:uid>/", include(of_conversation)),
+    path("settings/mcp-registry/", registryviews.search, name="registry"),
+    path("settings/mcp-registry/server/", registryviews.show_registered, name="registered"),
     path("settings/mcp-servers/", views.show_servers, name="servers"),
     path("settings/mcp-servers/<id:uid>/", include(of_server)),
     path("mcp-questions/<id:uid>/", questionviews.show_question, name="question"),

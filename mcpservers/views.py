@@ -47,7 +47,7 @@ HELD = Q(tools__state__in=[McpTool.State.NEW, McpTool.State.CHANGED])
 @never_cache
 def show_servers(request: SignedInRequest) -> HttpResponse:
     """Those of the organisation one works in and of everybody, and three ways to add some."""
-    scopes = _scopes(request)
+    scopes = scopes_of(request)
     pasted, started = "file-json" in request.POST, "program-name" in request.POST
     posted = request.POST if request.method == "POST" else None
     form = ServerForm(None if pasted or started else posted, scopes=scopes)
@@ -75,7 +75,7 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
                 server = actions.add_server(
                     actor=request.user, organisation=request.organisation, **given
                 )
-                _say_how_it_went(request, server, server.last_error)
+                say_how_it_went(request, server, server.last_error)
                 return redirect("mcpservers:server", uid=server.uid)
         except AgentError as problem:
             status = refuse(paste if pasted else single, problem)
@@ -95,6 +95,7 @@ def show_servers(request: SignedInRequest) -> HttpResponse:
         "program": program if settings.AGENTSITE_MCP_PROGRAMS else None,
         "paste": paste,
         "may_add": bool(scopes),
+        "has_registries": bool(settings.AGENTSITE_MCP_REGISTRIES),
     }
     return render(request, "mcpservers/servers.html", context, status=status)
 
@@ -150,7 +151,7 @@ def look(request: SignedInRequest, uid: str) -> HttpResponse:
         organisation_id=request.organisation.pk,
     )
     server.refresh_from_db()
-    _say_how_it_went(request, server, fault)
+    say_how_it_went(request, server, fault)
     return redirect("mcpservers:server", uid=uid)
 
 
@@ -198,7 +199,7 @@ def _people(request: SignedInRequest, server: McpServer) -> list[McpConnection]:
     return list(rows.select_related("user", "organisation").order_by("-pk")[:MOST_PEOPLE])
 
 
-def _scopes(request: SignedInRequest) -> list[tuple[str, Any]]:
+def scopes_of(request: SignedInRequest) -> list[tuple[str, Any]]:
     """Those in which she may add one, the narrowest first."""
     scope = McpServer.Scope
     found = []
@@ -211,7 +212,7 @@ def _scopes(request: SignedInRequest) -> list[tuple[str, Any]]:
     return found
 
 
-def _say_how_it_went(request: HttpRequest, server: McpServer, fault: str) -> None:
+def say_how_it_went(request: HttpRequest, server: McpServer, fault: str) -> None:
     if fault and server.wants_authorisation and server.failing_since is None:
         messages.info(
             request, _("It wants people to connect accounts of their own. Connect yours below.")

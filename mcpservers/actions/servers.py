@@ -43,6 +43,7 @@ from mcpservers.whose import serving_in
 
 LOOK = "mcpservers.look"
 Scope = McpServer.Scope
+LISTABLE = (Scope.DEPLOYMENT, Scope.ORGANISATION)
 LEAST_SECONDS, MOST_SECONDS = 1, 600
 waiting_for = Turnstile(4, slow=5)
 """Who waits in a request for a server, in this process; each person once, those of an organisation in half
@@ -77,10 +78,12 @@ def add_server(
     timeout_seconds: int = 60,
     look: bool = True,
     looked: Looked | None = None,
+    published: tuple[str, str] = ("", ""),
 ) -> McpServer:
     """At an address, with headers; or a program, with variables. What it has at its first look is taken as it
     is; afterwards changes are held. `look`: that is now, while the actor waits, unless too many wait already;
-    else it is soon. `looked`: what was found there a moment ago, in place of looking. `agent` and
+    else it is soon. `looked`: what was found there a moment ago, in place of looking. `published`: name and
+    version in the registry that it is from. `agent` and
     `conversation`: whose it is to be, by that scope.
 
     Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where secrets
@@ -111,7 +114,14 @@ def add_server(
                 _("There is a server “%(name)s” already.") % {"name": given["name"]},
                 hint=_("Give it another name."),
             )
-        server = McpServer.objects.create(**place.row, **given, sealed=sealed, created_by=actor)
+        server = McpServer.objects.create(
+            **place.row,
+            **given,
+            sealed=sealed,
+            published_name=published[0],
+            published_version=published[1],
+            created_by=actor,
+        )
         about_server(Action.MCP_SERVER_ADDED, actor, server)
         if looked is not None:
             keep_look(server.pk, looked)
@@ -169,6 +179,7 @@ def change_server(
     timeout_seconds: int | None = None,
     enabled: bool | None = None,
     through_provider: bool | None = None,
+    listed: bool | None = None,
 ) -> McpServer:
     """None: as it was. Another address or program is another server: all its tools are held until somebody
     looked, and no model service calls it.
@@ -198,6 +209,9 @@ def change_server(
             held.offers = {}
             held.wants_authorisation = False
             held.through_provider = False
+            # What a registry said is of that place; whoever lists this one looks at it again.
+            held.published_name = held.published_version = ""
+            held.listed = False
             # Connections stay with the address that they were made for, and serve nobody elsewhere.
             held.clients.all().delete()
             # Of those that are gone or refused at the moment as well: no pin means anything elsewhere.
@@ -212,6 +226,15 @@ def change_server(
             held.disabled_at = None if enabled else held.disabled_at or timezone.now()
         if through_provider is not None:
             held.through_provider = through_provider
+        if listed is not None:
+            if listed and held.scope not in LISTABLE:
+                raise Invalid(
+                    _("Only servers of an organisation or of everybody are listed."),
+                    field="listed",
+                    hint=_("Leave it out."),
+                )
+            held.listed = listed
+        held.updated_at = timezone.now()
         held.save()
         about_server(
             Action.MCP_SERVER_CHANGED,
@@ -219,6 +242,7 @@ def change_server(
             held,
             enabled=held.disabled_at is None,
             through_provider=held.through_provider,
+            listed=held.listed,
             moved=moved,
             secret=headers is not None or variables is not None,
         )
