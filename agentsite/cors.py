@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 _LETTING_IN = r"^/oauth/(?:token|revoke|register)$|^/\.well-known/oauth-"
-TOKEN_DOORS = rf"^/(?:v1|api)/|^/(?:agui|mcp)$|{_LETTING_IN}"
+TOKEN_DOORS = rf"^/(?:v1|v0\.1|api)/|^/(?:agui|mcp)$|{_LETTING_IN}"
 """The addresses that take a token, and those at which clients of `/mcp` get one."""
 NO_DOOR = r"(?!)"
 

@@ -16,7 +16,7 @@ from harness.errors import Invalid, NotFound
 
 from .declined import answer_to
 
-PROGRAMS = ("/v1/", "/api/", "/agui", "/mcp")
+PROGRAMS = ("/v1/", "/v0.1/", "/api/", "/agui", "/mcp")
 
 
 class NulMiddleware:

@@ -82,7 +82,7 @@ def answer_of(path: str, refusal: Refusal) -> tuple[list[tuple[bytes, bytes]], b
         body = json.dumps(
             {"type": "error", "error": error, "request_id": current_request_id()}
         ).encode()
-    elif path.startswith(("/api/", "/agui", "/mcp")):
+    elif path.startswith(("/api/", "/v0.1/", "/agui", "/mcp")):
         given = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
         body = json.dumps({"error": given}).encode()
     else:

@@ -57,7 +57,7 @@ def _messages() -> int:
     return MOST_BYTES
 
 
-_PROGRAMS = ("v1/", "api/", "agui", "mcp")
+_PROGRAMS = ("v1/", "v0.1/", "api/", "agui", "mcp")
 _LARGE = {
     "v1/files": _files,
     "api/workspace/upload": _uploads,

@@ -40,7 +40,7 @@ class RegisteredPage(serializers.Serializer[Any]):
 
 class RegisteredQuestion(serializers.Serializer[Any]):
     key = serializers.CharField(help_text="What `answers` has it under.")
-    label = serializers.CharField()
+    title = serializers.CharField()
     description = serializers.CharField(allow_blank=True)
     is_required = serializers.BooleanField()
     is_secret = serializers.BooleanField()
@@ -164,7 +164,7 @@ def _way(way: Way) -> dict[str, Any]:
     questions = [
         {
             "key": each.key,
-            "label": each.label,
+            "title": each.label,
             "description": each.input.description,
             "is_required": each.input.is_required,
             "is_secret": each.input.is_secret,

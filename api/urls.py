@@ -29,6 +29,7 @@ from . import (
     pipelines,
     prompts,
     promptsources,
+    registry,
     schedules,
     shares,
     skills,
@@ -114,6 +115,17 @@ urlpatterns = [
     path(ONE_MEMORY, memories.OneMemoryView.as_view(), name="memory"),
     path(f"{ONE_MEMORY}/confirm", memories.ConfirmMemoryView.as_view(), name="memory-confirm"),
     path("api/conversations/<id:uid>/recalled", memories.RecalledView.as_view(), name="recalled"),
+    path("v0.1/servers", registry.ListedServersView.as_view(), name="registry"),
+    path(
+        "v0.1/servers/<path:name>/versions",
+        registry.ListedVersionsView.as_view(),
+        name="registry-versions",
+    ),
+    path(
+        "v0.1/servers/<path:name>/versions/<str:version>",
+        registry.ListedVersionView.as_view(),
+        name="registry-version",
+    ),
     path("api/mcp-registry", mcpregistry.RegistryView.as_view(), name="mcp-registry"),
     path(
         "api/mcp-registry/server", mcpregistry.RegisteredView.as_view(), name="mcp-registry-server"

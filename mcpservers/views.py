@@ -20,7 +20,7 @@ from accounts.forms import refuse
 from accounts.permissions import may_manage
 from accounts.requests import SignedInRequest
 from accounts.staff import has_staff_permission
-from harness.errors import AgentError, Conflict
+from harness.errors import AgentError, Conflict, Invalid
 from vaults.models import VaultCredential
 
 from .accountviews import account_of
@@ -33,11 +33,14 @@ from .models import CHANGE, McpConnection, McpServer, McpTool
 from .offers import offers_of
 from .packages import package_of
 from .programs import command_line
+from .publishing import may_be_told
 
 MOST_PEOPLE = 200
 """Who is connected; of more, the latest."""
 MOST_CONVERSATIONS = 50
 """Servers of single conversations that are listed; of more, the latest."""
+SWITCHES = ("through_provider", "listed")
+"""Beside whether it is used at all."""
 HELD = Q(tools__state__in=[McpTool.State.NEW, McpTool.State.CHANGED])
 
 
@@ -135,6 +138,7 @@ def show_server(request: SignedInRequest, uid: str) -> HttpResponse:
         "offers": offers_of(server),
         "people": _people(request, server),
         "form": form,
+        "may_be_listed": server.scope in actions.LISTABLE and may_be_told(server.argv),
         "through_provider_allowed": settings.AGENTSITE_MCP_THROUGH_PROVIDER,
         "may_change": McpServer.objects.manageable_by(request.user).filter(pk=server.pk).exists(),
     }
@@ -175,10 +179,14 @@ def release(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def switch(request: SignedInRequest, uid: str) -> HttpResponse:
-    name = "through_provider" if "through_provider" in request.POST else "enabled"
+    name = next((each for each in SWITCHES if each in request.POST), "enabled")
     on = request.POST.get(name) == "1"
     change: dict[str, Any] = {name: on}
-    actions.change_server(actor=request.user, server=find_server(request, uid), **change)
+    try:
+        actions.change_server(actor=request.user, server=find_server(request, uid), **change)
+    except Invalid as problem:
+        messages.error(request, problem.words)
+        return redirect("mcpservers:server", uid=uid)
     messages.success(request, _("Switched on.") if on else _("Switched off."))
     return redirect("mcpservers:server", uid=uid)
 

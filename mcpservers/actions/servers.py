@@ -38,6 +38,7 @@ from mcpservers.mcpjson import read_servers
 from mcpservers.models import CHANGE, McpServer, McpServerQuerySet, McpTool
 from mcpservers.places import covering, place_of
 from mcpservers.programs import checked_command, checked_variables, require_programs
+from mcpservers.publishing import may_be_told
 from mcpservers.secrets import checked_headers, sealed_headers
 from mcpservers.whose import serving_in
 
@@ -232,6 +233,12 @@ def change_server(
                     _("Only servers of an organisation or of everybody are listed."),
                     field="listed",
                     hint=_("Leave it out."),
+                )
+            if listed and not may_be_told(held.argv):
+                raise Invalid(
+                    _("It is a program on this server, which is nothing to others."),
+                    field="listed",
+                    hint=_("List one at an address, or one that mcp_package has installed."),
                 )
             held.listed = listed
         held.updated_at = timezone.now()
