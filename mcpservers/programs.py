@@ -28,6 +28,8 @@ from conversations.sandboxing import WORKSPACE, policy_in
 from harness.errors import Forbidden, Invalid, NotConfigured, ToolError
 from sandbox.choice import choose
 from sandbox.contract import Mount, Mounts, Program, SandboxBackend
+from sandbox.docker import NAME as DOCKER
+from sandbox.images import IMAGE, is_image
 from sandbox.policy import Policy
 from tools_app.builtin.shell import ShellAccess
 from tools_app.provenance import Provenance
@@ -82,7 +84,9 @@ def checked_command(command: str, arguments: Sequence[str]) -> dict[str, object]
     command = command.strip()
     # A path from where it happens to begin is nobody's.
     relative = "/" in command and not command.startswith("/")
-    if not _COMMAND.fullmatch(command) or command.startswith("-") or relative:
+    if not IMAGE.fullmatch(command) and (
+        not _COMMAND.fullmatch(command) or command.startswith("-") or relative
+    ):
         raise Invalid(
             _("The command is no name or path of a program."),
             field="command",
@@ -169,7 +173,7 @@ async def _in_conversation(
 ) -> AsyncIterator[Program]:
     if access.problem is not None:
         raise ToolError(access.problem.message, hint=access.problem.hint)
-    backend = await _confining(access.backends, access.policy)
+    backend = await _confining(access.backends, access.policy, argv)
     program = await sandboxes().programs.open(
         access.key,
         partial(backend.open_program, argv, access.policy, access.mounts, environment=variables),
@@ -191,7 +195,7 @@ async def _on_trial(
         if ground is not None:
             mounts = Mounts(Mount(Path(ground.name) / "workspace", WORKSPACE, writable=True))
         assert mounts is not None  # noqa: S101 - for the type checker
-        backend = await _confining(here.preferred(terms.backend), terms.policy)
+        backend = await _confining(here.preferred(terms.backend), terms.policy, argv)
         yield await backend.open_program(argv, terms.policy, mounts, environment=variables)
     finally:
         await here.close()
@@ -199,8 +203,19 @@ async def _on_trial(
             await asyncio.to_thread(ground.cleanup)
 
 
-async def _confining(backends: Sequence[SandboxBackend], policy: Policy) -> SandboxBackend:
+async def _confining(
+    backends: Sequence[SandboxBackend], policy: Policy, argv: Sequence[str]
+) -> SandboxBackend:
     """The one that confines nothing is never among them."""
+    if backends and is_image(argv):
+        backends = [each for each in backends if each.name == DOCKER]
+        if not backends:
+            raise ToolError(
+                "The server is an image, which the sandbox “docker” alone starts; the environment has its "
+                "commands run in another one.",
+                hint="Go on without it, or tell the person: an environment with docker starts it, and so "
+                "does any with the same server as an installed package of npm or PyPI.",
+            )
     if not backends:
         raise ToolError(
             "The program was not started: the environment has its commands run without a sandbox, and MCP "

@@ -15,6 +15,7 @@ from django.db.models import Q
 from accounts.models import Organisation, User
 from harness.errors import AgentError
 from reading.hostnames import split_address
+from sandbox.images import is_image
 
 from .models import McpServer
 from .packages import package_of
@@ -46,7 +47,9 @@ def listed_for(user: User, organisation: Organisation, host: str) -> list[dict[s
 
 def may_be_told(argv: Sequence[str]) -> bool:
     """Whether others can have it: it is at an address, or a package that was installed."""
-    return not argv or package_of(argv, settings.AGENTSITE_MOUNT_ROOTS) is not None
+    return (
+        not argv or is_image(argv) or package_of(argv, settings.AGENTSITE_MOUNT_ROOTS) is not None
+    )
 
 
 def _entry(server: McpServer, host: str) -> dict[str, Any] | None:
@@ -63,18 +66,11 @@ def _entry(server: McpServer, host: str) -> dict[str, Any] | None:
         {"name": each, "isRequired": True, "isSecret": True} for each in _names_of_secrets(server)
     ]
     if server.argv:
-        package = package_of(server.argv, settings.AGENTSITE_MOUNT_ROOTS)
+        package = _package(server)
         if package is None:
             return None
-        told["packages"] = [
-            {
-                "registryType": package.kind,
-                "identifier": package.name,
-                "version": package.version,
-                "transport": {"type": "stdio"},
-                "environmentVariables": secrets,
-            }
-        ]
+        more = {"transport": {"type": "stdio"}, "environmentVariables": secrets}
+        told["packages"] = [{**package, **more}]
     else:
         kind = "sse" if server.protocol == _SSE else "streamable-http"
         url = server.url.partition("?")[0]
@@ -86,6 +82,15 @@ def _entry(server: McpServer, host: str) -> dict[str, Any] | None:
         "isLatest": True,
     }
     return {"server": told, "_meta": {OFFICIAL: official, OURS: {"scope": server.scope.value}}}
+
+
+def _package(server: McpServer) -> dict[str, Any] | None:
+    if is_image(server.argv):
+        return {"registryType": "oci", "identifier": server.command}
+    found = package_of(server.argv, settings.AGENTSITE_MOUNT_ROOTS)
+    if found is None:
+        return None
+    return {"registryType": found.kind, "identifier": found.name, "version": found.version}
 
 
 def _names_of_secrets(server: McpServer) -> list[str]:

@@ -18,13 +18,10 @@ from pydantic.alias_generators import to_camel
 
 from harness.errors import Invalid
 from reading.unseen import visible
+from sandbox.images import IMAGE
 
 NAME = re.compile(r"[a-zA-Z0-9.-]{1,100}/[a-zA-Z0-9._-]{1,100}", re.ASCII)
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", re.ASCII)
-IMAGE = re.compile(
-    r"(?:[a-z0-9][a-z0-9.-]{0,99}(?::[0-9]{1,5})?/)?[a-z0-9][a-z0-9._/-]{0,199}@sha256:[0-9a-f]{64}",
-    re.ASCII,
-)
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]{0,63})\}", re.ASCII)
 _OPTION = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)

@@ -1,6 +1,7 @@
 """The backend `docker`: a container for each sandbox, made by the client program `docker`.
 
-Needs a running engine and an image on it; images are never pulled here. A container has no network: a
+Needs a running engine and an image on it; images are never pulled here. Programs that are spoken to are
+those that come as an image of their own (`images`). A container has no network: a
 policy that lists hosts is refused, because an engine's own networks cannot keep single hosts apart.
 """
 
@@ -10,18 +11,20 @@ import asyncio
 import os
 import secrets
 import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import AgentError
 
 from .backend import ShellBackend
-from .capture import Collector
-from .contract import Capabilities, Description, Mounts, SandboxFailed
+from .capture import PIECE, Collector
+from .contract import Capabilities, Description, Mounts, Program, SandboxFailed
 from .descriptions import describe
 from .diskwatch import DiskWatches
 from .environment import environment
 from .guarantees import Guarantee
+from .images import AttachedProgram, is_image, variables_file
 from .limits import limits_of
 from .policy import Policy
 from .refusals import refuse_rule
@@ -53,6 +56,7 @@ class DockerBackend(ShellBackend[RemoteShell]):
         self._image = image
         self._program = program
         self._disks = DiskWatches()
+        self._programs: set[AttachedProgram] = set()
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -120,18 +124,57 @@ class DockerBackend(ShellBackend[RemoteShell]):
 
     # --- running ---------------------------------------------------------------------------------
 
-    async def _open(self, policy: Policy, mounts: Mounts) -> RemoteShell:
-        if not policy.filesystem_policy.read_write == ():
+    async def open_program(
+        self,
+        argv: Sequence[str],
+        policy: Policy,
+        mounts: Mounts,
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> Program:
+        """An image by its digest, and what its own program is given; it begins where the image has it
+        begin."""
+        if not is_image(argv):
             raise refuse_rule(
-                "folders of the host are not opened in a container",
-                "filesystem_policy.read_write lists some",
-                remedy="For the operator: use the bubblewrap backend, or leave them out.",
+                "it is a program that is spoken to while it runs",
+                f"the sandbox “{self.name}” speaks to those alone that are an image by its digest",
+                remedy="For the operator: use the bubblewrap or the process backend, or such an image.",
             )
-        name = f"agentsite-{secrets.token_hex(8)}"
+        await self._require(policy)
+        _require_own_folders(policy)
+        image, *arguments = argv
+        await self._ask("image", "inspect", "--format", "{{.Id}}", image)
+        name, folders, limit = _name(), _written(mounts), policy.resources
+        given = {**(environment or {}), "WORKSPACE": str(mounts.workdir.target)}
+        with variables_file(given) as (descriptor, path):
+            process = await self._started(
+                ("run", "--rm", "--interactive", *self._options(policy, mounts, own=False)),
+                ("--env-file", path, "--name", name, image, *arguments),
+                descriptor=descriptor,
+            )
+
+        async def remove() -> None:
+            with suppress(AgentError):
+                await self._ask("rm", "--force", name)
+
+        size, files = limit.workspace_mb * MB, limit.workspace_files
+        disk = self._disks.watch(folders, size=size, files=files)
+        program = AttachedProgram(process, remove, disk)
+        self._programs = {one for one in self._programs if one.alive} | {program}
+        return program
+
+    async def close(self) -> None:
+        programs, self._programs = self._programs, set()
+        await asyncio.gather(*(program.close() for program in programs))
+        await super().close()
+
+    async def _open(self, policy: Policy, mounts: Mounts) -> RemoteShell:
+        _require_own_folders(policy)
+        name = _name()
         sleep = ("/bin/sleep", str(policy.resources.wall_seconds * 100))
         options = [*self._options(policy, mounts), "--name", name, "--detach"]
         await self._ask("run", "--rm", *options, self._image, *sleep)
-        folders = [mount.source for mount in mounts.all() if mount.writable]
+        folders = _written(mounts)
         limit = policy.resources
 
         async def remove() -> None:
@@ -155,7 +198,8 @@ class DockerBackend(ShellBackend[RemoteShell]):
 
     # --- the client ------------------------------------------------------------------------------
 
-    def _options(self, policy: Policy, mounts: Mounts | None) -> list[str]:
+    def _options(self, policy: Policy, mounts: Mounts | None, *, own: bool = True) -> list[str]:
+        """Not its `own`: an image that says itself where its programs are and begin."""
         resources = policy.resources
         scratch = f"rw,nosuid,nodev,size={resources.scratch_mb}m,mode=1777"
         options = ["--init", "--read-only", "--network", "none", "--pull", "never"]
@@ -169,15 +213,35 @@ class DockerBackend(ShellBackend[RemoteShell]):
         options += ["--ulimit", f"cpu={resources.cpu_seconds}:{resources.cpu_seconds + 2}"]
         options += ["--tmpfs", f"{TMP}:{scratch}", "--tmpfs", f"{HOME}:{scratch}"]
         for name, value in environment(policy, home=HOME, tmp=TMP).items():
-            options += ["--env", f"{name}={value}"]
+            if own or name not in {"PATH", "SHELL"}:
+                options += ["--env", f"{name}={value}"]
         if mounts is not None:
-            options += ["--workdir", str(mounts.workdir.target)]
+            if own:
+                options += ["--workdir", str(mounts.workdir.target)]
             for mount in mounts.all():
                 writable = mount.writable and (
                     mount is not mounts.workdir or policy.filesystem_policy.include_workdir
                 )
                 options += ["--mount", _mount(mount.source, mount.target, writable=writable)]
         return options
+
+    async def _started(
+        self, *arguments: Sequence[str], descriptor: int
+    ) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                self._program,
+                *(each for part in arguments for each in part),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=PIECE,
+                env=_client_environment(),
+                pass_fds=(descriptor,),
+                start_new_session=True,
+            )
+        except OSError as problem:
+            raise SandboxFailed(f"The docker client cannot be started: {problem}.") from problem
 
     async def _ask(self, *arguments: str) -> str:
         """What the client answers. Raises `SandboxFailed` with what it says otherwise."""
@@ -206,11 +270,29 @@ class DockerBackend(ShellBackend[RemoteShell]):
         collector.add(out)
         if process.returncode != 0:
             said = err.decode(errors="replace").strip().splitlines()
+            inspected = arguments[0] == "image"
             raise SandboxFailed(
                 f"Docker refused: {said[-1][:300] if said else process.returncode}",
-                hint=_remedy(" ".join(said), self._image),
+                hint=_remedy(" ".join(said), arguments[-1] if inspected else self._image),
             )
         return collector.captured().text.strip()
+
+
+def _name() -> str:
+    return f"agentsite-{secrets.token_hex(8)}"
+
+
+def _written(mounts: Mounts) -> list[Path]:
+    return [mount.source for mount in mounts.all() if mount.writable]
+
+
+def _require_own_folders(policy: Policy) -> None:
+    if not policy.filesystem_policy.read_write == ():
+        raise refuse_rule(
+            "folders of the host are not opened in a container",
+            "filesystem_policy.read_write lists some",
+            remedy="For the operator: use the bubblewrap backend, or leave them out.",
+        )
 
 
 def _client_environment() -> dict[str, str]:

@@ -22,6 +22,8 @@ from mcpservers.packages import Installed, installed_as
 from mcpservers.registries import Found, read_version, registry_named, search
 from mcpservers.serverjson import Filled, Package, ServerJson, Way, fill, ways_of
 
+OCI = "oci"
+
 
 def search_registry(
     *, actor: User, organisation: Organisation, number: int, text: str, cursor: str = ""
@@ -108,7 +110,7 @@ def _as_installed(way: Way) -> Way:
         return way
     if not settings.AGENTSITE_MCP_PROGRAMS:
         return way.refused(_("No MCP server is started as a program here."))
-    if _installed(way.package) is not None:
+    if way.package.registry_type == OCI or _installed(way.package) is not None:
         return way
     return way.refused(
         _("It is not installed here."),
@@ -120,6 +122,8 @@ def _as_installed(way: Way) -> Way:
 def _started(way: Way, filled: Filled) -> tuple[str, tuple[str, ...]]:
     if way.package is None:
         return "", ()
+    if way.package.registry_type == OCI:
+        return way.package.identifier, filled.arguments
     found = _installed(way.package)
     if found is None:
         raise Invalid(_("It is not installed here."), field="way")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.contract import KilledBy, Mount, Mounts, Unavailable
+from sandbox.contract import KilledBy, Mount, Mounts, SandboxFailed, Unavailable
 from sandbox.docker import DockerBackend
 from sandbox.guarantees import Guarantee
 from sandbox.policy import Policy, parse_policy
@@ -36,6 +36,18 @@ match asked[0]:
         if fault == "image":
             fail("Error response from daemon: No such image: " + asked[-1])
         print("sha256:0")
+    case "run" if "--interactive" in asked:
+        image = next(at for at, word in enumerate(asked) if "@sha256:" in word)
+        given = Path(asked[asked.index("--env-file") + 1]).read_text()
+        (here / "given").write_text(given)
+        if (here / "program").exists():
+            os.execve(sys.executable, [sys.executable, (here / "program").read_text(), *asked[image + 1:]],
+                      dict(line.split("=", 1) for line in given.splitlines()))
+        print("begun", file=sys.stderr, flush=True)
+        for line in sys.stdin:
+            if line == "end\\n":
+                sys.exit(3)
+            print(line.strip().upper(), *asked[image + 1:], flush=True)
     case "run" if "--detach" in asked:
         print("0123456789ab")
     case "run":
@@ -191,3 +203,64 @@ async def test_single_hosts_and_folders_of_the_host_are_refused(
         await docker.run(
             "true", parse_policy({"filesystem_policy": {"read_write": ["/srv"]}}), place
         )
+
+
+IMAGE = f"tools.example/notes@sha256:{'0' * 64}"
+
+
+async def test_an_image_by_its_digest_is_spoken_to_in_the_same_confinement(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    variables = {"API_KEY": "a-secret-value", "DOCKER_HOST": "tcp://elsewhere.example:1"}
+    program = await docker.open_program(
+        (IMAGE, "--root=/w"), Policy(), place, environment=variables
+    )
+    await program.write(b"hello\n")
+    assert await program.read() == b"HELLO --root=/w\n"
+    assert (program.alive, program.ending) == (True, "")
+    (asked,) = (each for each in client.asked("run") if "--interactive" in each)
+    assert asked[asked.index("--network") :][:2] == ["--network", "none"]
+    assert asked[asked.index("--cap-drop") :][:2] == ["--cap-drop", "ALL"]
+    assert {"--read-only", "--rm", "--pull"} <= set(asked)
+    assert "--workdir" not in asked
+    assert not any(word.startswith("PATH=") for word in asked)
+    # What it is given stands on no command line, and is none of the client's own variables.
+    assert "a-secret-value" not in str(asked)
+    given = dict(line.split("=", 1) for line in (client.folder / "given").read_text().splitlines())
+    assert given == {**variables, "WORKSPACE": str(place.workdir.target)}
+    await program.close()
+    assert not program.alive
+    assert client.asked("rm") == [["rm", "--force", asked[asked.index("--name") + 1]]]
+
+
+async def test_a_program_of_an_image_that_ends_says_how_and_its_container_goes(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    program = await docker.open_program((IMAGE,), Policy(), place)
+    await program.write(b"end\n")
+    assert await program.read() == b""
+    assert program.ending == "It ended with exit code 3."
+    assert program.last_errors() == "begun\n"
+    with pytest.raises(SandboxFailed):
+        await program.write(b"more\n")
+    await program.close()
+    assert client.asked("rm")
+
+
+@pytest.mark.parametrize("name", ["notes:latest", "notes", "/bin/server", "--privileged@sha256:0"])
+async def test_what_is_no_image_by_its_digest_is_not_spoken_to(
+    client: Client, docker: DockerBackend, place: Mounts, name: str
+):
+    with pytest.raises(Unavailable, match="by its digest"):
+        await docker.open_program((name,), Policy(), place)
+
+
+async def test_an_image_that_is_not_on_the_engine_is_named_and_not_pulled(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    await docker.probe()
+    client.break_down("image")
+    with pytest.raises(SandboxFailed) as refused:
+        await docker.open_program((IMAGE,), Policy(), place)
+    assert refused.value.hint == f"put the image on the engine: docker pull {IMAGE}"
+    assert not [each for each in client.asked("run") if "--interactive" in each]
