@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from accounts.models import TokenScope
 from harness.errors import Invalid, NotFound
-from mcpservers.publishing import OFFICIAL, listed_for
+from mcpservers.publishing import Listed, listed_for
 from mcpservers.serverjson import LATEST
 from reading.moments import moment_of
 
@@ -48,12 +48,12 @@ class RegistryList(serializers.Serializer[Any]):
 class OurRegistryView(ApiView):
     scopes = {"GET": TokenScope.CONVERSATIONS_READ}
 
-    def entries(self, name: str = "") -> list[dict[str, Any]]:
+    def entries(self, name: str = "") -> list[Listed]:
         """All that the caller may know of; those of one `name`."""
         found = listed_for(self.actor, self.organisation, self.request.get_host())
-        return [each for each in found if name in {"", each["server"]["name"]}]
+        return [each for each in found if name in {"", each.name}]
 
-    def of_name(self, name: str) -> list[dict[str, Any]]:
+    def of_name(self, name: str) -> list[Listed]:
         found = self.entries(name)
         if not found:
             raise NotFound(
@@ -85,15 +85,15 @@ class ListedServersView(OurRegistryView):
         found = [
             each
             for each in self.entries()
-            if wanted in each["server"]["name"].casefold()
-            and version in {LATEST, each["server"]["version"]}
-            and (since is None or _updated(each) >= since)
-            and (cursor is None or each["server"]["name"] > cursor[0])
+            if wanted in each.name.casefold()
+            and version in {LATEST, each.version}
+            and (since is None or each.updated_at >= since)
+            and (cursor is None or each.name > cursor[0])
         ]
         told: dict[str, Any] = {"count": len(found[:limit])}
         if len(found) > limit:
-            told["nextCursor"] = encode_cursor(found[limit - 1]["server"]["name"])
-        return Response({"servers": found[:limit], "metadata": told})
+            told["nextCursor"] = encode_cursor(found[limit - 1].name)
+        return Response({"servers": [each.told for each in found[:limit]], "metadata": told})
 
 
 class ListedVersionsView(OurRegistryView):
@@ -104,7 +104,7 @@ class ListedVersionsView(OurRegistryView):
         responses=answers(RegistryList, 401, 403, 404),
     )
     def get(self, request: Any, name: str) -> Response:
-        found = self.of_name(name)
+        found = [each.told for each in self.of_name(name)]
         return Response({"servers": found, "metadata": {"count": len(found)}})
 
 
@@ -117,15 +117,11 @@ class ListedVersionView(OurRegistryView):
     )
     def get(self, request: Any, name: str, version: str) -> Response:
         for each in self.of_name(name):
-            if version in {LATEST, each["server"]["version"]}:
-                return Response(each)
+            if version in {LATEST, each.version}:
+                return Response(each.told)
         raise NotFound(
             _("There is no such server in the registry."), hint=_("GET /v0.1/servers lists them.")
         )
-
-
-def _updated(entry: dict[str, Any]) -> datetime:
-    return datetime.fromisoformat(entry["_meta"][OFFICIAL]["updatedAt"])
 
 
 def _since(given: str | None) -> datetime | None:

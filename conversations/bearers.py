@@ -6,14 +6,13 @@ tool's request alone; no prompt, event, file or environment of a command gets it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.models import User
 from harness.errors import AgentError, ToolError
 from jobs.engine import engine
 from reading.hostnames import split_address
@@ -63,20 +62,10 @@ def find_bearer(conversation_id: int, address: str) -> Found | None:
 
     In a thread with tables. Raises NotConfigured if the secret cannot be opened.
     """
-    return _found(_credential_for(conversation_id, address))
+    return found_in(_credential_for(conversation_id, address))
 
 
-def find_bearer_of(
-    owner: User, organisation_id: int, vault_uids: Sequence[str], address: str
-) -> Found | None:
-    """As `find_bearer`, of what she is about to lend a conversation."""
-    mine = Vault.objects.visible_to(owner).filter(organisation=organisation_id)
-    known = dict(mine.filter(uid__in=vault_uids).values_list("uid", "pk"))
-    places = {known[uid]: place for place, uid in enumerate(vault_uids) if uid in known}
-    return _found(_nearest(places, address))
-
-
-def _found(row: VaultCredential | None) -> Found | None:
+def found_in(row: VaultCredential | None) -> Found | None:
     if row is None:
         return None
     now = timezone.now()
@@ -97,10 +86,10 @@ def _credential_for(conversation_id: int, address: str) -> VaultCredential | Non
         conversation=root,
         vault__in=Vault.objects.visible_to(root.owner).filter(organisation=root.organisation_id),
     )
-    return _nearest(dict(lent.values_list("vault_id", "place")), address)
+    return nearest(dict(lent.values_list("vault_id", "place")), address)
 
 
-def _nearest(places: Mapping[int, int], address: str) -> VaultCredential | None:
+def nearest(places: Mapping[int, int], address: str) -> VaultCredential | None:
     if not places:
         return None
     parts = split_address(one_spelling(address))

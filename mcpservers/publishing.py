@@ -7,6 +7,8 @@ Who lists a server is `actions.servers`' question, the wire is `api.registry`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -28,7 +30,16 @@ _SSE = "2024-11-05"
 """The revision that servers are spoken to by over HTTP with SSE."""
 
 
-def listed_for(user: User, organisation: Organisation, host: str) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Listed:
+    name: str
+    version: str
+    updated_at: datetime
+    told: dict[str, Any]
+    """The whole entry, by the open interface."""
+
+
+def listed_for(user: User, organisation: Organisation, host: str) -> list[Listed]:
     """The entries of the organisation's servers and everybody's that are switched on and listed, by name;
     of one name the broadest. `host`: of this site. There are few: each scope has a limit."""
     rows = (
@@ -37,11 +48,11 @@ def listed_for(user: User, organisation: Organisation, host: str) -> list[dict[s
         .filter(listed=True, disabled_at=None, owner=None)
         .filter(Q(organisation=None) | Q(organisation=organisation))
     )
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Listed] = {}
     for server in rows:
         entry = _entry(server, host)
         if entry is not None:
-            found.setdefault(entry["server"]["name"], entry)
+            found.setdefault(entry.name, entry)
     return [found[name] for name in sorted(found)]
 
 
@@ -52,7 +63,7 @@ def may_be_told(argv: Sequence[str]) -> bool:
     )
 
 
-def _entry(server: McpServer, host: str) -> dict[str, Any] | None:
+def _entry(server: McpServer, host: str) -> Listed | None:
     """None: it is a program that is nothing to others."""
     name = server.published_name or f"{_reversed(host)}/{server.name}"
     told: dict[str, Any] = {
@@ -81,7 +92,8 @@ def _entry(server: McpServer, host: str) -> dict[str, Any] | None:
         "updatedAt": server.updated_at.isoformat(),
         "isLatest": True,
     }
-    return {"server": told, "_meta": {OFFICIAL: official, OURS: {"scope": server.scope.value}}}
+    meta = {OFFICIAL: official, OURS: {"scope": server.scope.value}}
+    return Listed(name, told["version"], server.updated_at, {"server": told, "_meta": meta})
 
 
 def _package(server: McpServer) -> dict[str, Any] | None:

@@ -12,16 +12,14 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from .capture import PIECE, Collector
 from .contract import SandboxFailed
 from .diskwatch import DiskWatch
 from .programs import DISK_SECONDS, KEPT_ERRORS, MOST_ERRORS
 
-IMAGE = re.compile(
-    r"(?:[a-z0-9][a-z0-9.-]{0,99}(?::[0-9]{1,5})?/)?[a-z0-9][a-z0-9._/-]{0,199}@sha256:[0-9a-f]{64}",
-    re.ASCII,
-)
+IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]{0,119}@sha256:[0-9a-f]{64}", re.ASCII)
 CLOSE_SECONDS = 5.0
 
 
@@ -100,7 +98,7 @@ class AttachedProgram:
         """Until it has ended or must; then its container ends as well."""
         ended = asyncio.ensure_future(self._process.wait())
         flood = asyncio.ensure_future(self._hear_errors())
-        demands: list[asyncio.Future[object]] = [ended, flood]
+        demands: list[asyncio.Future[Any]] = [ended, flood]
         if self._disk is not None:
             demands.append(asyncio.ensure_future(self._disk.overfilled(period=DISK_SECONDS)))
         try:

@@ -28,12 +28,13 @@ from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.metadata import note_conversation
 from conversations.actions.setaside import set_aside
-from conversations.bearers import find_bearer, find_bearer_of
+from conversations.bearers import find_bearer
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import WAITS_FOR_WORKER
 from mcpservers.actions.handing import hand_to_conversation, look_ahead
+from mcpservers.lending import find_bearer_of
 from mcpservers.looking import Looked
 from mcpservers.models import McpServer
 from programs.actions.sessions import begin_session, cap_session, require_at_rest, wake_session

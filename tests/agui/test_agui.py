@@ -187,7 +187,8 @@ def test_servers_are_read_of_what_is_forwarded_and_the_rest_is_named():
     more = run | {"forwardedProps": {"mcpServers": [], "theme": "dark"}}
     assert RunInput.model_validate(more).ignored() == ["forwardedProps"]
     assert servers_of(RunInput.model_validate(run | {"forwardedProps": {"theme": "dark"}})) is None
-    for wrong in ({}, [mine | {"command": "npx"}], [mine, mine], [mine | {"name": "No"}]):
+    wrongs: list[Any] = [{}, [mine | {"command": "npx"}], [mine, mine], [mine | {"name": "No"}]]
+    for wrong in wrongs:
         with pytest.raises(Invalid) as refused:
             servers_of(RunInput.model_validate(run | {"forwardedProps": {"mcpServers": wrong}}))
         assert refused.value.field.startswith("forwardedProps.mcpServers")

@@ -224,6 +224,15 @@ def alices_objects(
         url="https://mcp.example.org/",
         look=False,
     )
+    McpServer.objects.create(
+        organisation=acme,
+        name="listed",
+        url="https://listed.example.org/",
+        published_name="com.example/listed",
+        published_version="1.0.0",
+        listed=True,
+        created_by=alice,
+    )
     of_server = McpQuestion.objects.create(
         conversation=conversation,
         server=mcp,
@@ -430,6 +439,7 @@ def alices_objects(
         "api/folders/": {"uid": folder.uid},
         "api/mcp-servers/": {"uid": mcp.uid},
         "settings/hooks/": {"uid": hook.uid},
+        "v0.1/servers/": {"name": "com.example/listed", "version": "latest"},
         "settings/mcp-servers/": {"uid": mcp.uid},
         "mcp-questions/": {"uid": of_server.uid},
         "mcp-attachments/": {"uid": conversation.uid, "server_uid": mcp.uid},

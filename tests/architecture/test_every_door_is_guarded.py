@@ -59,7 +59,7 @@ METHODS = ("get", "post", "delete")
 PROGRAMS = ("v1/", "agui")
 """How the addresses begin that know tokens only; a browser's session is nobody there."""
 
-STRICT = ("/v1/", "/api/", "/agui", "/health")
+STRICT = ("/v1/", "/v0.1/", "/api/", "/agui", "/health")
 """How addresses begin that take no parameter they are not described with."""
 
 SHARED: Mapping[str, str] = {"v1:model": "what is known of models by their names is nobody's"}

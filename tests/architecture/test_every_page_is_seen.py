@@ -77,6 +77,7 @@ UNSEEN: Mapping[str, str] = {
     "skillsets:add": "the same journey gives it to a conversation",
     "mcpclients:authorise": "a journey of its own has a program let in and looks at it",
     "mcpservers:server": "a journey of its own adds a server and looks at it",
+    "mcpservers:registered": "a journey of its own searches a registry and adds a server of it",
     "mcpservers:attach-prompt": "a form in a dialog, drawn like the others; a server has to have prompts",
     "mcpservers:question": "exists while a call rests for it; drawn by the parts of the server's page",
     "mcpservers:server-connected": "leads from an authorisation server to the page of the MCP server",

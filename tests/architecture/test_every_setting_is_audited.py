@@ -27,6 +27,8 @@ NEED_NOT = {
         teams_app/mail.held_team
         approvals/simulation.simulate_call
         mcpservers/servers.lock_server
+        mcpservers/registry.read_registered
+        mcpservers/registry.search_registry
         mcpservers/attaching.find_prompt
         conversations/answering.checked
         conversations/attachments.attachments_of
@@ -196,6 +198,7 @@ NEED_NOT = {
         webhooks/endpoints.send_test
         mcpservers/connections.begin_connection
         mcpservers/servers.look_again
+        mcpservers/handing.look_ahead
     """,
     "It hands on to what a subject above registered, `approvals` here, whose action tells.": """
         conversations/deciding.decide_call

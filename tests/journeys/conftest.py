@@ -109,6 +109,7 @@ def site(
         # Nobody but these journeys appends to the logs; a sweep would run what they only show.
         "AGENTSITE_SWEEP_SECONDS": "0",
         "AGENTSITE_MCP_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in ports),
+        "AGENTSITE_MCP_REGISTRIES": f"http://127.0.0.1:{ports[1]}",
         # MCP servers are asked before each call what they have.
         "AGENTSITE_MCP_RELIST_SECONDS": "0",
         "AGENTSITE_PUSH_PRIVATE_HOSTS": f"127.0.0.1:{push_service.port}",

@@ -65,6 +65,7 @@ PAGES = (
     "/settings/hooks/",
     "/settings/keys/",
     "/settings/links/",
+    "/settings/mcp-registry/",
     "/settings/mcp-servers/",
     "/settings/memory/",
     "/settings/memory/forget/",

@@ -299,9 +299,9 @@ def test_other_places_are_other_servers():
 def test_who_waits_for_a_server_waits_for_one_and_few_at_once(
     alice: User, acme: Organisation, quiet: McpServer, raw: RawServer
 ):
-    with actions._looking.place(alice.pk), pytest.raises(Busy):
+    with actions.waiting_for.place(alice.pk), pytest.raises(Busy):
         look_again(actor=alice, server=quiet)
-    with actions._looking.place(alice.pk):
+    with actions.waiting_for.place(alice.pk):
         added = add_server(
             actor=alice,
             organisation=acme,

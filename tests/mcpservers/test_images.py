@@ -75,7 +75,7 @@ def test_an_image_of_a_registry_is_added_by_its_digest_and_told_by_it(
     assert server.argv == (IMAGE, "--root=/mnt/session")
     change_server(actor=alice, server=server, listed=True)
     (told,) = listed_for(alice, acme, "agents.example.com")
-    (package,) = told["server"]["packages"]
+    (package,) = told.told["server"]["packages"]
     assert (package["registryType"], package["identifier"]) == ("oci", IMAGE)
     for wrong in ("tools.example/notes:latest", IMAGE[:-1], f"-{IMAGE}", f"{IMAGE} --privileged"):
         with pytest.raises(Invalid):

@@ -72,7 +72,7 @@ def _entry(server: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def registry_served() -> Iterator[Registry]:
+def registry_served(at: int = 0) -> Iterator[Registry]:
     held = Registry()
 
     async def door(scope: Any, _receive: Any, send: Any) -> None:
@@ -84,6 +84,6 @@ def registry_served() -> Iterator[Registry]:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    with served(door) as port:
+    with served(door, at) as port:
         held.url = f"http://127.0.0.1:{port}"
         yield held
