@@ -57,7 +57,8 @@ def _field(question: Question) -> forms.Field:
     source = question.input
     told: dict[str, Any] = {
         "label": question.label,
-        "help_text": source.description,
+        "help_text": source.description
+        or (_("Stored sealed and never shown again.") if source.is_secret else ""),
         "required": source.is_required and (source.is_secret or not source.default),
     }
     if source.choices and not source.is_secret:

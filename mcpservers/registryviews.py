@@ -62,6 +62,8 @@ def search(request: SignedInRequest) -> HttpResponse:
 def show_registered(request: SignedInRequest) -> HttpResponse:
     """One version of a server with the ways to have it; a POST adds it by one of them."""
     number, given = _number(request), request.GET
+    if "name" not in given:
+        return redirect("mcpservers:registry")
     name, version = given.get("name", ""), given.get("version", LATEST)
     scopes = scopes_of(request)
     found = actions.read_registered(

@@ -187,7 +187,10 @@ def switch(request: SignedInRequest, uid: str) -> HttpResponse:
     except Invalid as problem:
         messages.error(request, problem.words)
         return redirect("mcpservers:server", uid=uid)
-    messages.success(request, _("Switched on.") if on else _("Switched off."))
+    if name == "listed":
+        messages.success(request, _("Listed.") if on else _("Not listed any more."))
+    else:
+        messages.success(request, _("Switched on.") if on else _("Switched off."))
     return redirect("mcpservers:server", uid=uid)
 
 
