@@ -84,7 +84,7 @@ class RegistryView(ApiView):
             OpenApiParameter("search", str, description="A part of the name."),
             OpenApiParameter("cursor", str),
         ],
-        responses=answers(RegisteredPage, 401, 403, 404),
+        responses=answers(RegisteredPage, 400, 401, 403, 404, 422),
     )
     def get(self, request: Any) -> Response:
         query = request.query_params
@@ -108,7 +108,7 @@ class RegistryView(ApiView):
         summary="Add a server of a registry, at the version that was looked at",
         tags=[TAG],
         request=AddRegistered,
-        responses={201: McpServerDetail, **errors(401, 403, 404, 409, 413, 422)},
+        responses={201: McpServerDetail, **errors(400, 401, 403, 404, 409, 413, 422)},
     )
     @sensitive_variables("given")
     def post(self, request: Any) -> Response:
@@ -136,7 +136,7 @@ class RegisteredView(ApiView):
             OpenApiParameter("name", str, required=True),
             OpenApiParameter("version", str, description="Left out: the newest."),
         ],
-        responses=answers(RegisteredDetail, 401, 403, 404),
+        responses=answers(RegisteredDetail, 400, 401, 403, 404, 422),
     )
     def get(self, request: Any) -> Response:
         query = request.query_params

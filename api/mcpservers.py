@@ -238,7 +238,7 @@ class McpServersView(McpView):
                 "conversation_id", str, description="Those that this conversation alone has."
             )
         ],
-        responses=listed(McpServerRow, 401, 403),
+        responses=listed(McpServerRow, 401, 403, 422),
     )
     def get(self, request: Any) -> Response:
         if wanted := request.query_params.get("conversation_id"):

@@ -75,7 +75,7 @@ class ListedServersView(OurRegistryView):
             OpenApiParameter("version", str, description="“latest”, or one version."),
             OpenApiParameter("updated_since", OpenApiTypes.DATETIME),
         ],
-        responses=answers(RegistryList, 401, 403),
+        responses=answers(RegistryList, 401, 403, 422),
     )
     def get(self, request: Any) -> Response:
         query = request.query_params
@@ -101,7 +101,7 @@ class ListedVersionsView(OurRegistryView):
         operation_id="registry_versions_list",
         summary="List the versions of a server in our registry: the one that is used",
         tags=[TAG],
-        responses=answers(RegistryList, 401, 403, 404),
+        responses=answers(RegistryList, 401, 403, 404, 422),
     )
     def get(self, request: Any, name: str) -> Response:
         found = [each.told for each in self.of_name(name)]
@@ -113,7 +113,7 @@ class ListedVersionView(OurRegistryView):
         operation_id="registry_versions_retrieve",
         summary="Read a server of our registry; its version may be “latest”",
         tags=[TAG],
-        responses=answers(RegistryEntry, 401, 403, 404),
+        responses=answers(RegistryEntry, 401, 403, 404, 422),
     )
     def get(self, request: Any, name: str, version: str) -> Response:
         for each in self.of_name(name):
