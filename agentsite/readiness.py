@@ -8,8 +8,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
+from agents.commandtrial import last_trial
 from agentsite import startup
-from conversations.commandtrial import last_trial
 from jobs.engine import engine
 from tools_app import sandboxes
 

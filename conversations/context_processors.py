@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from .commandtrial import Trial, commands_problem
+from agents.commandtrial import Trial, commands_problem
 
 
 def commands(request: HttpRequest) -> dict[str, Any]:

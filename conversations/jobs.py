@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from agents.commandtrial import try_a_command
 from jobs.engine import engine
 from jobs.registry import job
 
@@ -11,7 +12,6 @@ from . import activations, claims, ratelimits, removals, request_keys
 from .actions.stored_files import remove_expired
 from .background import end_lost_commands
 from .checkpoints import RESTORE, bring_back_due, bring_back_left
-from .commandtrial import try_a_command
 from .departures import STOP, stop_of_member
 from .kits import preload_services
 from .runner import run_conversation

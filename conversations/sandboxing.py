@@ -19,6 +19,7 @@ from agents.models import Environment, SandboxRules
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, Invalid
 from jobs.engine import engine
+from jobs.hostreports import report, reports
 from jobs.prepared import Prepared
 from sandbox.contract import Mount, Mounts, Unavailable
 from sandbox.guarantees import MEANING, Guarantee
@@ -30,7 +31,6 @@ from tools_app.reach import check_reach
 from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
 
 from .commandlog import TableCommandLog
-from .hostreports import report, reports
 from .kitparts import mounts_of
 from .liveoutput import LiveOutput
 from .models import Conversation

@@ -21,8 +21,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
+from agents.commandtrial import trial_ground
 from agents.models import Environment
-from conversations.commandtrial import trial_ground
 from conversations.defaults import default_environment
 from conversations.sandboxing import WORKSPACE, policy_in
 from harness.errors import Forbidden, Invalid, NotConfigured, ToolError

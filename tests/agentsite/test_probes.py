@@ -14,11 +14,11 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.db import connection
 
+from agents import commandtrial
 from agentsite import readiness, startup
 from agentsite.asgi import application
 from agentsite.local_services import free_port
 from agentsite.probeport import serve_in_thread
-from conversations import commandtrial
 from jobs.engine import engine
 from sandbox.contract import Capabilities
 from tests.patience import PATIENCE

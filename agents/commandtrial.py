@@ -1,7 +1,7 @@
 """Can commands run here at all? Tried with a real one, where workspaces really are.
 
 A sandbox that is found may still not get at the workspaces (a data folder closed to its user, say), and
-then every command fails though nothing is missing. What a single conversation may run is `sandboxing`'s.
+then every command fails though nothing is missing. What a single conversation may run is `conversations.sandboxing`'s.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from django.conf import settings
 from agents.models import Environment
 from harness.errors import AgentError
 from jobs.engine import engine
+from jobs.hostreports import report, reports
 from sandbox.choice import choose
 from sandbox.contract import Mount, Mounts
 from sandbox.policy import Policy, read_policy
 from tools_app import sandboxes
-
-from .hostreports import report, reports
 
 logger = logging.getLogger(__name__)
 

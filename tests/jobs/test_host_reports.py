@@ -10,14 +10,15 @@ from functools import partial
 import pytest
 from django.core.cache import cache
 
+from agents import commandtrial
 from agents.models import Agent, Environment
 from agentsite.seeding import seed
-from conversations import commandtrial, hostreports
 from conversations.actions.conversations import create_conversation
-from conversations.hostreports import keep, report, reports
 from conversations.sandboxing import FOUND as SANDBOXES
 from conversations.sandboxing import session_root
+from jobs import hostreports
 from jobs.engine import engine
+from jobs.hostreports import keep, report, reports
 from tests.patience import PATIENCE, until
 
 SUBJECT = commandtrial.FOUND

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from django.core.cache import cache
 
+from agents import commandtrial
+from agents.commandtrial import Trial, known_trials, try_a_command
 from agents.models import Agent, Environment
 from agentsite.seeding import seed
-from conversations import commandtrial
 from conversations.actions.conversations import create_conversation
-from conversations.commandtrial import Trial, known_trials, try_a_command
-from conversations.hostreports import keep
+from jobs.hostreports import keep
 from tools_app import sandboxes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +51,7 @@ async def test_without_bubblewrap_root_s_closed_data_folder_is_found_and_said(
     closed.mkdir(mode=0o700)
     settings.AGENTSITE_WORKSPACES_DIR = closed / "workspaces"
     try:
-        with caplog.at_level(logging.WARNING, "conversations.commandtrial"):
+        with caplog.at_level(logging.WARNING, "agents.commandtrial"):
             trial = await try_a_command()
     finally:
         for path in sorted(closed.rglob("*"), reverse=True):
