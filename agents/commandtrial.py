@@ -1,7 +1,8 @@
 """Can commands run here at all? Tried with a real one, where workspaces really are.
 
 A sandbox that is found may still not get at the workspaces (a data folder closed to its user, say), and
-then every command fails though nothing is missing. What a single conversation may run is `conversations.sandboxing`'s.
+then every command fails though nothing is missing. What a single conversation may run is
+`conversations.sandboxing`'s.
 """
 
 from __future__ import annotations
