@@ -14,10 +14,11 @@ from agents.models import AgentVersion
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.defaults import default_environment
 from evals.actions.evaluations import start_evaluation, stop_evaluation
+from evals.actions.grades import MOST_NOTE, grade_trial
 from evals.actions.suites import delete_suite, import_suite, spec_of
-from evals.exporting import as_json
+from evals.exporting import as_json, grades_of
 from evals.files import read_suite, written_suite
-from evals.models import Evaluation, Suite
+from evals.models import Evaluation, Grade, Suite
 from evals.reports import compare
 from harness.errors import NotFound
 
@@ -92,6 +93,23 @@ class EvaluationContent(serializers.Serializer[Any]):
     agent = serializers.DictField()
     summary = serializers.DictField()
     trials = serializers.ListField(child=serializers.DictField())
+
+
+class GivenGrade(serializers.Serializer[Any]):
+    """How well a try did, as its reader finds."""
+
+    case = StrictText(max_length=100)
+    repetition = serializers.IntegerField(required=False, min_value=1, max_value=100, default=1)
+    points = serializers.IntegerField(
+        allow_null=True, min_value=1, max_value=Grade.SCALE, help_text="null takes them back."
+    )
+    note = StrictText(required=False, allow_blank=True, max_length=MOST_NOTE)
+
+
+class TrialGrades(serializers.Serializer[Any]):
+    case = serializers.CharField()
+    repetition = serializers.IntegerField()
+    grades = serializers.ListField(child=serializers.DictField())
 
 
 class ComparedCase(serializers.Serializer[Any]):
@@ -270,6 +288,25 @@ class StopEvaluationView(EvalView):
     def post(self, request: Any, uid: str) -> Response:
         evaluation = self.find_evaluation(uid)
         return Response(_run_row(stop_evaluation(actor=self.actor, evaluation=evaluation)))
+
+
+class GradesView(EvalView):
+    scopes = {"POST": MANAGE}
+
+    @extend_schema(
+        operation_id="evals_runs_grade",
+        summary="Give points to a try, beside what its judges say",
+        tags=[TAG],
+        request=GivenGrade,
+        responses=answers(TrialGrades, 401, 403, 404, 422),
+    )
+    def post(self, request: Any, uid: str) -> Response:
+        evaluation = self.find_evaluation(uid)
+        given = read_body(GivenGrade, request.data)
+        trial = grade_trial(actor=self.actor, evaluation=evaluation, **given)
+        return Response(
+            {"case": trial.name, "repetition": trial.repetition, "grades": grades_of(trial)}
+        )
 
 
 class ComparisonView(EvalView):

@@ -175,6 +175,7 @@ urlpatterns = [
         evals.StopEvaluationView.as_view(),
         name="evaluation-stop",
     ),
+    path("api/evals/runs/<id:uid>/grades", evals.GradesView.as_view(), name="evaluation-grades"),
     path(
         "api/evals/runs/<id:uid>/comparison",
         evals.ComparisonView.as_view(),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from .models import Evaluation, Trial
+from django.db.models import Prefetch
+
+from .models import Evaluation, Grade, Trial
 from .reports import case_lines, summary
 
 _UNFIT = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if code not in {9, 10, 13}}
@@ -47,6 +49,8 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
             "pass_at_k": told.pass_at_k,
             "pass_hat_k": told.pass_hat_k,
             "flaky": list(told.flaky),
+            "graded": told.graded,
+            "agreed": told.agreed,
             "cost": _money(told.cost),
             "saved": _money(told.saved),
             "model_calls": told.model_calls,
@@ -95,7 +99,8 @@ def as_junit(evaluation: Evaluation) -> str:
 
 def _trials(evaluation: Evaluation) -> Any:
     rows = Trial.objects.filter(evaluation=evaluation).defer("stored_spec")
-    return rows.select_related("conversation").order_by("id")
+    graded = Prefetch("grades", Grade.objects.select_related("by").order_by("id"))
+    return rows.select_related("conversation").prefetch_related(graded).order_by("id")
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
@@ -106,6 +111,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "state": trial.state,
         "answer": trial.answer,
         "outcomes": trial.outcomes,
+        "grades": grades_of(trial),
         "problem": trial.problem,
         "steps": trial.steps,
         "cost": _money(trial.cost),
@@ -115,6 +121,14 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "seconds": trial.seconds,
         "conversation": trial.conversation.uid if trial.conversation else None,
     }
+
+
+def grades_of(trial: Trial) -> list[dict[str, Any]]:
+    """What people say of it, the first first."""
+    return [
+        {"by": str(each.by), "points": each.points, "of": each.SCALE, "note": each.note}
+        for each in trial.grades.all()
+    ]
 
 
 def _money(amount: Any) -> str | None:

@@ -40,8 +40,9 @@ def forget(removed: Removed) -> None:
 
 
 def _forget_outcomes(trial: Trial, removed: Removed) -> None:
-    """Checks quote the run and its judges in saying what they found; whether they passed stays."""
+    """Checks and people quote the run and its judges in saying what they found; whether they passed stays."""
     trial.outcomes = [{**outcome, "why": ""} for outcome in trial.outcomes]
+    trial.grades.update(note="")
     last = Event.objects.filter(conversation=trial.conversation_id, type="agent.message")
     if last.order_by("-seq").values_list("uid", flat=True).first() in removed.uids:
         trial.answer = trial.answer and REMOVED

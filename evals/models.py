@@ -281,6 +281,36 @@ class Judgement(models.Model):
         return f"{self.trial_id}:{self.place}:{self.number}"
 
 
+class Grade(models.Model):
+    """How well a person finds that a try did, beside what its checks and judges say. The gate knows nothing
+    of it."""
+
+    SCALE = 5
+    """Points go from 1 to this."""
+
+    trial = models.ForeignKey(
+        Trial, on_delete=models.CASCADE, related_name="grades", db_index=False
+    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    points = models.PositiveSmallIntegerField()
+    note = models.CharField(max_length=500, blank=True)
+    given_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["trial", "id"]
+        verbose_name = _("points of a person")
+        verbose_name_plural = _("points of people")
+        constraints = [models.UniqueConstraint(fields=["trial", "by"], name="grade_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.points}/{self.SCALE}"
+
+    @property
+    def share(self) -> float:
+        """Of the scale, between 0 and 1."""
+        return (self.points - 1) / (self.SCALE - 1)
+
+
 class CachedReply(models.Model):
     """A model's reply, by everything that could have changed it (`caching`)."""
 

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 
 from agents.models import Agent, Environment
 from agents.versiondiff import Line, lines_between
 
+from .checks.judging import APART
 from .checks.statistics import Interval, mean, pass_at, pass_hat, wilson
-from .models import Evaluation, Suite, Trial
+from .models import Evaluation, Grade, Suite, Trial
 
 State = Trial.State
 TREND = 50
 """Evaluations that a trend shows."""
+FINE = 0.5
+"""Of the scale: from here on a person finds that a try did well."""
 WHY = 3
 """Different reasons that a case lists."""
 
@@ -34,10 +37,17 @@ class CaseLine:
     broken: int
     open: int
     disagreed: bool
+    """Judges differ, or a person finds something else than they do."""
     why: tuple[str, ...]
     """Which checks did not pass, and why not."""
     answer: str
     """Of the first try that did not pass, else of the first."""
+    repetition: int
+    """Of that try."""
+    grades: tuple[Grade, ...]
+    """What people say of it."""
+    people: tuple[int, int]
+    """How many tries people gave points to, and of how many of these they find what was judged."""
     conversation_uid: str
     cost: Decimal | None
     seconds: float
@@ -73,6 +83,10 @@ class Summary:
     pass_hat_k: float
     """How likely all of them do."""
     flaky: tuple[str, ...]
+    graded: int
+    """Tries that people gave points to."""
+    agreed: int
+    """Of these, where they find what was judged."""
     cost: Decimal | None
     saved: Decimal
     model_calls: int
@@ -93,8 +107,9 @@ class Summary:
 def case_lines(evaluation: Evaluation) -> list[CaseLine]:
     """One for each case, in the order of the suite."""
     rows = Trial.objects.filter(evaluation=evaluation).order_by("id")
+    graded = Prefetch("grades", Grade.objects.select_related("by").order_by("id"))
     trials: dict[str, list[Trial]] = {}
-    for trial in rows.select_related("conversation").defer("stored_spec"):
+    for trial in rows.select_related("conversation").defer("stored_spec").prefetch_related(graded):
         trials.setdefault(trial.name, []).append(trial)
     return [_line(name, tries) for name, tries in trials.items()]
 
@@ -107,6 +122,8 @@ def _line(name: str, trials: Sequence[Trial]) -> CaseLine:
         words = [f"{each['name']}: {each['why']}" for each in trial.outcomes if not each["passed"]]
         why += [said for said in (*words, trial.problem) if said and said not in why]
     costs = [trial.cost for trial in judged]
+    graded = [trial for trial in judged if trial.grades.all()]
+    agreed = sum(not _people_differ(trial) for trial in graded)
     return CaseLine(
         name=name,
         digest=trials[0].digest,
@@ -114,13 +131,27 @@ def _line(name: str, trials: Sequence[Trial]) -> CaseLine:
         passed=sum(trial.state == State.PASSED for trial in trials),
         broken=sum(trial.state == State.BROKEN for trial in trials),
         open=sum(trial.state not in Trial.ENDED for trial in trials),
-        disagreed=any(each["disagreed"] for trial in trials for each in trial.outcomes),
+        disagreed=agreed < len(graded)
+        or any(each["disagreed"] for trial in trials for each in trial.outcomes),
         why=tuple(why[:WHY]),
         answer=worst.answer,
+        repetition=worst.repetition,
+        grades=tuple(worst.grades.all()),
+        people=(len(graded), agreed),
         conversation_uid=worst.conversation.uid if worst.conversation else "",
         cost=_sum(costs),
         seconds=round(mean([trial.seconds for trial in judged]), 2),
     )
+
+
+def _people_differ(trial: Trial) -> bool:
+    """From what was judged: the judges' points where there are some, else whether it passed."""
+    shares = [each.share for each in trial.grades.all()]
+    judged = [each["points"] for each in trial.outcomes if each["points"] is not None]
+    if judged:
+        middle = mean(judged)
+        return any(abs(share - middle) > APART for share in shares)
+    return any((share >= FINE) != (trial.state == State.PASSED) for share in shares)
 
 
 def summary(evaluation: Evaluation, lines: Sequence[CaseLine] | None = None) -> Summary:
@@ -148,6 +179,8 @@ def summary(evaluation: Evaluation, lines: Sequence[CaseLine] | None = None) -> 
         pass_at_k=mean([pass_at(k, line.passed, line.tries) for line in judged]),
         pass_hat_k=mean([pass_hat(k, line.passed, line.tries) for line in judged]),
         flaky=tuple(line.name for line in lines if line.flaky),
+        graded=sum(line.people[0] for line in lines),
+        agreed=sum(line.people[1] for line in lines),
         cost=_sum([row[1] for row in ended if row[0] != State.BROKEN or row[1] is not None]),
         saved=sum((row[2] for row in rows), Decimal(0)),
         model_calls=sum(row[3] for row in rows),

@@ -23,6 +23,7 @@ of_suite = [
 of_evaluation = [
     path("", evaluations.show, name="evaluation"),
     path("stop/", evaluations.stop, name="evaluation-stop"),
+    path("grade/", evaluations.grade, name="evaluation-grade"),
     path("compare/", evaluations.show_comparison, name="comparison"),
     path("junit/", evaluations.junit, name="evaluation-junit"),
     path("results/", evaluations.results, name="evaluation-results"),

@@ -38,7 +38,7 @@ from .spec import (
 SHOWN = 200
 """Characters of what was found that an outcome repeats."""
 APART = 0.25
-"""Of the scale: judges who differ by more disagree."""
+"""Of the scale: judges who differ by more disagree, and so do people with them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,4 +236,23 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name='Grade',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('points', models.PositiveSmallIntegerField()),
+                ('note', models.CharField(blank=True, max_length=500)),
+                ('given_at', models.DateTimeField(auto_now=True)),
+                ('by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('trial', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='grades', to='evals.trial')),
+            ],
+            options={
+                'verbose_name': 'points of a person',
+                'verbose_name_plural': 'points of people',
+                'ordering': ['trial', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('trial', 'by'), name='grade_unique'),
+                ],
+            },
+        ),
     ]

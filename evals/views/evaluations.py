@@ -9,9 +9,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.requests import SignedInRequest
 from evals.actions.evaluations import stop_evaluation
+from evals.actions.grades import MOST_NOTE, grade_trial
 from evals.exporting import as_json, as_junit
-from evals.models import Evaluation
+from evals.models import Evaluation, Grade
 from evals.reports import case_lines, compare, summary
+from reading.digits import number_of
 
 from .lookup import find_evaluation
 
@@ -31,6 +33,8 @@ def show(request: SignedInRequest, uid: str) -> HttpResponse:
         "lines": lines,
         "summary": summary(evaluation, lines),
         "others": others.select_related("agent_version__agent").order_by("-id")[:COMPARABLE],
+        "scale": range(1, Grade.SCALE + 1),
+        "most_note": MOST_NOTE,
         "is_mine": evaluation.started_by_id == request.user.pk,
     }
     return render(request, "evals/evaluation.html", context)
@@ -40,6 +44,22 @@ def show(request: SignedInRequest, uid: str) -> HttpResponse:
 @require_POST
 def stop(request: SignedInRequest, uid: str) -> HttpResponse:
     stop_evaluation(actor=request.user, evaluation=find_evaluation(request.user, uid))
+    return redirect("evals:evaluation", uid=uid)
+
+
+@login_required
+@require_POST
+def grade(request: SignedInRequest, uid: str) -> HttpResponse:
+    """Without points, what she gave is taken back."""
+    points, repetition = (request.POST.get(name, "") for name in ("points", "repetition"))
+    grade_trial(
+        actor=request.user,
+        evaluation=find_evaluation(request.user, uid),
+        case=request.POST.get("case", ""),
+        repetition=number_of(repetition) or 0,
+        points=(number_of(points) or 0) if points else None,
+        note=request.POST.get("note", ""),
+    )
     return redirect("evals:evaluation", uid=uid)
 
 

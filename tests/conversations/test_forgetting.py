@@ -47,7 +47,7 @@ from deadletters.models import DeadLetter
 from evals.actions.cases import case_of
 from evals.actions.suites import create_suite, save_case
 from evals.checks.judging import Outcome
-from evals.models import CachedReply, Evaluation, Suite, Trial
+from evals.models import CachedReply, Evaluation, Grade, Suite, Trial
 from harness.content import Text
 from harness.errors import BadReply, Conflict, Forbidden, NotFound
 from harness.events import (
@@ -456,7 +456,7 @@ def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer
         repetition=1,
         state=Trial.State.BROKEN,
     )
-    Trial.objects.create(
+    other = Trial.objects.create(
         evaluation=evaluation,
         case=None,
         name="other",
@@ -469,6 +469,7 @@ def _try_out(alice: User, acme: Organisation, conversation: Conversation, answer
         problem=REFUSED,
         outcomes=[Outcome("word", False, f"it says: {ANSWER}").stored()],
     )
+    Grade.objects.create(trial=other, by=alice, points=1, note=f"It says: {ANSWER}")
     CachedReply.objects.create(
         key="c" * 64,
         organisation=acme,
@@ -550,6 +551,7 @@ COPIES = {
     "evals": {
         "evals_cachedreply.pieces",
         "evals_case.spec",
+        "evals_grade.note",
         "evals_trial.answer",
         "evals_trial.outcomes",
         "evals_trial.problem",
