@@ -21,6 +21,7 @@ from harness.content import Text, text_of
 from harness.errors import Invalid, NotFound
 from harness.events import UserDefineOutcome, UserMessage
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
+from harness.outcomechecks import MOST_COMMAND, MOST_SECONDS
 from reading.moments import moment_of
 from schedules.actions.orders import (
     archive_order,
@@ -56,6 +57,17 @@ TAG = "Schedules"
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE
 
 
+class CheckField(serializers.Serializer[Any]):
+    run = StrictText(max_length=MOST_COMMAND, help_text="A command; 0 as its exit code passes.")
+    criterion = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        help_text="The one that it keeps from being met.",
+    )
+    seconds = serializers.IntegerField(default=60, min_value=1, max_value=MOST_SECONDS)
+
+
 class OutcomeField(serializers.Serializer[Any]):
     description = StrictText(max_length=MOST_DESCRIPTION, help_text="What is to be brought about.")
     rubric = StrictText(
@@ -63,6 +75,9 @@ class OutcomeField(serializers.Serializer[Any]):
     )
     max_iterations = serializers.IntegerField(
         default=ITERATIONS, min_value=1, max_value=MOST_ITERATIONS
+    )
+    checks = CheckField(
+        many=True, required=False, help_text="Run in the sandbox before it is judged."
     )
 
 

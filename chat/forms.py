@@ -27,6 +27,12 @@ class TitleForm(OurForm):
     title = forms.CharField(label=_("Title"), required=False, strip=True)
 
 
+CHECKS_HELP = _(
+    "One a line, run in the sandbox before it is judged, and passed where the exit code is 0. “2: make test”"
+    " keeps the second criterion from being met where it fails."
+)
+
+
 class OutcomeForm(OurForm):
     description = forms.CharField(
         label=_("What it is to bring about"), widget=forms.Textarea(attrs={"rows": 3})
@@ -35,6 +41,12 @@ class OutcomeForm(OurForm):
         label=_("Criteria"),
         widget=forms.Textarea(attrs={"rows": 5}),
         help_text=_("One a line, each beginning with a hyphen."),
+    )
+    checks = forms.CharField(
+        label=_("Commands that check it"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text=CHECKS_HELP,
     )
     # The range is the action's rule.
     max_iterations = forms.IntegerField(

@@ -12,6 +12,7 @@ from typing import Literal
 
 from harness.events import (
     CriterionJudged,
+    OutcomeCheckRan,
     Rewound,
     SpanOutcomeEvaluationEnd,
     SpanOutcomeEvaluationStart,
@@ -36,6 +37,7 @@ _TOLD_BY = (
     "user.define_outcome",
     "x.input_taken",
     "span.outcome_evaluation_start",
+    "x.outcome_check_ran",
     "span.outcome_evaluation_end",
     "x.rewound",
 )
@@ -49,6 +51,7 @@ class Judged:
     result: str
     explanation: str
     criteria: tuple[CriterionJudged, ...]
+    checks: tuple[OutcomeCheckRan, ...] = ()
 
     @property
     def met(self) -> int:
@@ -67,6 +70,8 @@ class Standing:
     iteration: int = 0
     """Of the newest evaluation, counted from 0."""
     evaluations: list[Judged] | None = None
+    checks: tuple[OutcomeCheckRan, ...] = ()
+    """Those of the evaluation that is under way."""
     completed_at: datetime | None = None
 
     @property
@@ -111,9 +116,14 @@ def _fold(found: list[Standing], row: Event) -> None:
         return
     match value:
         case SpanOutcomeEvaluationStart():
-            open_.state, open_.iteration = "evaluating", value.iteration
+            open_.state, open_.iteration, open_.checks = "evaluating", value.iteration, ()
+        case OutcomeCheckRan():
+            open_.checks = (*open_.checks, value)
         case SpanOutcomeEvaluationEnd():
-            judged = Judged(row.created_at, value.result, value.explanation, value.criteria)
+            judged = Judged(
+                row.created_at, value.result, value.explanation, value.criteria, open_.checks
+            )
+            open_.checks = ()
             open_.evaluations = [*(open_.evaluations or ()), judged]
             open_.iteration = value.iteration
             open_.state = "running" if value.result == "needs_revision" else value.result

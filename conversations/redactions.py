@@ -90,7 +90,8 @@ def _judged(log: EventQuerySet, about: Iterable[Event]) -> Iterator[Event]:
     outcomes = {value.outcome_id for value in values if isinstance(value, UserDefineOutcome)}
     for outcome in outcomes:
         yield from log.filter(
-            type="span.outcome_evaluation_end", payload__outcome_id=outcome
+            type__in=("span.outcome_evaluation_end", "x.outcome_check_ran"),
+            payload__outcome_id=outcome,
         ).order_by("seq")
 
 

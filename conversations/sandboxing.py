@@ -18,6 +18,7 @@ from django.conf import settings
 from agents.models import Environment, SandboxRules
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, Invalid
+from harness.outcomechecks import Ran
 from jobs.engine import engine
 from jobs.hostreports import report, reports
 from jobs.prepared import Prepared
@@ -163,6 +164,19 @@ def shell_access(plan: SandboxPlan, live: LiveOutput | None = None) -> ShellAcce
         problem=problem,
         log=TableCommandLog(plan.conversation_id),
     )
+
+
+async def run_once(plan: SandboxPlan, command: str, seconds: float, most: int) -> Ran:
+    """A command in a sandbox of its own under the conversation's policy, apart from the agent's shell, with
+    at most `most` characters of what it printed. On the engine's loop; never raises for a command."""
+    try:
+        backend = await shell_access(plan).backend()
+        result = await backend.run(command, plan.policy, plan.mounts, timeout=seconds)
+    except AgentError as problem:
+        return Ran(problem=problem.message)
+    output = f"{result.stdout.text}{result.stderr.text}"[:most]
+    killed = f"it was ended: {result.killed_by.value}" if result.killed_by else ""
+    return Ran(result.exit_code, output, killed)
 
 
 def end_shells(conversation_uids: list[str]) -> None:

@@ -13,7 +13,7 @@ from django.db.models import Count, Sum
 
 from conversations.log import entries_after
 from conversations.models import Conversation
-from conversations.sandboxing import SandboxPlan, plan_sandbox, shell_access
+from conversations.sandboxing import SandboxPlan, plan_sandbox, run_once
 from harness.errors import AgentError
 from harness.events import WAITS_FOR_WORKER, SpanModelRequestEnd, SpanModelRequestStart
 from harness.history import Entry
@@ -112,17 +112,8 @@ async def run_commands(collected: Collected) -> Facts:
         return facts
     ran = dict(facts.commands)
     for place, check in collected.commands.items():
-        try:
-            backend = await shell_access(plan).backend()
-            result = await backend.run(
-                check.run, plan.policy, plan.mounts, timeout=float(check.seconds)
-            )
-        except AgentError as problem:
-            ran[place] = Ran(None, problem=problem.message)
-            continue
-        output = f"{result.stdout.text}{result.stderr.text}"[:OUTPUT]
-        killed = f"it was ended: {result.killed_by.value}" if result.killed_by else ""
-        ran[place] = Ran(result.exit_code, output, killed)
+        ended = await run_once(plan, check.run, float(check.seconds), OUTPUT)
+        ran[place] = Ran(ended.exit_code, ended.output, ended.problem)
     return replace(facts, commands=ran)
 
 

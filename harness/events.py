@@ -127,6 +127,15 @@ class UserToolResult(BaseEvent):
     """It brings what others wrote into the prompt: nobody here knows what the worker's machine reached."""
 
 
+class OutcomeCheck(Frozen):
+    """A command that the server runs before the grader is asked. It holds where the exit code is 0."""
+
+    run: str
+    criterion: int | None = None
+    """The number, from 1, of the criterion that is not met where it fails; None: it is evidence alone."""
+    seconds: int = 60
+
+
 class UserDefineOutcome(BaseEvent):
     """What the agent is to bring about, and by what it is judged. Like a message it waits until it is taken
     and begins a turn; that turn ends when the evaluation says so, or a limit, or a person."""
@@ -141,6 +150,7 @@ class UserDefineOutcome(BaseEvent):
     """Its listed lines are its criteria (`harness.grading.criteria_of`)."""
     max_iterations: int = 3
     """How often the work is judged at most."""
+    checks: tuple[OutcomeCheck, ...] = ()
 
 
 # --- from the agent -------------------------------------------------------------------------------
@@ -591,6 +601,25 @@ class SpanOutcomeEvaluationEnd(BaseEvent):
     """Of all requests to the grader in this evaluation."""
 
 
+class OutcomeCheckRan(BaseEvent):
+    """What came of a check in one evaluation."""
+
+    type: Literal["x.outcome_check_ran"] = "x.outcome_check_ran"
+    outcome_evaluation_start_id: str
+    outcome_id: str
+    run: str
+    criterion: int | None = None
+    exit_code: int | None = None
+    output: str = ""
+    """Bounded; foreign text."""
+    problem: str = ""
+    """Why it could not run, or did not come to its own end."""
+
+    @property
+    def passed(self) -> bool:
+        return self.exit_code == 0 and not self.problem
+
+
 class SpanToolStart(BaseEvent):
     """Stored before the call is dispatched. Without an answer after a crash its outcome is unknown."""
 
@@ -964,6 +993,7 @@ Known = (
     | SpanModelRequestEnd
     | SpanOutcomeEvaluationStart
     | SpanOutcomeEvaluationEnd
+    | OutcomeCheckRan
     | SpanToolStart
     | SpanToolEnd
     | InputTaken
@@ -1136,7 +1166,7 @@ def subject_of(event_id: str, event: Event) -> str:
             return first
         case SpanModelRequestEnd():
             return event.model_request_start_id
-        case SpanOutcomeEvaluationEnd():
+        case SpanOutcomeEvaluationEnd() | OutcomeCheckRan():
             return event.outcome_evaluation_start_id
         case MessageWithdrawn() | MessageEdited() | MessageSteered() | ContentSetAside():
             return event.event_id

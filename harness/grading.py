@@ -7,8 +7,9 @@ Pure. The loop asks the model and stores what follows; which files there are is 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -131,6 +132,7 @@ def grading_request(
     criteria: Sequence[str],
     record: str,
     files: str,
+    checks: str = "",
     marker: str,
     texts: Texts,
     model: str,
@@ -139,7 +141,8 @@ def grading_request(
     """The request to the grader. `marker` is made after the evidence was, so that nothing in it can close
     the evidence and speak in its own name."""
     numbered = "\n".join(f"{number}. {each}" for number, each in enumerate(criteria, 1))
-    evidence = f"Files as they are now:\n{files or '(none)'}\n\nRecord:\n{record or '(none)'}"
+    ran = f"Checks that were run on the work just now:\n{checks}\n\n" if checks else ""
+    evidence = f"{ran}Files as they are now:\n{files or '(none)'}\n\nRecord:\n{record or '(none)'}"
     parts = (
         f"The work was to bring this about:\n{description}",
         f"Criteria:\n{numbered}",
@@ -169,11 +172,18 @@ class _Answer(BaseModel):
     summary: str = ""
 
 
-def verdict_of(answer: str, criteria: Sequence[str], *, last: bool) -> Verdict | None:
+def verdict_of(
+    answer: str,
+    criteria: Sequence[str],
+    *,
+    last: bool,
+    failed: Mapping[int, str] = MappingProxyType({}),
+) -> Verdict | None:
     """What `answer` comes to; None when it holds no verdict that can be read.
 
     The result follows from the criteria, whatever else the answer says: one that is not judged, or judged
-    in two ways, is not met. `last`: no further evaluation is left.
+    in two ways, is not met. `last`: no further evaluation is left. `failed`: why those of these numbers are
+    not met whatever the answer says.
     """
     said = _object_in(answer)
     if said is None:
@@ -187,7 +197,12 @@ def verdict_of(answer: str, criteria: Sequence[str], *, last: bool) -> Verdict |
         return Verdict("failed", (), summary or "The criteria do not fit this work.")
     if not any(1 <= each.number <= len(criteria) for each in read.criteria):
         return None
-    judged = tuple(_judged(read.criteria, number, text) for number, text in enumerate(criteria, 1))
+    judged = tuple(
+        CriterionJudged(criterion=text, met=False, reason=clip(failed[number], MOST_EXPLANATION))
+        if number in failed
+        else _judged(read.criteria, number, text)
+        for number, text in enumerate(criteria, 1)
+    )
     if all(each.met for each in judged):
         return Verdict("satisfied", judged, summary)
     return Verdict("max_iterations_reached" if last else "needs_revision", judged, summary)

@@ -37,6 +37,7 @@ from harness.events import (
     MessageEdited,
     MessageSteered,
     MessageWithdrawn,
+    OutcomeCheckRan,
     OutcomeUnknown,
     QueueHeld,
     QueueOrdered,
@@ -221,6 +222,8 @@ class Pursued:
     """How many have ended."""
     evaluating: str = ""
     """The id of the start of the one that is under way, or was lost with its process."""
+    checked: tuple[OutcomeCheckRan, ...] = ()
+    """What its checks came to in that one, in their order."""
 
 
 class History:
@@ -557,7 +560,11 @@ class History:
                 self._fold_request_end(event)
             case SpanOutcomeEvaluationStart():
                 if self.outcome is not None:
-                    self.outcome = replace(self.outcome, evaluating=entry.uid)
+                    self.outcome = replace(self.outcome, evaluating=entry.uid, checked=())
+            case OutcomeCheckRan(outcome_evaluation_start_id=start):
+                if self.outcome is not None and start == self.outcome.evaluating:
+                    checked = (*self.outcome.checked, event)
+                    self.outcome = replace(self.outcome, checked=checked)
             case SpanOutcomeEvaluationEnd():
                 self._fold_evaluation(event)
             case McpElsewhere():

@@ -22,6 +22,7 @@ from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
 from harness.hooks import ON_CALLS, Hooks
 from harness.messages import RemoteServer, ToolSpec
+from harness.outcomechecks import CheckRunner
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
@@ -117,6 +118,8 @@ class Kit:
     """Asked about what the policy lets happen. None: nobody is."""
     evidence: Evidence | None = None
     """What a grader is shown of the files; None: nothing."""
+    checks: CheckRunner | None = None
+    """Runs an outcome's checks; None: nothing here runs commands."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     remote: Sequence[RemoteOffer] = ()
     """Servers that the model's service may be given, as far as `remote_in` says."""

@@ -31,6 +31,7 @@ from harness.events import (
     Event,
     InputTaken,
     ModelUsage,
+    OutcomeCheck,
     Refusal,
     RequiresAction,
     RetriesExhausted,
@@ -57,6 +58,7 @@ from harness.grading import (
     verdict_of,
 )
 from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Pursued, Turn
+<<<<<<< HEAD
 from harness.hooks import (
     COMPACTION_BEFORE,
     HELD_BACK,
@@ -66,9 +68,14 @@ from harness.hooks import (
     About,
     Ruling,
 )
+=======
+from harness.hooks import AboutCall
+>>>>>>> auto17
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
 from harness.messages import Message, ModelRequest, Usage
+from harness.outcomechecks import Ran, failures, ran_event, told
+from harness.policy import Verdict as Allowed
 from harness.ports import Journal, LiveBlock
 from harness.refused import CONTENT_REFUSED, KEY_REFUSED, suspects
 from harness.reply import Replied, Reply
@@ -522,6 +529,10 @@ class Loop:
             )
             if not await self._append_if_unchanged(Entry.of(start)):
                 return
+        if not await self._run_checks():
+            return
+        pursued = self.history.outcome or pursued
+        failed = failures(pursued.checked)
         request = await self._grading_request(pursued)
         before = self.history.usage
         last = pursued.evaluations + 1 >= pursued.defined.max_iterations
@@ -530,7 +541,9 @@ class Loop:
 
         def tell(end: SpanModelRequestEnd, answer: str) -> Sequence[Entry]:
             nonlocal judged
-            verdict = verdict_of(answer, criteria, last=last) if end.end in _WHOLE else None
+            verdict: Verdict | None = None
+            if end.end in _WHOLE:
+                verdict = verdict_of(answer, criteria, last=last, failed=failed)
             judged = verdict is not None
             if verdict is None or self.history.outcome is None:
                 return ()
@@ -557,6 +570,43 @@ class Loop:
         )
         await self._end_evaluation(Verdict("failed", (), said), self.history.usage - before)
 
+    async def _run_checks(self) -> bool:
+        """Run those that have no result in this evaluation. False: a person has stopped the work."""
+        while (pursued := self.history.outcome) is not None and not self.history.interrupt:
+            if len(pursued.checked) >= len(pursued.defined.checks):
+                return True
+            check = pursued.defined.checks[len(pursued.checked)]
+            running = asyncio.ensure_future(self._run_check(check, pursued.evaluating))
+            if await first_of(running, self.signal):
+                running.cancel()
+                await asyncio.wait({running})
+                await self._append()  # takes in whose signal it was
+                return False
+            outcome, start = pursued.defined.outcome_id, pursued.evaluating
+            event = ran_event(check, running.result(), outcome=outcome, start=start)
+            await self._append(Entry.of(event))
+        return False
+
+    async def _run_check(self, check: OutcomeCheck, start: str) -> Ran:
+        """As rules and hooks allow it by now; what asks is not run."""
+        kit, runner = self.kit, self.kit.checks
+        if runner is None:
+            return Ran(problem="nothing runs commands here")
+        await kit.refresh_rules()
+        given = {"command": check.run}
+        judgement = await kit.judge_aside(runner.tool, self.history, arguments=given)
+        if judgement.verdict is not Allowed.ALLOW:
+            why = judgement.reason or "a rule asks before such a command"
+            return Ran(problem=f"not run, for nobody is asked about a check: {why}")
+        tool = kit.tools_in(self.history)[runner.tool]
+        if kit.before_call is not None:
+            about = AboutCall(start, tool.name, tool.effect.value, given)
+            ruling = await kit.before_call(about)
+            await self._append(*map(Entry.of, ruling.events))
+            if why := ruling.refusal or ruling.question:
+                return Ran(problem=f"not run: {why}")
+        return await runner.run(check.run, float(check.seconds))
+
     async def _grading_request(self, pursued: Pursued) -> ModelRequest:
         kit, role = self.kit, self.kit.config.for_role("grading")
         room = role.limits.context_window * CHARACTERS_PER_TOKEN // 4
@@ -566,6 +616,7 @@ class Loop:
             criteria=criteria_of(pursued.defined.rubric),
             record=record_of(self.history.entries[pursued.since :], room),
             files=files,
+            checks=told(pursued.checked),
             marker=new_event_id(),
             texts=kit.texts,
             model=role.model if role.model and role.model != kit.config.model else kit.model,

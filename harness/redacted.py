@@ -20,6 +20,7 @@ from harness.events import (
     FeedbackGiven,
     McpElsewhere,
     MessageEdited,
+    OutcomeCheckRan,
     SessionError,
     SessionMemoryWritten,
     SessionStatusIdle,
@@ -65,7 +66,11 @@ def redacted(event: Event) -> Event:
         case McpElsewhere():
             return event.model_copy(update={"block": {}})
         case UserDefineOutcome():
-            return event.model_copy(update={"description": REMOVED, "rubric": REMOVED})
+            return event.model_copy(
+                update={"description": REMOVED, "rubric": REMOVED, "checks": ()}
+            )
+        case OutcomeCheckRan():
+            return event.model_copy(update={"run": REMOVED, "output": "", "problem": ""})
         case SpanOutcomeEvaluationEnd():
             return event.model_copy(update={"explanation": REMOVED, "criteria": ()})
         case UserToolConfirmation():

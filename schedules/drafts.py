@@ -15,7 +15,7 @@ from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.messages import checked_text
-from conversations.actions.outcomes import checked_outcome
+from conversations.actions.outcomes import checked_checks, checked_outcome
 from conversations.actions.sending import check_inputs
 from conversations.kits import choose_provider
 from conversations.models import StoredFile
@@ -259,6 +259,7 @@ def _outcome(draft: Draft) -> dict[str, Any] | None:
         description, rubric = checked_outcome(
             wanted.description, wanted.rubric, wanted.max_iterations
         )
+        checks = checked_checks(wanted.checks, rubric)
     except (Invalid, TooLarge) as problem:
         name = place("initial_events", len(draft.messages), problem.field or "type")
         raise Invalid(problem.message, field=name, hint=problem.hint) from problem
@@ -266,6 +267,7 @@ def _outcome(draft: Draft) -> dict[str, Any] | None:
         "description": description,
         "rubric": rubric,
         "max_iterations": wanted.max_iterations,
+        **({"checks": [each.model_dump() for each in checks]} if checks else {}),
     }
 
 

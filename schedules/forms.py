@@ -14,14 +14,15 @@ from accounts.formwords import OurForm
 from accounts.models import Organisation, User
 from agents.listing import listed_agents
 from agents.models import Agent, Environment
-from chat.forms import NamedChoice
+from chat.forms import CHECKS_HELP, NamedChoice
+from conversations.actions.outcomes import checks_as_text, checks_in
 from harness.content import Text, text_of
-from harness.events import UserDefineOutcome, UserMessage
+from harness.events import OutcomeCheck, UserDefineOutcome, UserMessage
 from harness.grading import ITERATIONS
 from reading.moments import moment_of
 from spending.amounts import dollars_of, units_of
 
-from .drafts import Draft, messages_of
+from .drafts import Draft, messages_of, outcome_of
 from .mailaddresses import takes_mail
 from .models import StandingOrder
 from .phrases import read_phrase
@@ -62,6 +63,12 @@ class ScheduleForm(OurForm):
     )
     iterations = forms.IntegerField(
         label=_("Judged so many times at most"), required=False, initial=ITERATIONS
+    )
+    checks = forms.CharField(
+        label=_("Commands that check it"),
+        required=False,
+        help_text=CHECKS_HELP,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
     when = forms.CharField(
         label=_("When, in words"),
@@ -233,6 +240,7 @@ class ScheduleForm(OurForm):
             description=own["description"] if own else given["text"].replace("\r\n", "\n"),
             rubric=rubric,
             max_iterations=given["iterations"] or ITERATIONS,
+            checks=_with_seconds(checks_in(given["checks"]), before),
         )
 
     def draft(self) -> Draft:
@@ -280,6 +288,22 @@ class ScheduleForm(OurForm):
         )
 
 
+def _checks_of(order: StandingOrder | None) -> tuple[OutcomeCheck, ...]:
+    outcome = outcome_of(order) if order is not None else None
+    return outcome.checks if outcome is not None else ()
+
+
+def _with_seconds(
+    checks: tuple[OutcomeCheck, ...], order: StandingOrder | None
+) -> tuple[OutcomeCheck, ...]:
+    """With the seconds that they had before, which the form does not show."""
+    seconds = {(each.run, each.criterion): each.seconds for each in _checks_of(order)}
+    return tuple(
+        each.model_copy(update={"seconds": seconds.get((each.run, each.criterion), each.seconds)})
+        for each in checks
+    )
+
+
 def text_in(order: StandingOrder) -> str:
     """The texts of its first messages, as the form shows and sends them; without any, what its outcome is."""
     texts = [text_of(said.content) for said in messages_of(order)]
@@ -294,6 +318,7 @@ def initial_of(order: StandingOrder) -> dict[str, Any]:
         "agent": order.agent_version.agent.uid,
         "environment": order.environment.uid,
         "rubric": order.outcome["rubric"] if order.outcome else "",
+        "checks": checks_as_text(_checks_of(order)),
         "iterations": order.outcome["max_iterations"] if order.outcome else ITERATIONS,
         "text": text_in(order),
         "cron": order.cron,

@@ -136,11 +136,18 @@ class RubricShape(Shape):
     content: str
 
 
+class CheckShape(Shape):
+    run: str
+    criterion: int | None
+    seconds: int
+
+
 class DefineOutcomeShape(Shape):
     type: Literal["user.define_outcome"] = "user.define_outcome"
     description: str
     rubric: RubricShape
     max_iterations: int
+    x_checks: list[CheckShape]
 
 
 class FileConfig(Shape):
@@ -292,7 +299,11 @@ def _initial_events(order: StandingOrder) -> list[UserMessageShape | DefineOutco
     if order.outcome is not None:
         rest = {name: order.outcome[name] for name in ("description", "max_iterations")}
         found.append(
-            DefineOutcomeShape(rubric=RubricShape(content=order.outcome["rubric"]), **rest)
+            DefineOutcomeShape(
+                rubric=RubricShape(content=order.outcome["rubric"]),
+                x_checks=[CheckShape(**each) for each in order.outcome.get("checks", ())],
+                **rest,
+            )
         )
     return found
 

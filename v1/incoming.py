@@ -13,6 +13,7 @@ from conversations.actions.sending import Input
 from harness.content import Block
 from harness.errors import Invalid
 from harness.events import (
+    OutcomeCheck,
     UserCustomToolResult,
     UserDefineOutcome,
     UserInterrupt,
@@ -21,6 +22,7 @@ from harness.events import (
 )
 from harness.faults import place
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
+from harness.outcomechecks import MOST_CHECKS, MOST_COMMAND, MOST_SECONDS
 from tools_app.textfiles import decode
 from wire.ids import conversation_uid
 
@@ -112,11 +114,18 @@ class FileRubric(Body):
     file_id: str = Field(max_length=60)
 
 
+class CheckBody(Body):
+    run: str = Field(min_length=1, max_length=MOST_COMMAND)
+    criterion: int | None = Field(default=None, ge=1)
+    seconds: int = Field(default=60, ge=1, le=MOST_SECONDS)
+
+
 class OutcomeBody(Body):
     type: Literal["user.define_outcome"]
     description: str = Field(min_length=1, max_length=MOST_DESCRIPTION)
     rubric: Annotated[TextRubric | FileRubric, Field(discriminator="type")]
     max_iterations: int | None = Field(default=None, ge=1, le=MOST_ITERATIONS)
+    x_checks: tuple[CheckBody, ...] = Field(default=(), max_length=MOST_CHECKS)
 
 
 Event = Annotated[
@@ -162,6 +171,7 @@ def to_input(event: Event, caller: Caller) -> Input:
                 description=event.description,
                 rubric=_rubric_of(event, caller),
                 max_iterations=event.max_iterations or ITERATIONS,
+                checks=tuple(OutcomeCheck(**each.model_dump()) for each in event.x_checks),
             )
         case MessageBody():
             return UserMessage(content=blocks_of(event.content))

@@ -236,6 +236,7 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
                 "description": event.description,
                 "rubric": {"type": "text", "content": event.rubric},
                 "max_iterations": event.max_iterations,
+                "x_checks": [each.model_dump() for each in event.checks],
             }
         case SpanOutcomeEvaluationStart():
             return {"outcome_id": event.outcome_id, "iteration": event.iteration}

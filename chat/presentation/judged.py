@@ -5,14 +5,14 @@ What they are is `conversations.outcomes`'s part; the unit in the transcript is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from conversations.outcomes import Standing
-from harness.events import CriterionJudged
+from harness.events import CriterionJudged, OutcomeCheckRan
 from reading.unseen import visible
 
 _STATES: dict[str, Callable[[], str]] = {
@@ -27,11 +27,21 @@ _STATES: dict[str, Callable[[], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class ShownCheck:
+    run: str
+    passed: bool
+    ending: str
+    output: str
+    criterion: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ShownEvaluation:
     number: int
     words: str
     explanation: str
     criteria: tuple[CriterionJudged, ...]
+    checks: tuple[ShownCheck, ...] = ()
     trend: str = ""
     """Against the judgement before it, where both judged criteria."""
 
@@ -57,6 +67,7 @@ def shown(standing: Standing) -> ShownOutcome:
                 result_words(each.result, each.criteria),
                 visible(each.explanation),
                 shown_criteria(each.criteria),
+                shown_checks(each.checks),
                 trend_words(earlier, each.criteria),
             )
             for number, (each, earlier) in enumerate(zip(judged, before, strict=False), 1)
@@ -67,6 +78,27 @@ def shown(standing: Standing) -> ShownOutcome:
 def shown_criteria(criteria: tuple[CriterionJudged, ...]) -> tuple[CriterionJudged, ...]:
     """With every sign of what the judge said in view."""
     return tuple(each.model_copy(update={"reason": visible(each.reason)}) for each in criteria)
+
+
+def shown_checks(checks: Iterable[OutcomeCheckRan]) -> tuple[ShownCheck, ...]:
+    """With every sign in view of what they printed."""
+    return tuple(
+        ShownCheck(
+            visible(each.run),
+            each.passed,
+            ", ".join(_ending(each)),
+            visible(each.output.rstrip("\n")),
+            each.criterion,
+        )
+        for each in checks
+    )
+
+
+def _ending(check: OutcomeCheckRan) -> Iterator[str]:
+    if check.exit_code is not None:
+        yield _("exit code %(code)d") % {"code": check.exit_code}
+    if check.problem:
+        yield visible(check.problem)
 
 
 def trend_words(

@@ -39,6 +39,7 @@ from harness.events import (
     MessageSteered,
     MessageWithdrawn,
     ModelUsage,
+    OutcomeCheckRan,
     Refusal,
     RequiresAction,
     RetriesExhausted,
@@ -64,7 +65,7 @@ from rendering.markdown import to_html
 
 from .calls import Card, card_of
 from .content import Moment, duration, pieces_of
-from .judged import result_words, shown_criteria
+from .judged import result_words, shown_checks, shown_criteria
 from .network import network_of
 
 MOST_ELSEWHERE = 2_000
@@ -519,8 +520,10 @@ def _outcome(value: UserDefineOutcome, rows: Sequence[Event]) -> Unit:
 
 def _evaluation(value: SpanOutcomeEvaluationStart, rows: Sequence[Event]) -> Unit:
     ends = [row.value for row in rows if isinstance(row.value, SpanOutcomeEvaluationEnd)]
+    checks = shown_checks(row.value for row in rows if isinstance(row.value, OutcomeCheckRan))
     if not ends:
-        return _notice(rows, _("The work is being judged…"))
+        words = _("The work is being judged…")
+        return _notice(rows, words, label=_("What was found"), checks=checks)
     end = ends[-1]
     return _notice(
         rows,
@@ -528,6 +531,7 @@ def _evaluation(value: SpanOutcomeEvaluationStart, rows: Sequence[Event]) -> Uni
         label=_("What was found"),
         explanation=visible(end.explanation),
         criteria=shown_criteria(end.criteria),
+        checks=checks,
     )
 
 

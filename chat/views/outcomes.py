@@ -12,7 +12,7 @@ from accounts.forms import add_error
 from accounts.requests import SignedInRequest
 from chat.forms import OutcomeForm
 from chat.presentation.judged import shown
-from conversations.actions.outcomes import define_outcome
+from conversations.actions.outcomes import checks_in, define_outcome
 from conversations.outcomes import outcomes_of
 from harness.errors import Conflict, Invalid, TooLarge, TooMany
 
@@ -32,6 +32,7 @@ def outcome(request: SignedInRequest, uid: str) -> HttpResponse:
                 conversation=conversation,
                 description=form.cleaned_data["description"],
                 rubric=form.cleaned_data["rubric"],
+                checks=checks_in(form.cleaned_data["checks"]),
                 max_iterations=form.cleaned_data["max_iterations"],
             )
         except (Invalid, TooLarge, Conflict, TooMany) as problem:

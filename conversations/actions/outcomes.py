@@ -5,6 +5,8 @@ Here it is only asked for. The loop works towards it and has it judged (`harness
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -17,10 +19,12 @@ from conversations.models import Conversation, Event
 from conversations.ratelimits import count_message
 from conversations.wakes import wake
 from harness.errors import Conflict, Invalid, TooLarge
-from harness.events import SessionUpdated, SpanOutcomeEvaluationEnd, UserDefineOutcome
-from harness.grading import MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
+from harness.events import OutcomeCheck, SessionUpdated, SpanOutcomeEvaluationEnd, UserDefineOutcome
+from harness.grading import MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC, criteria_of
 from harness.history import Entry
 from harness.ids import new_id
+from harness.outcomechecks import MOST_CHECKS, MOST_COMMAND, MOST_SECONDS
+from reading.digits import is_digits, number_of
 
 
 def define_outcome(
@@ -30,14 +34,16 @@ def define_outcome(
     description: str,
     rubric: str,
     max_iterations: int = 3,
+    checks: Sequence[OutcomeCheck] = (),
 ) -> Event:
     """Have the agent work until its work meets each criterion of `rubric`, is judged `max_iterations`
-    times, or is stopped.
+    times, or is stopped. `checks` are commands that the server runs each time before it is judged.
 
     Raises NotFound, Forbidden, Invalid for empty words and a number out of 1 to 20, TooLarge, TooMany, and
     Conflict while another outcome is worked on: one at a time, the next one may follow.
     """
     description, rubric = checked_outcome(description, rubric, max_iterations)
+    checks = checked_checks(checks, rubric)
     with transaction.atomic():
         held = writable_conversation(actor, conversation)
         if held.archived_at is not None:
@@ -56,6 +62,7 @@ def define_outcome(
             description=description,
             rubric=rubric,
             max_iterations=max_iterations,
+            checks=checks,
         )
         outcome = Entry.of(defined)
         entries = [outcome]
@@ -77,6 +84,56 @@ def checked_outcome(description: str, rubric: str, max_iterations: int) -> tuple
             field="max_iterations",
         )
     return description, rubric
+
+
+def checked_checks(checks: Sequence[OutcomeCheck], rubric: str) -> tuple[OutcomeCheck, ...]:
+    """As they are kept. Raises Invalid naming `checks` for too many, an empty or too long command, a
+    criterion that `rubric` has not, and seconds out of 1 to 600."""
+    if len(checks) > MOST_CHECKS:
+        raise Invalid(
+            _("There are more than %(limit)d checks.") % {"limit": MOST_CHECKS},
+            field="checks",
+            hint=_("Name fewer."),
+        )
+    criteria = len(criteria_of(rubric))
+    kept = []
+    for each in checks:
+        run = each.run.replace("\0", "").strip()
+        if not 0 < len(run) <= MOST_COMMAND:
+            raise Invalid(
+                _("The command of a check has 1 to %(limit)d characters.")
+                % {"limit": MOST_COMMAND},
+                field="checks",
+            )
+        if each.criterion is not None and not 1 <= each.criterion <= criteria:
+            raise Invalid(
+                _("There is no criterion %(number)d: there are %(count)d.")
+                % {"number": each.criterion, "count": criteria},
+                field="checks",
+            )
+        if not 1 <= each.seconds <= MOST_SECONDS:
+            raise Invalid(
+                _("A check has 1 to %(limit)d seconds.") % {"limit": MOST_SECONDS}, field="checks"
+            )
+        kept.append(each.model_copy(update={"run": run}))
+    return tuple(kept)
+
+
+def checks_in(text: str) -> tuple[OutcomeCheck, ...]:
+    """What a form says, one a line: `2: make test` for the second criterion, `make test` for none."""
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        number, mark, rest = line.partition(":")
+        of_one = bool(mark) and is_digits(number) and number_of(number) is not None
+        run, criterion = (rest.strip(), number_of(number)) if of_one else (line, None)
+        found.append(OutcomeCheck(run=run, criterion=criterion))
+    return tuple(found)
+
+
+def checks_as_text(checks: Sequence[OutcomeCheck]) -> str:
+    """As `checks_in` reads it."""
+    lines = [f"{each.criterion}: {each.run}" if each.criterion else each.run for each in checks]
+    return "\n".join(lines)
 
 
 def _said(text: str, field: str, most: int) -> str:

@@ -32,6 +32,7 @@ SAID = (
     "agent.thinking",
     "user.define_outcome",
     "span.outcome_evaluation_end",
+    "x.outcome_check_ran",
     "x.background_finished",
     "x.compaction_requested",
     "x.mcp_elsewhere",

@@ -129,6 +129,7 @@ def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sen
                 description=event.description,
                 rubric=event.rubric,
                 max_iterations=event.max_iterations,
+                checks=event.checks,
             )
             return _stored(row)
 

@@ -11,12 +11,13 @@ from django.db import connection
 from accounts.models import User
 from conversations.actions.branching import rewind
 from conversations.actions.messages import post_message, stop
-from conversations.actions.outcomes import define_outcome
+from conversations.actions.outcomes import checks_as_text, checks_in, define_outcome
 from conversations.evidence import evidence_of
 from conversations.models import Conversation
 from conversations.outcomes import Standing, outcomes_of
 from harness.agentconfig import Role, RoleOverride
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from harness.events import OutcomeCheck
 from harness.grading import MOST_RUBRIC
 from harness.ids import new_id
 from harness.providers.scripted import Hold, call, registered, reply, say
@@ -262,3 +263,57 @@ def test_evidence_is_the_files_themselves_newest_first_within_its_room(tmp_path:
     assert "[9,000 characters more]" in text
     assert "root:" not in text
     assert len(text) < 3_000
+
+
+def test_checks_run_in_the_sandbox_before_the_grader_is_asked_and_stand_on_both_pages(
+    alice: User, converse: Converse, client_of: ClientOf
+) -> None:
+    conversation, script = converse(
+        [
+            reply(call("write_file", path="report.md", content="# Title\n")),
+            reply("All done, with two sources."),
+            reply(judged(True, True)),
+            reply(call("write_file", path="report.md", content="# Title\nsources\n")),
+            reply("Now they are there."),
+            reply(judged(True, True)),
+        ]
+    )
+    checks = (
+        OutcomeCheck(run="cat report.md; printf '\\0<b>'; grep -q sources report.md", criterion=2),
+    )
+
+    define(alice, conversation, checks=checks)
+    rested(conversation)
+
+    one = standing(conversation)
+    ran = [each.checks[0] for each in one.evaluations or ()]
+    assert [(each.exit_code, each.problem) for each in ran] == [(1, ""), (0, "")]
+    assert [each.result for each in one.evaluations or ()] == ["needs_revision", "satisfied"]
+    assert "[check 1 on criterion 2 failed]" in str(script.requests[2].messages[0])
+    for address in (conversation.get_absolute_url(), f"/c/{conversation.uid}/outcome/"):
+        page = client_of(alice).get(address).content.decode()
+        assert "Check failed:" in page
+        assert "Check passed:" in page
+        assert "&lt;b&gt;" in page
+
+
+def test_checks_that_cannot_be_are_refused_and_a_form_reads_what_it_wrote(
+    alice: User, mallory: User, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    for wrong in (
+        [OutcomeCheck(run="true")] * 11,
+        [OutcomeCheck(run=" \0 ")],
+        [OutcomeCheck(run="true", criterion=3)],
+        [OutcomeCheck(run="true", criterion=0)],
+        [OutcomeCheck(run="true", seconds=601)],
+    ):
+        with pytest.raises(Invalid) as caught:
+            define(alice, conversation, checks=wrong)
+        assert caught.value.field == "checks"
+    with pytest.raises(NotFound):
+        define(mallory, conversation, checks=[OutcomeCheck(run="true")])
+    assert types(conversation) == []
+    read = checks_in("2: make test\r\n\n  echo a: b \n")
+    assert read == (OutcomeCheck(run="make test", criterion=2), OutcomeCheck(run="echo a: b"))
+    assert checks_in(checks_as_text(read)) == read

@@ -15,6 +15,7 @@ from harness.history import Entry, History
 from harness.hooks import Hooks
 from harness.kit import Evidence, Kit, Signal
 from harness.loop import Loop
+from harness.outcomechecks import CheckRunner
 from harness.ports import LiveBlock
 from harness.providers.scripted import Scripted
 from harness.tools import Effect, Tool, ToolContext
@@ -106,6 +107,7 @@ class Bench:
     workspace: Path = Path("/nonexistent")
     clock: Callable[[], float] | None = None
     evidence: Evidence | None = None
+    checks: CheckRunner | None = None
     reply_seconds: float = 3600.0
     hooks: Hooks | None = None
 
@@ -122,6 +124,7 @@ class Bench:
             system="You are tested.",
             live=self.live,
             evidence=self.evidence,
+            checks=self.checks,
             reply_seconds=self.reply_seconds,
             hooks=self.hooks,
         )

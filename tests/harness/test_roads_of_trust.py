@@ -56,7 +56,7 @@ BRINGS_NOTHING = {
     "x.content_set_aside", "x.content_redacted", "x.rewound", "x.feedback_given",
     "x.message_pinned",
     "x.wake_requested", "x.background_started", "x.retry_requested", "x.todos_updated",
-    "span.outcome_evaluation_start",
+    "span.outcome_evaluation_start", "x.outcome_check_ran",
     "x.compaction_requested", "x.compaction_skipped", "x.session_memory_written",
     "x.subagent_started", "x.subagent_ended",
 }  # fmt: skip
