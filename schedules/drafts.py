@@ -30,6 +30,7 @@ from wire.naming import named
 
 from .mailaddresses import is_sender, takes_mail
 from .models import StandingOrder
+from .pins import pins_of
 from .templates import check_places
 from .times import LARGEST_JITTER, MOST_MISSED, read_cron, read_dates
 
@@ -172,6 +173,7 @@ def check_draft(
         "agent_version": version,
         "provider": choice.provider,
         "model": choice.model,
+        "pins": pins_of(version, organisation, order.owner if order is not None else actor),
         "environment": environment,
         "messages": [
             [block.model_dump(mode="json") for block in said.content] for said in draft.messages

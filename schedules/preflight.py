@@ -36,6 +36,7 @@ from vaults.models import Vault
 
 from .drafts import Draft, check_draft, messages_of
 from .models import StandingOrder
+from .pins import departure, pins_of
 from .running import CannotBegin, require_beginnable
 from .templates import UNTRUSTED, places_in
 
@@ -195,7 +196,7 @@ def _problem(order: StandingOrder) -> str:
         require_beginnable(order)
     except CannotBegin as refusal:
         return refusal.words
-    return ""
+    return departure(order.pins, pins_of(order.agent_version, order.organisation, order.owner))
 
 
 def _tools(order: StandingOrder, approvers: Sequence[User]) -> tuple[ToolCheck, ...]:

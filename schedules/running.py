@@ -35,6 +35,7 @@ from .auditing import announce_run
 from .drafts import messages_of, outcome_of
 from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
+from .pins import departure, pins_in
 from .templates import filled, strangers_of
 
 logger = logging.getLogger(__name__)
@@ -357,6 +358,7 @@ def _conversation_for(
         vaults=order.vaults,
         messages=said if outcome is None else [*said, outcome],
     )
+    _require_pinned(order, conversation)
     # Who decides may read as well, so that role is given last.
     roles = [(uid, "viewer") for uid in order.readers.values_list("uid", flat=True)]
     roles += [(uid, "decider") for uid in order.approvers.values_list("uid", flat=True)]
@@ -367,6 +369,16 @@ def _conversation_for(
             # She has left since; that holds up nobody else. Her delivery says why she got nothing.
             logger.info("a run of schedule %s is not shared with %s, who left", order.uid, uid)
     return conversation
+
+
+def _require_pinned(order: StandingOrder, conversation: Conversation) -> None:
+    """Raises CannotBegin, with which the conversation is gone as well, where its agent gave it another
+    skill or prompt than the order was saved with."""
+    config = order.agent_version.config
+    if not (any(order.pins.values()) or config.skills or config.prompts):
+        return
+    if words := departure(order.pins, pins_in(conversation, order.pins)):
+        raise CannotBegin(REJECTED, words)
 
 
 def require_beginnable(order: StandingOrder) -> None:

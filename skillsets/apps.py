@@ -11,14 +11,14 @@ class SkillsetsConfig(AppConfig):
         from chat.commands import offer  # noqa: PLC0415
         from conversations.kitparts import add_mounts, add_part, add_rules  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
-        from harness.events import SessionUpdated, UserMessage, know  # noqa: PLC0415
+        from harness.events import SessionUpdated, UserDefineOutcome, UserMessage, know  # noqa: PLC0415
         from skills_app.uses import count_uses  # noqa: PLC0415
 
         from . import fixing, kitpart, using  # noqa: PLC0415
         from .events import SkillAdded  # noqa: PLC0415
 
         know(SkillAdded)
-        follow(fixing.fix, UserMessage, SessionUpdated, turn=Turn.AFTER)
+        follow(fixing.fix, UserMessage, UserDefineOutcome, SessionUpdated, turn=Turn.AFTER)
         add_part(kitpart.part)
         add_mounts(kitpart.mounts)
         add_rules(kitpart.stop_what_was_stopped)

@@ -63,6 +63,7 @@ class Migration(migrations.Migration):
                 ('description', models.CharField(blank=True, max_length=500, verbose_name='description')),
                 ('provider', models.CharField(max_length=50)),
                 ('model', models.CharField(max_length=200)),
+                ('pins', models.JSONField(default=dict)),
                 ('messages', models.JSONField(default=list)),
                 ('outcome', models.JSONField(blank=True, null=True)),
                 ('files', models.JSONField(default=list)),

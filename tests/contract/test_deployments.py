@@ -68,7 +68,7 @@ def test_a_deployment_works_towards_an_outcome_behind_its_messages(alice, deploy
     }
     made = deploy(initial_events=[*saying("Look."), outcome])
     told = [event.to_dict() for event in made.initial_events]
-    assert told == [*saying("Look."), {**outcome, "max_iterations": 3}]
+    assert told == [*saying("Look."), {**outcome, "max_iterations": 3, "x_checks": []}]
     run = alice.beta.deployments.run(made.id)
     [evaluation] = alice.beta.sessions.retrieve(run.session_id).outcome_evaluations
     assert evaluation.description == "A report stands in report.md."

@@ -116,6 +116,7 @@ SUBJECTS = {
     "x.mcp_elsewhere": "tool_use_id",
     "span.model_request_end": "model_request_start_id",
     "span.outcome_evaluation_end": "outcome_evaluation_start_id",
+    "x.outcome_check_ran": "outcome_evaluation_start_id",
     "span.tool_start": "tool_use_id",
     "span.tool_end": "tool_use_id",
     "x.message_withdrawn": "event_id",
