@@ -16,10 +16,12 @@ from django.utils import timezone
 
 from accounts.models import Organisation, User
 from conversations.actions.conversations import find_agent, find_environment
+from conversations.actions.outcomes import checks_in
 from harness.arguments import whole_number
 from harness.content import Text
 from harness.errors import Invalid, NotFound
-from harness.events import UserMessage
+from harness.events import UserDefineOutcome, UserMessage
+from harness.grading import ITERATIONS, MOST_ITERATIONS
 from schedules.actions.orders import create_order, pause_order, resume_order
 from schedules.actions.runs import run_now
 from schedules.drafts import MOST_RESULT_FILES, Draft
@@ -55,6 +57,21 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     made.add_argument("--timezone", default="", help="an IANA name; else the site's")
     made.add_argument("--agent", required=True, help="name or id")
     made.add_argument("--environment", required=True, help="name or id")
+    made.add_argument(
+        "--criteria", default="", help="what each run is judged by, one a line with “- ” before it"
+    )
+    made.add_argument(
+        "--judged",
+        type=whole_number(1, MOST_ITERATIONS),
+        default=ITERATIONS,
+        help="how often it is judged at most",
+    )
+    made.add_argument(
+        "--check",
+        action="append",
+        default=[],
+        help="a command that checks it: “make test”, or “2: make test” for the second criterion",
+    )
     made.add_argument("--mail", action="store_true", help="mail you how each run ended")
     made.add_argument(
         "--files",
@@ -119,6 +136,22 @@ def _show(person: User, organisation: Organisation, options: Options) -> Ending:
     return Ending.DONE
 
 
+def _outcome(text: str, options: Options) -> UserDefineOutcome | None:
+    if not options["criteria"]:
+        if options["check"]:
+            raise Invalid(
+                "A check belongs to criteria.", field="check", hint="Name them with --criteria."
+            )
+        return None
+    return UserDefineOutcome(
+        outcome_id="",
+        description=text,
+        rubric=options["criteria"],
+        max_iterations=options["judged"],
+        checks=checks_in("\n".join(options["check"])),
+    )
+
+
 def _add(person: User, organisation: Organisation, options: Options) -> Ending:
     zone = options["timezone"] or str(timezone.get_current_timezone())
     read_cron(options["cron"] or "0 0 * * *", zone)
@@ -126,13 +159,15 @@ def _add(person: User, organisation: Organisation, options: Options) -> Ending:
     if options["when"]:
         meant = read_phrase(options["when"], zone=zone, now=timezone.now())
     text = sys.stdin.read() if options["text"] == "-" else options["text"]
+    outcome = _outcome(text, options)
     draft = Draft(
         name=options["name"],
         agent=find_agent(actor=person, organisation=organisation, wanted=options["agent"]),
         environment=find_environment(
             actor=person, organisation=organisation, wanted=options["environment"]
         ),
-        messages=(UserMessage(content=(Text(text=text),)),),
+        messages=() if outcome is not None else (UserMessage(content=(Text(text=text),)),),
+        outcome=outcome,
         cron=meant.cron,
         timezone=zone,
         dates=(meant.date,) if meant.date else (),
