@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.actions.tokens import create_token
@@ -175,3 +176,39 @@ def test_timers_and_briefs_are_read(
     assert (status, brief["waits"], brief["spent"]["calls"]) == (200, [], 0)
     assert program("GET", "briefs/now")[1]["id"] is None
     assert Program(bob, acme)("GET", f"briefs/{head['id']}")[0] == 404
+
+
+def test_a_program_names_criteria_and_commands_that_check_them(
+    program: Program, new: dict[str, Any]
+) -> None:
+    checks = [{"run": "test -s report.md", "criterion": 1}]
+    outcome = {"description": "Write it.", "rubric": "- it is there", "checks": checks}
+    status, made = program("POST", "schedules", {**new, "outcome": outcome})
+    assert status == 201, made
+    assert made["outcome"]["checks"] == [{**checks[0], "seconds": 60}]
+    for wrong in ({"run": ""}, {"run": "true", "criterion": 2}, {"run": "true", "seconds": 601}):
+        body = {**new, "outcome": {**outcome, "checks": [wrong]}}
+        status, answer = program("POST", "schedules", body)
+        assert status == 422, answer
+
+
+def test_a_person_names_them_in_a_terminal(
+    alice: User, acme: Organisation, new: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["agent", "schedule", "add", "News", "Write it.", "--user", alice.username]
+    words += ["--organisation", acme.name, "--agent", new["agent"]]
+    words += ["--environment", new["environment"], "--cron", "0 9 * * *", "--yes"]
+    call_command(
+        *words, "--criteria", "- there\n- short", "--judged", "2", "--check", "2: make test"
+    )
+    order = StandingOrder.objects.get()
+    assert order.messages == []
+    assert order.outcome == {
+        "description": "Write it.",
+        "rubric": "- there\n- short",
+        "max_iterations": 2,
+        "checks": [{"run": "make test", "criterion": 2, "seconds": 60}],
+    }
+    with pytest.raises((CommandError, SystemExit)):
+        call_command(*words, "--check", "make test")
+    assert StandingOrder.objects.count() == 1

@@ -73,6 +73,15 @@ def test_a_deployment_works_towards_an_outcome_behind_its_messages(alice, deploy
     [evaluation] = alice.beta.sessions.retrieve(run.session_id).outcome_evaluations
     assert evaluation.description == "A report stands in report.md."
 
+    checks = [{"run": "test -s report.md", "criterion": 1, "seconds": 5}]
+    checked = {**outcome, "x_checks": checks}
+    changed = alice.beta.deployments.update(made.id, initial_events=[checked])
+    assert changed.initial_events[0].to_dict()["x_checks"] == checks
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        wrong = {**outcome, "x_checks": [{"run": "true", "criterion": 2}]}
+        alice.beta.deployments.update(made.id, initial_events=[wrong])
+    assert "checks" in str(refused.value)
+
     alone = alice.beta.deployments.update(made.id, initial_events=[outcome])
     assert [event.type for event in alone.initial_events] == ["user.define_outcome"]
     with pytest.raises(anthropic.BadRequestError) as refused:

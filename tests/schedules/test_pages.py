@@ -131,6 +131,17 @@ def test_criteria_make_what_is_to_be_done_an_outcome(
     assert "Look at the news." in page
     assert "- sources" in page
     assert client_of(alice).post(address, {**form, "iterations": "99"}).status_code == 422
+    checks = "2: grep -q sources report.md\r\nmake test"
+    assert client_of(alice).post(address, {**form, "checks": checks}).status_code == 302
+    order.refresh_from_db()
+    assert order.outcome["checks"] == [
+        {"run": "grep -q sources report.md", "criterion": 2, "seconds": 60},
+        {"run": "make test", "criterion": None, "seconds": 60},
+    ]
+    assert (
+        "2: grep -q sources report.md\nmake test" in client_of(alice).get(address).content.decode()
+    )
+    assert client_of(alice).post(address, {**form, "checks": "3: true"}).status_code == 422
     assert client_of(alice).post(address, {**form, "rubric": ""}).status_code == 302
     order.refresh_from_db()
     assert (order.outcome, len(order.messages)) == (None, 1)
