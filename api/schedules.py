@@ -17,11 +17,11 @@ from rest_framework.response import Response
 from accounts.api.authentication import Caller
 from accounts.models import TokenScope
 from conversations.actions.conversations import find_agent, find_environment
+from conversations.actions.outcomes import MOST_COMMAND, MOST_SECONDS
 from harness.content import Text, text_of
 from harness.errors import Invalid, NotFound
 from harness.events import UserDefineOutcome, UserMessage
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
-from harness.outcomechecks import MOST_COMMAND, MOST_SECONDS
 from reading.moments import moment_of
 from schedules.actions.orders import (
     archive_order,

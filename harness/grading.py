@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -177,7 +176,7 @@ def verdict_of(
     criteria: Sequence[str],
     *,
     last: bool,
-    failed: Mapping[int, str] = MappingProxyType({}),
+    failed: Mapping[int, str] | None = None,
 ) -> Verdict | None:
     """What `answer` comes to; None when it holds no verdict that can be read.
 
@@ -198,8 +197,8 @@ def verdict_of(
     if not any(1 <= each.number <= len(criteria) for each in read.criteria):
         return None
     judged = tuple(
-        CriterionJudged(criterion=text, met=False, reason=clip(failed[number], MOST_EXPLANATION))
-        if number in failed
+        CriterionJudged(criterion=text, met=False, reason=clip(why, MOST_EXPLANATION))
+        if (why := (failed or {}).get(number))
         else _judged(read.criteria, number, text)
         for number, text in enumerate(criteria, 1)
     )

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from harness.compaction import clip
 from harness.events import OutcomeCheck, OutcomeCheckRan
 
-MOST_CHECKS = 10
-MOST_COMMAND = 4_000
-MOST_SECONDS = 600
 OUTPUT_CHARACTERS = 4_000
 """Of one check's output; more is cut in the middle."""
 

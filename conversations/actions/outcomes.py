@@ -23,8 +23,12 @@ from harness.events import OutcomeCheck, SessionUpdated, SpanOutcomeEvaluationEn
 from harness.grading import MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC, criteria_of
 from harness.history import Entry
 from harness.ids import new_id
-from harness.outcomechecks import MOST_CHECKS, MOST_COMMAND, MOST_SECONDS
 from reading.digits import is_digits, number_of
+
+MOST_CHECKS = 10
+MOST_COMMAND = 4_000
+"""Characters of a check's command."""
+MOST_SECONDS = 600
 
 
 def define_outcome(
