@@ -58,19 +58,16 @@ from harness.grading import (
     verdict_of,
 )
 from harness.history import MAX_CONTINUATIONS, Entry, History, OpenCall, Pursued, Turn
-<<<<<<< HEAD
 from harness.hooks import (
     COMPACTION_BEFORE,
     HELD_BACK,
     MODEL_BEFORE,
     PASSED,
+    TOOL_BEFORE,
     TURN_BEFORE,
     About,
     Ruling,
 )
-=======
-from harness.hooks import AboutCall
->>>>>>> auto17
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
 from harness.messages import Message, ModelRequest, Usage
@@ -599,9 +596,12 @@ class Loop:
             why = judgement.reason or "a rule asks before such a command"
             return Ran(problem=f"not run, for nobody is asked about a check: {why}")
         tool = kit.tools_in(self.history)[runner.tool]
-        if kit.before_call is not None:
-            about = AboutCall(start, tool.name, tool.effect.value, given)
-            ruling = await kit.before_call(about)
+        if kit.asks_at(TOOL_BEFORE):
+            tainted_by = self.history.tainted_by
+            about = About(
+                TOOL_BEFORE, start, tool.name, tool.effect.value, given, tainted_by=tainted_by
+            )
+            ruling = await self._ask(about)
             await self._append(*map(Entry.of, ruling.events))
             if why := ruling.refusal or ruling.question:
                 return Ran(problem=f"not run: {why}")
