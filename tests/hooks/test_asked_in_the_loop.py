@@ -24,6 +24,7 @@ from harness.events import (
     RetryRequested,
     SessionStatusIdle,
     SpanModelRequestStart,
+    SpanOutcomeEvaluationEnd,
     SpanToolStart,
     UserInterrupt,
     know,
@@ -38,6 +39,7 @@ from hooks.installed import Answer, Where
 from hooks.points import ASKED, POINTS
 from hooks.requests import before_request
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
+from tests.harness.test_outcomes import CHECKED, checking, judged
 from tests.patience import PATIENCE
 
 know(HooksAnswered)
@@ -103,6 +105,18 @@ def prompts(bench: Bench) -> list[str]:
 
 def told(bench: Bench, point: str) -> list[HooksAnswered]:
     return [event for event in bench.events(HooksAnswered) if event.point == point]
+
+
+async def test_a_check_of_an_outcome_that_a_hook_holds_back_is_not_run_and_fails():
+    for answer in (Answer("refuse", "Not now."), Answer("ask", "Look first.")):
+        bench, checks = checking(
+            script=[reply("Written."), reply(judged(True, True))],
+            hooks=Port([hook(says(answer), "tool.before")]),
+        )
+        await bench.run(CHECKED)
+        assert checks.ran == []
+        assert bench.events(SpanOutcomeEvaluationEnd)[0].criteria[1].met is False
+        assert answer.reason in str(bench.requests[1].messages)
 
 
 # --- words for the agent --------------------------------------------------------------------------
