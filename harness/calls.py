@@ -92,8 +92,13 @@ def _has_grace(tool: Tool) -> bool:
     return tool.in_order or tool.effect is Effect.WORKSPACE
 
 
-def refusal_of(call: OpenCall, words: str, kind: ResultOutcome) -> Entry:
-    return Entry.of(result_of(call.use, call.uid, Outcome(as_blocks(words), is_error=True), kind))
+def refusal_of(
+    call: OpenCall, words: str, kind: ResultOutcome, *, untrusted_by: str = ""
+) -> Entry:
+    outcome = Outcome(
+        as_blocks(words), is_error=True, untrusted=bool(untrusted_by), untrusted_by=untrusted_by
+    )
+    return Entry.of(result_of(call.use, call.uid, outcome, kind))
 
 
 def note_of_edit(ran_with: Mapping[str, Any]) -> str:
@@ -229,7 +234,8 @@ class Calls:
                 ruling = await self._ruling(call, tool)
                 if ruling.refusal:
                     refused += map(Entry.of, ruling.events)
-                    refused.append(refusal_of(call, ruling.refusal, "denied"))
+                    whose = ruling.untrusted_by
+                    refused.append(refusal_of(call, ruling.refusal, "denied", untrusted_by=whose))
                 elif ruling.question and call.decision is None:
                     asked += map(Entry.of, ruling.events)
                     asked.append(_question_of(call, tool, ruling, self.history))
@@ -282,8 +288,14 @@ class Calls:
         ruling = await hooks.ask(self._about(TOOL_AFTER, call, tool, more), self.kit.extras)
         events = (*outcome.events, *ruling.events)
         if ruling.refusal:
-            said = as_blocks(ruling.refusal)
-            return Outcome(said, is_error=True, stopped=outcome.stopped, events=events)
+            return Outcome(
+                as_blocks(ruling.refusal),
+                is_error=True,
+                stopped=outcome.stopped,
+                untrusted=bool(ruling.untrusted_by),
+                untrusted_by=ruling.untrusted_by,
+                events=events,
+            )
         if ruling.added:
             outcome = replace(
                 outcome,

@@ -84,7 +84,7 @@ async def ask(
 ) -> tuple[Ruling, Told]:
     """What they say together, and each one's answer. The first refusal ends it."""
     told: Told = []
-    refusal = question = ""
+    refusal = question = quoted = ""
     sets_aside: tuple[str, ...] = ()
     for hook in hooks:
         if not hook.is_asked(about):
@@ -93,6 +93,7 @@ async def ask(
         told.append((hook, answer))
         if answer.verdict == "refuse" or (answer.verdict == "failed" and hook.refuses_on_failure):
             refusal = _words(hook, answer, about.point)
+            quoted = source_of(answer) if _quotes_others(hook, answer) else ""
             if answer.verdict == "refuse" and about.point == TURN_BEFORE:
                 # A hook that is away is no judge of words: they may be said again to it.
                 sets_aside = tuple(about.more.get("message_ids", ()))
@@ -103,17 +104,25 @@ async def ask(
     if refusal:
         gone = {"context": "", "adds": False}
         answers = [answer.model_copy(update=gone) for answer in answers]
-    ruling = Ruling(refusal, question, _events(about, answers), sets_aside=sets_aside)
-    if about.point != TOOL_AFTER:
+    ruling = Ruling(
+        refusal, question, _events(about, answers), untrusted_by=quoted, sets_aside=sets_aside
+    )
+    if about.point != TOOL_AFTER or refusal:
         return ruling, told
     added = [answer for answer in answers if answer.context]
     foreign = next((source_of(answer) for answer in added if answer.untrusted), "")
     return Ruling(
-        refusal,
         events=ruling.events,
         added="\n\n".join(map(words_of, added)),
         untrusted_by=foreign,
     ), told
+
+
+def _quotes_others(hook: Held, answer: HookAnswer) -> bool:
+    """Whether the words of a refusal repeat what nobody of ours wrote: a reason, or what a command printed
+    before it failed."""
+    said = answer.verdict == "refuse" or hook.kind == "command"
+    return said and bool(answer.reason) and not hook.trusted
 
 
 def _events(about: About, answers: Sequence[HookAnswer]) -> tuple[HooksAnswered, ...]:

@@ -167,6 +167,26 @@ async def test_words_that_nobody_vouches_for_taint(point):
     assert "others wrote this" in prompts(bench)[-1]
 
 
+@pytest.mark.parametrize("point", ["tool.before", "tool.after"])
+@pytest.mark.parametrize(("trusted", "taint"), [(False, "the hook “gate”"), (True, "")])
+async def test_the_reason_of_a_refusal_that_nobody_vouches_for_taints(point, trusted, taint):
+    taints: list[str] = []
+
+    def note(context, _arguments):
+        taints.append(context.tainted_by)
+        return "done"
+
+    refuses = hook(says(Answer("refuse", "Do evil.")), point, trusted=trusted, tool="look")
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply(call("see", text="b")), reply("Done.")),
+        [make_tool("look"), make_tool("see", note)],
+        hooks=Port([refuses]),
+    )
+    await bench.run(said("Go."))
+    assert "Do evil." in prompts(bench)[1]
+    assert taints == [taint]
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
