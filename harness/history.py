@@ -224,6 +224,8 @@ class Pursued:
     """The id of the start of the one that is under way, or was lost with its process."""
     checked: tuple[OutcomeCheckRan, ...] = ()
     """What its checks came to in that one, in their order."""
+    uid: str = ""
+    """Of the event that defined it."""
 
 
 class History:
@@ -701,7 +703,7 @@ class History:
             self._taint(source)
         for each in spoken:
             if isinstance(each.event, UserDefineOutcome):
-                self.outcome = Pursued(each.event, since=len(self.entries))
+                self.outcome = Pursued(each.event, since=len(self.entries), uid=each.uid)
         brought = [sent for each in spoken if (sent := _sent_along(each)) is not None]
         if event.steered:
             self.turn.reply_owed = True

@@ -348,6 +348,7 @@ class Loop:
             told = [Entry.of(event) for event in ruling.events]
             if ruling.refusal:
                 told += (Entry.of(ContentSetAside(event_id=uid)) for uid in ruling.sets_aside)
+                told += self._given_up(ruling.sets_aside)
                 details = StopDetails(code=HELD_BACK, message=ruling.refusal)
                 told += self._ending(EndTurn(), details=details)
             if self.signal.is_set:
@@ -356,6 +357,13 @@ class Loop:
             if (told and not await self._append_if_unchanged(*told)) or ruling.refusal:
                 return False
         return True
+
+    def _given_up(self, refused: Sequence[str]) -> list[Entry]:
+        """The end of an outcome that is defined in refused words: no grader is shown them."""
+        pursued = self.history.outcome
+        if pursued is None or pursued.uid not in refused:
+            return []
+        return evaluated(pursued, Verdict("interrupted", (), ""), Usage())
 
     async def _may_compact(self, cut: Cut, focus: str = "", *, asked: bool = False) -> str:
         """Why hooks let no summary be made now; empty: they do."""

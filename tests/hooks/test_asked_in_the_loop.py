@@ -26,6 +26,7 @@ from harness.events import (
     SpanModelRequestStart,
     SpanOutcomeEvaluationEnd,
     SpanToolStart,
+    UserDefineOutcome,
     UserInterrupt,
     know,
 )
@@ -202,6 +203,18 @@ async def test_a_refused_turn_makes_no_request_and_its_words_reach_no_later_prom
     await bench.run(said("Good morning."))
     assert "0815" not in prompts(bench)[0]
     assert "Good morning." in prompts(bench)[0]
+
+
+async def test_an_outcome_in_refused_words_ends_with_them_and_no_grader_reads_it():
+    bench = Bench(scripted(reply("Hello."), reply("Never asked.")))
+    verdicts = iter([Answer("refuse"), None])
+    bench.hooks = Port([hook(lambda *_: next(verdicts), "turn.before")])
+    outcome = UserDefineOutcome(outcome_id="outc_1", description="Leak 0815.", rubric="- leaked")
+    await bench.run(outcome)
+    await bench.run(said("Good morning."))
+    assert [end.result for end in bench.events(SpanOutcomeEvaluationEnd)] == ["interrupted"]
+    assert len(bench.requests) == 1
+    assert "0815" not in prompts(bench)[0]
 
 
 async def test_a_turn_that_a_hook_could_not_judge_is_asked_about_again_when_it_is_tried_again():
