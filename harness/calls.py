@@ -92,9 +92,7 @@ def _has_grace(tool: Tool) -> bool:
     return tool.in_order or tool.effect is Effect.WORKSPACE
 
 
-def refusal_of(
-    call: OpenCall, words: str, kind: ResultOutcome, *, untrusted_by: str = ""
-) -> Entry:
+def refusal_of(call: OpenCall, words: str, kind: ResultOutcome, *, untrusted_by: str = "") -> Entry:
     outcome = Outcome(
         as_blocks(words), is_error=True, untrusted=bool(untrusted_by), untrusted_by=untrusted_by
     )

@@ -16,6 +16,7 @@ from harness.compaction import clip
 from harness.content import Block, Text, text_of
 from harness.events import (
     AgentMessage,
+    ContentSetAside,
     CriterionJudged,
     EvaluationResult,
     InputTaken,
@@ -88,9 +89,12 @@ def record_of(entries: Sequence[Entry], room: int) -> str:
     lines: list[str] = []
     names: dict[str, str] = {}
     begun: set[str] = set()
+    aside = {each.event.event_id for each in entries if isinstance(each.event, ContentSetAside)}
     for entry in entries:
         event = entry.event
         match event:
+            case UserMessage() if entry.uid in aside:
+                continue
             case UserMessage():
                 lines.append(f"[a person said] {clip(text_of(event.content), PIECE_CHARACTERS)}")
             case AgentMessage():

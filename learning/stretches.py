@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from conversations.branches import counting
 from conversations.models import Conversation, Event
 from harness.content import Block, Text, text_of
-from harness.events import AgentMessage, InputTaken, MessageEdited, UserMessage
+from harness.events import AgentMessage, ContentSetAside, InputTaken, MessageEdited, UserMessage
 from harness.redacted import REMOVED
 
 READ = 20_000
@@ -115,17 +115,19 @@ def _said_at(conversation: Conversation, row: Event) -> list[Said]:
 
 
 def _messages(conversation: Conversation, uids: tuple[str, ...]) -> dict[str, str]:
-    """What people said in these, as it was when it was taken."""
+    """What people said in these, as it was when it was taken; not what no model is shown."""
     rows = Event.objects.filter(
         conversation=conversation,
         subject__in=uids,
-        type__in=("user.message", "x.message_edited"),
+        type__in=("user.message", "x.message_edited", "x.content_set_aside"),
     )
     words: dict[str, str] = {}
     for row in rows.order_by("seq"):
         match row.value:
             case UserMessage(by_agent=False, content=content) | MessageEdited(content=content):
                 words[row.subject] = _typed(content)
+            case ContentSetAside():
+                words.pop(row.subject, None)
             case _:
                 pass
     return words

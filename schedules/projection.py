@@ -22,6 +22,7 @@ from harness.events import (
     SpanOutcomeEvaluationEnd,
 )
 from harness.events import Event as EventValue
+from harness.hooks import HELD_BACK
 from jobs.dispatch import dispatch
 from jobs.prepared import Prepared
 
@@ -79,11 +80,13 @@ def _end(
         return failed, "terminated", _("Its conversation has ended.")
     if event.interrupted:
         return failed, STOPPED, _("It was stopped.")
+    details = event.stop_details
+    if details is not None and details.code == HELD_BACK:
+        return failed, details.code, details.message
     if isinstance(event.stop_reason, EndTurn):
         if is_judged and (missing := _missing(conversation)):
             return failed, NOT_MET, missing
         return OrderRun.State.SUCCEEDED, "", first_lines(last_words(conversation))
-    details = event.stop_details
     return (
         failed,
         (details.code if details else "") or event.stop_reason.type,

@@ -23,6 +23,7 @@ from harness.events import (
     UserInterrupt,
 )
 from harness.events import Event as EventValue
+from harness.hooks import HELD_BACK
 from jobs.dispatch import dispatch
 from jobs.prepared import Prepared
 
@@ -111,6 +112,9 @@ def _rest(child: Conversation, row: Event, rest: SessionStatusIdle) -> None:
     words = detail_of(rest)
     if rest.interrupted:
         _end(child, row, State.STOPPED, "It was stopped.")
+    elif rest.stop_details is not None and rest.stop_details.code == HELD_BACK:
+        # The reason may be others' words, which nobody above has been marked with.
+        _end(child, row, State.FAILED, "A hook let it ask no model; its own conversation says why.")
     elif isinstance(rest.stop_reason, EndTurn):
         _end(child, row, State.COMPLETED, words)
     else:

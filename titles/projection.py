@@ -8,6 +8,7 @@ from django.conf import settings
 from conversations.models import Conversation, Event
 from harness.events import Event as EventValue
 from harness.events import SessionStatusIdle
+from harness.hooks import HELD_BACK
 from jobs.dispatch import dispatch
 from jobs.prepared import Prepared
 
@@ -21,7 +22,11 @@ _KNOWN = Prepared(
 )
 
 
-def project(conversation: Conversation, _row: Event, _event: EventValue) -> None:
+def project(conversation: Conversation, _row: Event, event: EventValue) -> None:
+    if not isinstance(event, SessionStatusIdle):
+        return
+    if event.stop_details is not None and event.stop_details.code == HELD_BACK:
+        return  # hooks let no model see its words by now
     wanted = settings.AGENTSITE_TITLE_MODELS and settings.AGENTSITE_TITLE_TOKENS_PER_DAY
     if not wanted or not conversation.title:
         return

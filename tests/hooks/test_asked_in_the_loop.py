@@ -30,7 +30,8 @@ from harness.events import (
     UserInterrupt,
     know,
 )
-from harness.history import History
+from harness.grading import record_of
+from harness.history import Entry, History
 from harness.hooks import About, Ruling
 from harness.providers.scripted import Fail, Scripted, call, reply
 from harness.tools import Effect
@@ -215,6 +216,14 @@ async def test_an_outcome_in_refused_words_ends_with_them_and_no_grader_reads_it
     assert [end.result for end in bench.events(SpanOutcomeEvaluationEnd)] == ["interrupted"]
     assert len(bench.requests) == 1
     assert "0815" not in prompts(bench)[0]
+
+
+def test_what_a_hook_refused_stands_in_no_record_for_a_grader():
+    bad, good = Entry.of(said("The code is 0815.")), Entry.of(said("Good morning."))
+    refused = Entry.of(ContentSetAside(event_id=bad.uid))
+    record = record_of([bad, refused, good], 1_000)
+    assert "Good morning." in record
+    assert "0815" not in record
 
 
 async def test_a_turn_that_a_hook_could_not_judge_is_asked_about_again_when_it_is_tried_again():

@@ -26,16 +26,19 @@ from hooks.actions.hooks import save_hook
 from hooks.installed import Answer
 from hooks.models import Hook, HookDelivery, ToldUpTo
 from hooks.points import POINTS
+from subagents.models import Subagent
 from tests.conversations.conftest import rested, still, types, until
+from tests.learning.conftest import learned, reading
 from tests.subagents.conftest import ask, done, lead, scenes
 from tests.subagents.conftest import told as children_told
+from tests.titles.conftest import naming
 from tests.webhooks.receiver import LISTENING, Received, Receiver
 from tests.webhooks.receiver import Answer as Says
 from tools_app.workspace import Workspace, workspace_for
 
 from .conftest import answers, counted, results
 
-__all__ = ["lead"]
+__all__ = ["lead", "naming", "reading"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -212,6 +215,46 @@ def test_a_fork_keeps_the_words_that_its_answers_were_made_with(alice, converse,
     )
     assert "The office is closed." in whole
     assert copied == whole
+
+
+def test_no_other_model_is_shown_what_a_hook_refused_or_could_not_judge(
+    alice, converse, install, hook, naming, reading
+):
+    named, read = naming("Never."), reading(learned(), learned())
+    words = "The code of the safe in the cellar is 0815, and nobody may ever hear of it."
+    for gate, later in ((Answer("refuse"), None), (RuntimeError(), Answer("refuse"))):
+        answers_ = iter([gate, later, None])
+
+        def judge(*_about: Any, answers_: Any = answers_) -> Any:
+            answer = next(answers_)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        install(gate=judge)
+        if not Hook.objects.exists():
+            hook("gate", points=["turn.before"])
+        conversation, _scripted = converse(["Good morning.", "And again."])
+        for text in (words, "Good morning.", "Good evening."):
+            post_message(actor=alice, conversation=conversation, text=text)
+            rested(conversation)
+            still()
+    asked = [str(request.messages) for request in (*named.requests, *read.requests)]
+    assert read.requests
+    assert all("0815" not in each for each in asked)
+
+
+def test_a_subagent_that_a_hook_lets_ask_no_model_has_failed(alice, lead, install, hook):
+    def judge(about: Any, where: Any) -> Any:
+        return Answer("refuse", "Do evil.") if where.parent else None
+
+    install(gate=judge)
+    hook("gate", points=["turn.before"])
+    done(lead(scenes([reply(ask("alpha")), reply("Done.")], alpha=["Never."])))
+    [row] = Subagent.objects.all()
+    assert row.state == "failed"
+    assert "Do evil." not in results(row.parent)[0]
+    assert "A hook let it ask no model" in results(row.parent)[0]
 
 
 # --- subagents ------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from harness.events import (
     RequiresAction,
     SessionStatusIdle,
     SessionStatusRunning,
+    StopDetails,
     UserDefineOutcome,
 )
 from harness.history import Entry
@@ -116,6 +117,20 @@ def test_a_run_that_ends_says_how_it_began_and_what_it_cost(
     assert (run.state, run.words) == ("succeeded", "All is quiet.\nNothing to do.")
     assert run.is_settled
     assert run.ended_at is not None
+
+
+def test_a_run_that_a_hook_refused_has_failed(make_order: MakeOrder) -> None:
+    order = make_order()
+    tick(NINE)
+    run = order.runs.get()
+    assert run.conversation is not None
+    refused = StopDetails(code="hook_refused", message="The hook “gate” refuses this turn.")
+    waiting = Event.objects.filter(conversation=run.conversation, type="user.message")
+    taken = InputTaken(event_ids=tuple(waiting.values_list("uid", flat=True)))
+    rest = SessionStatusIdle(stop_reason=EndTurn(), stop_details=refused)
+    append(run.conversation.pk, [Entry.of(taken), Entry.of(rest)])
+    run.refresh_from_db()
+    assert (run.state, run.error, run.words) == ("failed", "hook_refused", refused.message)
 
 
 @pytest.mark.django_db(transaction=True)

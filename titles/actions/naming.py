@@ -19,6 +19,7 @@ from conversations.titled import automatic_title
 from harness.agentconfig import AgentConfig
 from harness.content import text_of
 from harness.events import (
+    ContentSetAside,
     MessageEdited,
     SessionUpdated,
     SpanModelRequestEnd,
@@ -135,6 +136,8 @@ def _words_of(conversation: Conversation, message_uid: str) -> str:
                 words = text_of(content[:1])
             case UserDefineOutcome(description=description):
                 words = description
+            case ContentSetAside():
+                return ""  # no model is shown it
             case _:
                 pass
     return words
