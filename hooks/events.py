@@ -54,7 +54,8 @@ class HooksAnswered(AppEvent):
     def untrusted_by(self) -> str:
         if self.tool_use_id:
             return ""
-        return next((source_of(each) for each in self.told if each.context and each.untrusted), "")
+        # Also where the words were taken out since: what the agent made of them stays.
+        return next((source_of(each) for each in self.told if each.adds and each.untrusted), "")
 
     def asked(self) -> Sequence[tuple[str, int, str]]:
         return [(each.hook, each.milliseconds, _FAILED.get(each.verdict, "")) for each in self.told]
