@@ -231,7 +231,7 @@ async def _call(hook: Held, about: About, where: Where) -> Answer:
         said = await function(about, where)
     else:
         said = await asyncio.to_thread(function, about, where)
-    if said is None:
+    if said is None or not POINTS[about.point].asks:
         return Answer()
     return _read(said.verdict, said.reason, getattr(said, "context", ""), about.point)
 

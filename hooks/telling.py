@@ -193,7 +193,9 @@ def claim(conversation_id: int) -> Claimed | None:
     with transaction.atomic():
         due = HookDelivery.objects.filter(conversation=conversation_id, due_at__lte=now)
         locked = due.select_for_update(of=("self",), skip_locked=True, no_key=True)
-        row = locked.select_related("hook").order_by("id").first()
+        first = locked.select_related("hook").order_by("id")
+        while (row := first.first()) is not None and _is_over(row):
+            row.delete()
         if row is None:
             return None
         row.attempts += 1
@@ -215,6 +217,12 @@ def claim(conversation_id: int) -> Claimed | None:
         conversation_id=conversation_id,
         sandbox=plan,
     )
+
+
+def _is_over(row: HookDelivery) -> bool:
+    """Its hook is not to be told any more, or every process that tried it died over it."""
+    hook = row.hook
+    return row.attempts >= TRIES or not hook.enabled or row.point not in hook.points
 
 
 def settle(claimed: Claimed, answer: HookAnswer) -> None:

@@ -388,6 +388,37 @@ def test_what_a_process_that_died_did_not_tell_the_sweep_finds(alice, acme, conv
     assert not HookDelivery.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "gone", [{"enabled": False}, {"points": ["turn.after"]}, {"attempts": telling.TRIES}]
+)
+def test_what_waits_for_a_hook_that_wants_it_no_more_or_that_ends_processes_is_dropped(
+    alice, converse, install, hook, gone
+):
+    told: list[str] = []
+    install(log=lambda about, _where: told.append(about.point))
+    held = hook("log", points=["rest"])
+    conversation, _scripted = converse([])
+    row = HookDelivery.objects.create(hook=held, conversation=conversation, point="rest")
+    rows = HookDelivery.objects if "attempts" in gone else Hook.objects
+    rows.update(**gone)
+    assert telling.claim(conversation.pk) is None
+    sweep()
+    assert told == []
+    assert not HookDelivery.objects.filter(pk=row.pk).exists()
+
+
+def test_what_a_told_function_returns_is_of_no_interest(alice, converse, install, hook):
+    install(log=lambda *_: True)
+    held = hook("log", points=["rest"])
+    conversation, _scripted = converse(["Good."])
+    post_message(actor=alice, conversation=conversation, text="Hello")
+    rested(conversation)
+    still()
+    sweep()
+    assert counted(held, "rest") == (1, 0, 0)
+    assert not HookDelivery.objects.exists()
+
+
 def test_a_hook_is_not_told_of_what_was_before_it(alice, converse, install, hook):
     told: list[str] = []
     install(log=lambda about, _where: told.append(about.subject), old=lambda *_: None)
