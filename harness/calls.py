@@ -99,6 +99,15 @@ def refusal_of(call: OpenCall, words: str, kind: ResultOutcome, *, untrusted_by:
     return Entry.of(result_of(call.use, call.uid, outcome, kind))
 
 
+def _with_words(outcome: Outcome, ruling: Ruling) -> Outcome:
+    return replace(
+        outcome,
+        content=(*outcome.content, *as_blocks(ruling.added)),
+        untrusted=outcome.untrusted or bool(ruling.untrusted_by),
+        untrusted_by=outcome.untrusted_by or ruling.untrusted_by,
+    )
+
+
 def note_of_edit(ran_with: Mapping[str, Any]) -> str:
     """What the model reads before the result of a call that a person changed."""
     given = json.dumps(ran_with, ensure_ascii=False)
@@ -276,32 +285,27 @@ class Calls:
         effect = tool.effect.value
         return About(point, call.uid, tool.name, effect, call.input, more or {}, tainted_by)
 
-    async def _heard(self, call: OpenCall, tool: Tool, outcome: Outcome, took: int) -> Outcome:
-        """What of it the model is shown, as far as hooks say, with the events that tell of that."""
+    async def _heard(
+        self, call: OpenCall, tool: Tool, outcome: Outcome, took: int
+    ) -> tuple[Outcome, Ruling]:
+        """What of it the model is shown, as far as hooks say, with the events that tell of that; and what
+        they said, of which the words to add are still to be added."""
         hooks = self.kit.asks_at(TOOL_AFTER)
         if hooks is None:
-            return outcome
+            return outcome, PASSED
         text = "\n".join(block.text for block in outcome.content if isinstance(block, Text))
         more = {"result": text, "is_error": outcome.is_error, "milliseconds": took}
         ruling = await hooks.ask(self._about(TOOL_AFTER, call, tool, more), self.kit.extras)
         events = (*outcome.events, *ruling.events)
         if ruling.refusal:
-            return Outcome(
+            outcome = Outcome(
                 as_blocks(ruling.refusal),
                 is_error=True,
                 stopped=outcome.stopped,
                 untrusted=bool(ruling.untrusted_by),
                 untrusted_by=ruling.untrusted_by,
-                events=events,
             )
-        if ruling.added:
-            outcome = replace(
-                outcome,
-                content=(*outcome.content, *as_blocks(ruling.added)),
-                untrusted=outcome.untrusted or bool(ruling.untrusted_by),
-                untrusted_by=outcome.untrusted_by or ruling.untrusted_by,
-            )
-        return replace(outcome, events=events)
+        return replace(outcome, events=events), ruling
 
     async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """False, with nothing run, where somebody has said something since they were judged."""
@@ -383,10 +387,12 @@ class Calls:
         if tool.untrusted or isinstance(call.use, AgentMcpToolUse):
             outcome = replace(outcome, untrusted=True)
         milliseconds = round((time.perf_counter() - began) * 1000)
-        outcome = await self._heard(call, tool, outcome, milliseconds)
+        outcome, ruling = await self._heard(call, tool, outcome, milliseconds)
         if self.kit.admit is not None and not all(isinstance(b, Text) for b in outcome.content):
             outcome = replace(outcome, content=await self.kit.admit(outcome.content))
         outcome = await bounded(outcome, call.uid, tool.output_limit, self.kit.keep)
+        if ruling.added and not ruling.refusal:
+            outcome = _with_words(outcome, ruling)
         if call.edited:
             words = note_of_edit(call.input)
             outcome = replace(outcome, content=(*as_blocks(words), *outcome.content))

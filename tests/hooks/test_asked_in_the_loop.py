@@ -151,6 +151,18 @@ async def test_words_after_a_call_stand_at_the_end_of_its_result():
     assert not result.untrusted
 
 
+async def test_words_after_a_call_are_whole_however_long_its_result_is():
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply("Done.")),
+        [make_tool("look", lambda *_: "long " * 20_000)],
+        hooks=Port([hook(says(Answer(context="Old. " * 1_000)), "tool.after")]),
+    )
+    await bench.run(said("Go."))
+    (result,) = bench.events(AgentToolResult)
+    assert "characters left out" in text_of(result.content)
+    assert text_of(result.content).endswith(f"set up for this work:]\n{'Old. ' * 1_000}".strip())
+
+
 @pytest.mark.parametrize("point", ["turn.before", "model.before", "tool.after"])
 async def test_words_that_nobody_vouches_for_taint(point):
     taints: list[str] = []
