@@ -34,7 +34,7 @@ from harness.events import (
 from harness.external import fault_of
 from harness.history import Entry, History, OpenCall, untrusted_in_answer
 from harness.hooks import CHILD_BEFORE, PASSED, TOOL_AFTER, TOOL_BEFORE, About, Ruling
-from harness.kit import Kit, Signal, first_of_all
+from harness.kit import Kit, Signal, first_of, first_of_all
 from harness.nested import DEPTH, Diverged, Nested
 from harness.overflow import bounded
 from harness.policy import Verdict
@@ -239,6 +239,9 @@ class Calls:
                 refused.append(refusal_of(call, fault, "error"))
             elif judgement.verdict is Verdict.ALLOW and tool is not None:
                 ruling = await self._ruling(call, tool)
+                if ruling is None:
+                    await self.append()  # her stop is known from here on
+                    return [], [], []
                 if ruling.refusal:
                     refused += map(Entry.of, ruling.events)
                     whose = ruling.untrusted_by
@@ -259,8 +262,8 @@ class Calls:
                 asked.append(Entry.of(request))
         return refused, asked, allowed
 
-    async def _ruling(self, call: OpenCall, tool: Tool) -> Ruling:
-        """What hooks say of it; its events come once."""
+    async def _ruling(self, call: OpenCall, tool: Tool) -> Ruling | None:
+        """What hooks say of it; its events come once. None where a person stops the turn meanwhile."""
         hooks = self.kit.asks_at(TOOL_BEFORE, CHILD_BEFORE)
         if hooks is None:
             return PASSED
@@ -274,7 +277,11 @@ class Calls:
         for point in (TOOL_BEFORE, CHILD_BEFORE) if begins_child else (TOOL_BEFORE,):
             if point in hooks.points and not ruling.refusal:
                 about = self._about(point, call, tool)
-                ruling = ruling.with_next(await hooks.ask(about, self.kit.extras))
+                asking = asyncio.ensure_future(hooks.ask(about, self.kit.extras))
+                if await first_of(asking, self.signal):
+                    asking.cancel()
+                    return None
+                ruling = ruling.with_next(asking.result())
         self._ruled[key] = ruling
         return ruling
 

@@ -339,20 +339,27 @@ async def test_a_summary_that_a_hook_puts_off_takes_nothing_from_the_dialogue():
     assert port.asked[0].more["focus"] == "prices"
 
 
-async def test_a_persons_stop_does_not_wait_for_a_hook():
+@pytest.mark.parametrize("point", ["model.before", "tool.before"])
+async def test_a_persons_stop_does_not_wait_for_a_hook(point):
     asked = asyncio.Event()
 
     async def hang(_about: About, _where: Where) -> None:
         asked.set()
-        await asyncio.sleep(PATIENCE)
+        await asyncio.sleep(2 * PATIENCE)
 
-    bench = Bench(scripted(reply("Never.")), hooks=Port([hook(hang, "model.before", deadline=30)]))
+    ran: list[str] = []
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply("Never.")),
+        [make_tool("look", noting(ran))],
+        hooks=Port([hook(hang, point, deadline=3 * PATIENCE)]),
+    )
     running = bench.start(said("Go."))
     await asyncio.wait_for(asked.wait(), PATIENCE)
     bench.journal.post(UserInterrupt())
     bench.signal.interrupt()
     await asyncio.wait_for(running, PATIENCE)
-    assert bench.requests == []
+    assert len(bench.requests) == (point == "tool.before")
+    assert ran == []
     assert bench.events(SessionStatusIdle)[-1].interrupted
 
 
