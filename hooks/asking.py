@@ -11,9 +11,12 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from harness.errors import AgentError
@@ -49,6 +52,8 @@ CONTEXT = 10_000
 BODY = 1_000_000
 """Bytes of what a webhook is told; what is longer counts as a failure of the hook."""
 ANSWER_BYTES = 50_000
+_threads = ThreadPoolExecutor(16, thread_name_prefix="agentsite-hook")
+"""Of hooks alone: those that never return keep threads from other hooks, and from nothing else."""
 QUIET = frozenset({MODEL_BEFORE, COMPACTION_BEFORE})
 """Points at which the log keeps nothing where all let it pass: they are many, and no card shows them."""
 
@@ -230,10 +235,19 @@ async def _call(hook: Held, about: About, where: Where) -> Answer:
     if inspect.iscoroutinefunction(function):
         said = await function(about, where)
     else:
-        said = await asyncio.to_thread(function, about, where)
+        loop = asyncio.get_running_loop()
+        call = partial(copy_context().run, _contained, function, about, where)
+        said = await loop.run_in_executor(_threads, call)
     if said is None or not POINTS[about.point].asks:
         return Answer()
     return _read(said.verdict, said.reason, getattr(said, "context", ""), about.point)
+
+
+def _contained(function: Callable[..., Any], about: About, where: Where) -> Any:
+    try:
+        return function(about, where)
+    except SystemExit:
+        raise Failed("it wanted to end the process") from None
 
 
 async def _post(hook: Held, body: str, uid: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -208,6 +211,24 @@ def test_words_that_are_taken_out_leave_their_mark():
     told = HooksAnswered(point="turn.before", turn="sevt_1", told=(added,))
     for event in (told, told.silent()):
         assert History([Entry.of(event)]).tainted_by == "the hook “gate”"
+
+
+async def test_functions_that_never_return_keep_threads_from_nothing_but_hooks():
+    loop, gate = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    held = hook(lambda *_: gate.wait(PATIENCE), "turn.before", deadline=0.1)
+    try:
+        _ruling, told = await ask([held], About("turn.before", "sevt_1"), WHERE, {})
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 10) == "free"
+    finally:
+        gate.set()
+    assert told[0][1].verdict == "failed"
+
+
+async def test_a_function_that_would_end_the_process_has_failed():
+    held = hook(lambda *_: sys.exit(1), "turn.before")
+    _ruling, told = await ask([held], About("turn.before", "sevt_1"), WHERE, {})
+    assert told[0][1].reason == "it wanted to end the process"
 
 
 # --- refusals -------------------------------------------------------------------------------------
