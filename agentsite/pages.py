@@ -53,6 +53,8 @@ class Promise(HttpResponse):
         self.request = request
         self.view = view
         self.language = translation.get_language()
+        self.is_kept = False
+        """There is an answer, with whose end the request ends."""
 
 
 class Views(BaseHandler):
@@ -138,6 +140,8 @@ class Pages(ASGIHandler):
             for task in (sending, leaving):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
+            if isinstance(response, Promise) and not response.is_kept:
+                response.close()
 
     async def _send(self, response: HttpResponseBase, send: Send) -> None:
         if isinstance(response, Promise):
@@ -165,12 +169,16 @@ class Pages(ASGIHandler):
             try:
                 response = await promise.view()
             except Exception as error:
-                response = await _in_thread(partial(self._views.answer_to_failure, request, error))
+                failed = partial(self._views.answer_to_failure, request, error)
+                response = await _in_thread(partial(with_healthy_connections, failed))
+        promise.is_kept = True
         for name, value in promise.items():
             if name == "Vary":
                 patch_vary_headers(response, value.split(", "))
             elif name not in _OF_THE_PROMISE:
                 response.headers.setdefault(name, value)
+        if isinstance(response, HttpResponse):
+            response.headers.setdefault("Content-Length", str(len(response.content)))
         for name, cookie in promise.cookies.items():
             response.cookies.setdefault(name, cookie)
         if response.status_code >= HTTPStatus.BAD_REQUEST:

@@ -33,7 +33,7 @@ from harness.errors import NotFound
 from tests.cast import ClientOf
 from tests.patience import PATIENCE
 
-left = threading.Event()
+left, at_work = threading.Event(), threading.Event()
 
 
 @csrf_exempt
@@ -73,6 +73,15 @@ async def refused_on_the_loop(_request: HttpRequest) -> HttpResponse:
     raise NotFound("There is no such thing.")
 
 
+async def slow_on_the_loop(_request: HttpRequest) -> HttpResponse:
+    try:
+        at_work.set()
+        await asyncio.sleep(PATIENCE)
+        return HttpResponse()
+    finally:
+        left.set()
+
+
 async def stream_of_a_coroutine(request: HttpRequest) -> HttpResponseBase:
     return stream(request)
 
@@ -100,6 +109,7 @@ urlpatterns = [
     path("stream/", stream),
     path("broken-loop/", broken_on_the_loop),
     path("refused-loop/", refused_on_the_loop),
+    path("slow-loop/", slow_on_the_loop),
     path("stream-loop/", stream_of_a_coroutine),
     path("", include("agentsite.urls")),
 ]
@@ -204,6 +214,7 @@ async def test_a_coroutine_has_the_body_and_the_language_and_gets_what_middlewar
     assert headers["x-frame-options"] == "DENY"
     assert "default-src" in headers["content-security-policy"]
     assert headers["content-type"] == "application/json"
+    assert int(headers["content-length"]) > 0
     assert headers["content-language"] == "fr"  # what it says itself stands
     assert {each.strip() for each in headers["vary"].split(",")} >= {"Accept", "Accept-Language"}
     assert (await told(pages, "/loop/"))["language"] == "en"
@@ -286,3 +297,28 @@ async def test_a_stream_ends_when_its_reader_leaves(pages: Pages, path: str):
     await asked.send_input({"type": "http.disconnect"})
     await asked.wait(PATIENCE)
     assert left.is_set()
+
+
+@pytest.mark.parametrize("at", ["once", "work"])
+async def test_a_request_ends_once_when_its_reader_leaves_before_a_coroutine_has_answered(
+    pages: Pages, at: str
+):
+    left.clear()
+    at_work.clear()
+    ended: list[str] = []
+
+    def note(**_about: Any) -> None:
+        ended.append("ended")
+
+    request_finished.connect(note)
+    try:
+        asked = ask(pages, "/slow-loop/")
+        await asked.send_input({"type": "http.request", "body": b""})
+        if at == "work":
+            assert await asyncio.to_thread(at_work.wait, PATIENCE)
+        await asked.send_input({"type": "http.disconnect"})
+        await asked.wait(PATIENCE)
+    finally:
+        request_finished.disconnect(note)
+    assert ended == ["ended"]
+    assert left.is_set() == at_work.is_set()
