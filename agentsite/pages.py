@@ -186,7 +186,7 @@ class Pages(ASGIHandler):
                 "%s: %s",
                 response.reason_phrase,
                 request.path,
-                response=response,
+                response=response,  # type: ignore[arg-type]  # of any kind, it reads the status alone
                 request=request,
             )
         return response
