@@ -48,11 +48,17 @@ class RegisteredQuestion(serializers.Serializer[Any]):
     choices = serializers.ListField(child=serializers.CharField())
 
 
+class RegisteredSettled(serializers.Serializer[Any]):
+    name = serializers.CharField(allow_blank=True, help_text="Of a header, variable or argument.")
+    value = serializers.CharField()
+
+
 class RegisteredWay(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     what = serializers.CharField()
     refusal = serializers.CharField(allow_blank=True, help_text="Why it is none here.")
     hint = serializers.CharField(allow_blank=True)
+    settled = RegisteredSettled(many=True, help_text="What it sets without asking.")
     questions = RegisteredQuestion(many=True)
 
 
@@ -178,5 +184,6 @@ def _way(way: Way) -> dict[str, Any]:
         "what": way.what,
         "refusal": way.refusal,
         "hint": way.hint,
+        "settled": [{"name": name, "value": value} for name, value in way.settled],
         "questions": questions,
     }

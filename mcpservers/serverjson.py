@@ -7,7 +7,7 @@ What may be added is the actions' question, where it comes from `registries`'.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -25,6 +25,16 @@ VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", re.ASCII)
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]{0,63})\}", re.ASCII)
 _OPTION = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_LOADING = re.compile(
+    r"(LD|DYLD|GCONV|GLIBC|MALLOC|BASH|UV|PIP|NPM_CONFIG)_.*|PATH|HOME|ENV|IFS|SHELL|TMPDIR|WORKSPACE"
+    r"|PYTHON(?!UNBUFFERED|IOENCODING|UTF8|HASHSEED).*|PERL5?(OPT|LIB|DB)|RUBY(OPT|LIB)"
+    r"|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|_?(JAVA|JDK_JAVA|JAVA_TOOL)_(OPTS|OPTIONS)"
+    r"|GIT_(SSH|EXEC|CONFIG|ASKPASS|PROXY|EXTERNAL|PAGER|EDITOR|TEMPLATE).*"
+    r"|(HTTPS?|ALL|NO|FTP|GRPC)_PROXY|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE",
+    re.IGNORECASE,
+)
+"""Variables by which a program loads others, or reaches through others: which runs, and how, is not the
+registry's to say."""
 LATEST = "latest"
 MOST_INPUTS = 40
 """Of one way: more than anybody fills in."""
@@ -123,6 +133,8 @@ class Way:
     hint: str = ""
     remote: Transport | None = None
     package: Package | None = None
+    settled: tuple[tuple[str, str], ...] = ()
+    """What it sets without asking, by name: a person sees that too before she adds it."""
 
     def refused(self, why: str, *, hint: str = "") -> Way:
         return replace(self, refusal=why, hint=hint)
@@ -152,13 +164,36 @@ def ways_of(server: ServerJson) -> list[Way]:
     found: list[Way] = []
     for remote in server.remotes:
         questions = _of_remote(remote)
-        refusal = _no_remote(remote) or _too_many(questions)
-        found.append(Way(len(found), visible(remote.url), questions, refusal, remote=remote))
+        refusal = _no_remote(remote) or _given_away(remote.headers) or _too_many(questions)
+        settled = _settled((each.name, each) for each in remote.headers)
+        found.append(
+            Way(
+                len(found),
+                visible(remote.url),
+                questions,
+                refusal or _seen_secret(questions, "url."),
+                remote=remote,
+                settled=settled,
+            )
+        )
     for package in server.packages:
         questions = _of_package(package)
         what = visible(f"{package.registry_type}: {package.identifier} {package.version}".strip())
-        refusal = _no_package(package) or _too_many(questions)
-        found.append(Way(len(found), what, questions, refusal, package=package))
+        named, arguments = package.environment_variables, package.package_arguments
+        refusal = _no_package(package) or _given_away(named) or _too_many(questions)
+        settled = _settled(
+            (*((each.name, each) for each in named), *((each.name, each) for each in arguments))
+        )
+        found.append(
+            Way(
+                len(found),
+                what,
+                questions,
+                refusal or _seen_secret(questions, "argument."),
+                package=package,
+                settled=settled,
+            )
+        )
     return found
 
 
@@ -197,7 +232,7 @@ def fill(way: Way, given: Mapping[str, str]) -> Filled:
 
 def _of_remote(remote: Transport) -> tuple[Question, ...]:
     return (
-        *_places("url", remote.url, remote.variables, required=True),
+        *_places("url", remote.url, Input(is_required=True, variables=remote.variables)),
         *(
             each
             for named in remote.headers
@@ -224,14 +259,15 @@ def _asked(key: str, label: str, source: Input) -> Iterator[Question]:
     if source.value is None:
         yield Question(key, label, source)
     else:
-        yield from _places(key, source.value, source.variables, required=source.is_required)
+        yield from _places(key, source.value, source)
 
 
-def _places(
-    key: str, template: str, variables: Mapping[str, Input], *, required: bool
-) -> Iterator[Question]:
+def _places(key: str, template: str, whole: Input) -> Iterator[Question]:
+    """What stands in a secret is one."""
     for name in dict.fromkeys(_PLACE.findall(template)):
-        source = variables.get(name) or Input(is_required=required)
+        source = whole.variables.get(name) or Input(is_required=whole.is_required)
+        if whole.is_secret and not source.is_secret:
+            source = source.model_copy(update={"is_secret": True})
         yield Question(f"{key}.{name}", name, source)
 
 
@@ -301,6 +337,8 @@ def _no_package(package: Package) -> str:
         for each in package.package_arguments
     ):
         return _("It wants an option whose name is none.")
+    if any(_LOADING.fullmatch(each.name) for each in package.environment_variables):
+        return _("It wants a variable that decides what else is loaded.")
     if package.registry_type == "oci":
         return (
             ""
@@ -315,6 +353,24 @@ def _no_package(package: Package) -> str:
         }
     if not VERSION.fullmatch(package.version) or package.version == LATEST:
         return _("It does not say which version it is.")
+    return ""
+
+
+def _settled(parts: Iterable[tuple[str, Input]]) -> tuple[tuple[str, str], ...]:
+    return tuple((visible(name), each.value) for name, each in parts if each.value)
+
+
+def _given_away(named: Sequence[Named]) -> str:
+    """A secret that everybody knows is somebody's: what is sent along with it would be hers."""
+    if any(each.is_secret and each.value and not _PLACE.search(each.value) for each in named):
+        return _("It comes with a secret that everybody knows.")
+    return ""
+
+
+def _seen_secret(questions: Sequence[Question], beginning: str) -> str:
+    """Addresses and arguments are stored as they are, and seen by all who may use the server."""
+    if any(each.input.is_secret and each.key.startswith(beginning) for each in questions):
+        return _("It wants a secret in its address or arguments, where others would see it.")
     return ""
 
 

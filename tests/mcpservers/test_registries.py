@@ -325,6 +325,95 @@ def test_a_secret_that_the_registry_gives_away_is_never_used(
     assert "published-secret" not in client_of(alice).get(where).content.decode()
 
 
+def test_a_secret_that_stands_fixed_in_a_header_sends_nobodys_work_to_who_published_it():
+    secret = {"name": "Authorization", "isSecret": True, "value": "Bearer published-secret"}
+    remote = {"type": "sse", "url": "https://x.example/", "headers": [secret]}
+    (way,) = ways_of(read_server({**REMOTE, "remotes": [remote]}))
+    assert "everybody knows" in way.refusal
+
+
+def test_what_stands_in_a_secret_header_is_asked_for_as_one_and_no_default_of_it_is_used():
+    header = {
+        "name": "Authorization",
+        "isSecret": True,
+        "isRequired": True,
+        "value": "Bearer {token}",
+        "variables": {"token": {"default": "published-secret", "isRequired": True}},
+    }
+    remote = {"type": "sse", "url": "https://x.example/", "headers": [header]}
+    (way,) = ways_of(read_server({**REMOTE, "remotes": [remote]}))
+    assert [each.input.is_secret for each in way.questions] == [True]
+    with pytest.raises(Invalid):
+        fill(way, {})
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {
+            **REMOTE,
+            "remotes": [
+                {
+                    "type": "sse",
+                    "url": "https://x.example/{key}/mcp",
+                    "variables": {"key": {"isSecret": True}},
+                }
+            ],
+        },
+        package(packageArguments=[{"type": "named", "name": "--key", "isSecret": True}]),
+        package(
+            packageArguments=[
+                {
+                    "type": "positional",
+                    "value": "key={key}",
+                    "variables": {"key": {"isSecret": True}},
+                }
+            ]
+        ),
+    ],
+)
+def test_a_secret_that_would_be_stored_where_others_read_it_is_not_asked_for(entry: dict[str, Any]):
+    (way,) = ways_of(read_server(entry))
+    assert "others would see it" in way.refusal
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LD_PRELOAD",
+        "PATH",
+        "NODE_OPTIONS",
+        "PYTHONPATH",
+        "BASH_ENV",
+        "https_proxy",
+        "SSL_CERT_FILE",
+    ],
+)
+def test_no_variable_of_a_registry_decides_what_else_a_program_loads(name: str):
+    variable = {"name": name, "value": "/mnt/session/workspace/mine"}
+    (way,) = ways_of(read_server(package(environmentVariables=[variable])))
+    assert "what else is loaded" in way.refusal
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "NODE_ENV", "PYTHONUNBUFFERED", "DB_OPTIONS"])
+def test_other_variables_of_a_registry_are_asked_for(name: str):
+    (way,) = ways_of(read_server(package(environmentVariables=[{"name": name}])))
+    assert (way.refusal, [each.label for each in way.questions]) == ("", [name])
+
+
+def test_what_a_registry_sets_without_asking_is_seen_before_it_is_added(
+    client_of: ClientOf, alice: User, registry: Registry
+):
+    remote = {
+        "type": "sse",
+        "url": "https://x.example/",
+        "headers": [{"name": "X-Mode", "value": "write-everything"}],
+    }
+    registry.servers = [{**REMOTE, "remotes": [remote]}]
+    where = f"{reverse('mcpservers:registered')}?registry=0&name=com.example/tracker"
+    assert "X-Mode: write-everything" in client_of(alice).get(where).content.decode()
+
+
 @pytest.mark.parametrize(
     "argument",
     [
