@@ -13,7 +13,13 @@ from conversations.actions.conversations import change_tools, require_rest
 from conversations.bearers import find_bearer
 from conversations.models import Conversation
 from harness.agentconfig import McpUse
-from mcpservers.actions.handing import Handed, hand_to_conversation, look_ahead
+from mcpservers.actions.handing import (
+    Handed,
+    asking,
+    hand_to_conversation,
+    look_ahead,
+    require_agents_own,
+)
 from mcpservers.models import McpServer
 
 
@@ -28,6 +34,7 @@ def take_servers(caller: Caller, conversation: Conversation, given: Sequence[Han
     own = [each.name for each in given if each.name not in agents]
     uses = [*agents.values(), *(McpUse(name=name) for name in own)]
     named = {name for name, _url in there}
+    require_agents_own(conversation=conversation, servers=given)
     if not [each for each in fresh if each.name in own] and named == set(own):
         return
     require_rest(conversation)
@@ -39,6 +46,9 @@ def take_servers(caller: Caller, conversation: Conversation, given: Sequence[Han
         bearer=lambda url: find_bearer(conversation.pk, url),
     )
     overrides = {"mcp_servers": [use.model_dump(mode="json") for use in uses]}
+    rules = conversation.config.tools
+    if more := [rule for rule in asking(rules, own) if rule not in rules]:
+        overrides["tools"] = [rule.model_dump(mode="json") for rule in (*rules, *more)]
     with transaction.atomic():
         held = change_tools(actor=caller.user, conversation=conversation, overrides=overrides)
         hand_to_conversation(

@@ -24,7 +24,7 @@ from harness.agentconfig import (
     ToolRule,
 )
 from harness.errors import Invalid
-from mcpservers.actions.handing import Handed
+from mcpservers.actions.handing import Handed, asking
 from mcpservers.addresses import check_url
 from mcpservers.listing import local_name
 from mcpservers.models import McpServer
@@ -181,7 +181,8 @@ def of_session(
     bodies: Iterable[McpServerBody] | None,
 ) -> tuple[tuple[McpUse, ...], tuple[ToolRule, ...]]:
     """What a session uses in place of what it uses `now`, and the rules that its agent's (`base`) get for
-    that: of servers of the agent no tool more, none that asks less, and none of those that are left out.
+    that: of servers of the agent no tool more, none that asks less, and none of those that are left out; of
+    others each call asks.
     `bodies` None: those that it has, as far as there is a toolset for them.
 
     Raises as `uses_and_rules`.
@@ -197,11 +198,9 @@ def of_session(
     stricter = [rule for rule in rules if rule.permission != "always_allow"]
     for toolset in toolsets:
         name = toolset.mcp_server_name
-        if not any(rule.tool.startswith(f"mcp:{name}:") for rule in base.tools):
-            continue
         default = toolset.default_config or McpDefault()
-        if default.permission_policy.type == "always_ask":
-            stricter.append(_rule(name, "*", "always_ask"))
+        if name not in agents or default.permission_policy.type == "always_ask":
+            stricter += asking(base.tools, [name])
     stricter += [_rule(name, "*", "always_deny") for name in agents if name not in names]
     return kept, tuple(stricter)
 

@@ -27,6 +27,7 @@ from conversations.actions.conversations import (
 from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.metadata import note_conversation
+from conversations.actions.own import require_own
 from conversations.actions.setaside import set_aside
 from conversations.bearers import find_bearer
 from conversations.models import Conversation
@@ -348,6 +349,9 @@ class OneSession(Door):
         actor = self.caller.user
         given = body.agent.given("tools", "mcp_servers") if body.agent is not None else {}
         servers = given.get("mcp_servers")
+        if servers:
+            # Before anything is connected to, by whatever token its owner lent.
+            require_own(actor, row)
         looked = self._look_ahead(row, servers) if servers else {}
         with transaction.atomic():
             hold(Conversation.objects.filter(pk=row.pk))

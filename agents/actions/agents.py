@@ -81,7 +81,7 @@ def change_agent(
     """
     with transaction.atomic():
         current = lock_agent(actor, agent, CHANGE)
-        _require_nobodys_own(actor, current)
+        require_nobodys_own(actor, current)
         name, description = check_agent(name=name, description=description, config=config)
         require_version(current, expected_version)
         _write(current, name=name, description=description, config=config, actor=actor)
@@ -94,7 +94,7 @@ def restore_version(
     """Make an earlier configuration the current one, as a new version. History stays as it was."""
     with transaction.atomic():
         current = lock_agent(actor, agent, CHANGE)
-        _require_nobodys_own(actor, current)
+        require_nobodys_own(actor, current)
         require_version(current, expected_version)
         version = AgentVersion.objects.filter(agent=current, number=number).first()
         if version is None:
@@ -334,7 +334,7 @@ def is_somebodys_own(agent: Agent) -> bool:
     )
 
 
-def _require_nobodys_own(actor: User, agent: Agent) -> None:
+def require_nobodys_own(actor: User, agent: Agent) -> None:
     if is_somebodys_own(agent) and not has_staff_permission(actor, CHANGE):
         raise Forbidden(
             _("%(agent)s is a member's own agent.") % {"agent": agent.name},

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -19,7 +20,9 @@ from accounts.models import Organisation, User
 from agents.models import Agent
 from conversations.bearers import Found
 from conversations.models import Conversation
+from harness.agentconfig import ToolRule
 from harness.errors import AgentError, Busy, Conflict, Invalid
+from harness.policy import MCP
 from mcpservers.actions.servers import add_server, change_server, remove_server, waiting_for
 from mcpservers.addresses import check_url
 from mcpservers.looking import Looked, keep_look, look_at_all
@@ -110,6 +113,32 @@ def hand_to_conversation(
                 )
 
 
+def asking(rules: Iterable[ToolRule], names: Iterable[str]) -> list[ToolRule]:
+    """What is added to an agent's `rules` so that each call of servers of these names asks: nothing for those
+    that none of the rules would let run."""
+    allowing = [
+        rule.tool
+        for rule in rules
+        if rule.permission == "always_allow" and rule.tool.startswith(MCP)
+    ]
+    return [
+        ToolRule(tool=f"mcp:{name}:*", permission="always_ask")
+        for name in names
+        if any(_may_mean(address, name) for address in allowing)
+    ]
+
+
+def require_agents_own(*, conversation: Conversation, servers: Iterable[Handed]) -> None:
+    """Raises Invalid, on `mcp_servers`, for a name of the agent's servers that is given with the address of
+    another one."""
+    agents = {use.name for use in conversation.agent_version.config.mcp_servers}
+    known = _first_of_name(serving_in(conversation).exclude(conversation=conversation))
+    for each in servers:
+        if each.name in agents:
+            with _named(each):
+                _is_there(each, known.get(each.name), own=False, missing=True)
+
+
 def look_ahead(
     *,
     actor: User,
@@ -121,10 +150,11 @@ def look_ahead(
     """What is at the addresses of `servers`, before a conversation has them, so that its first turn has their
     tools; `rows` that never told what they have are looked at where there is a credential for them, and kept.
     `bearer`: which one a call would carry. It connects, so outside of any transaction; nothing is looked at
-    where too many wait already, and nothing is said of an address that is none.
+    where too many wait already or people add no servers of their own, and nothing is said of an address that
+    is none.
     """
     wanted: dict[str, str] = {}
-    for each in servers:
+    for each in servers if settings.AGENTSITE_MCP_PERSONAL else ():
         try:
             url = check_url(each.url)
         except Invalid:
@@ -145,6 +175,13 @@ def look_ahead(
         if row.url in found:
             keep_look(row.pk, found[row.url])
     return found
+
+
+def _may_mean(address: str, server: str) -> bool:
+    """Whether a rule so addressed may be about a tool of that server: of a pattern nobody knows."""
+    parts = address.split(":")
+    plain = len(parts) == 3 and not set("*?[") & set(parts[1])
+    return not plain or parts[1] == server
 
 
 def _token(bearer: Callable[[str], Found | None], url: str) -> str:

@@ -20,7 +20,7 @@ from accounts.models import Organisation, User
 from accounts.permissions import require_manager, require_member
 from accounts.staff import require_staff
 from agents.actions.agents import CHANGE as CHANGE_AGENT
-from agents.actions.agents import require_editor
+from agents.actions.agents import require_editor, require_nobodys_own
 from agents.models import Agent
 from audit.record import Action
 from conversations.actions.own import require_own
@@ -322,6 +322,7 @@ def _place(
             return _Place(row, everybodys, may_cover=True)
         case Scope.AGENT if agent is not None:
             require_editor(actor, agent, CHANGE_AGENT)
+            require_nobodys_own(actor, agent)
             row |= {"organisation": agent.organisation, "agent": agent}
             return _Place(row, McpServer.objects.serving(agent.organisation_id or 0, 0))
         case Scope.CONVERSATION if conversation is not None:

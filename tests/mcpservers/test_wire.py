@@ -8,13 +8,19 @@ import pytest
 from django.test import Client
 
 from accounts.actions.tokens import create_token
+from accounts.api.authentication import caller_with
 from accounts.models import Organisation, TokenScope, User
+from agents.actions.own import make_own_agent
 from agents.models import Agent, Environment
+from agents.narrowing import Wishes
+from agui.servers import take_servers
+from conversations.actions.conversations import create_conversation
 from conversations.actions.sharing import share_conversation
 from conversations.kits import plan_kit
 from conversations.models import Conversation
 from harness.agentconfig import McpUse, ToolRule
-from harness.errors import Forbidden, NotFound
+from harness.errors import Forbidden, Invalid, NotFound
+from mcpservers.actions.handing import Handed
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.listing import Described, take_listing
 from mcpservers.models import McpServer, McpTool
@@ -330,3 +336,125 @@ def test_a_token_of_a_lent_vault_is_what_a_sessions_servers_are_looked_at_with(
     assert remote.headers[-1]["authorization"] == "Bearer her-own-token-here"
     conversation = Conversation.objects.get(uid=made.json()["id"])
     assert "mcp__mine__echo" in plan_kit(conversation).part.tools
+
+
+def test_a_server_that_a_session_brings_asks_whatever_its_agent_lets_run(
+    session: Any, remote: Remote, make_agent: Any, acme: Organisation
+):
+    """A rule on all servers was made with those of others in mind."""
+    agent = make_agent(organisation=acme, tools=(ToolRule(tool="mcp:*"),))
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    for default in ({}, {"permission_policy": {"type": "always_allow"}}):
+        tools = [toolset(default_config=default) | {"mcp_server_name": "mine"}]
+        made = session(agent=overridden(agent, mcp_servers=[mine], tools=tools)).json()
+        conversation = Conversation.objects.get(uid=made["id"])
+        asks = ToolRule(tool="mcp:mine:*", permission="always_ask")
+        assert asks in conversation.config.tools
+        (shown,) = [one for one in made["agent"]["tools"] if one["type"] == "mcp_toolset"]
+        assert shown["default_config"]["permission_policy"]["type"] == "always_ask"
+
+
+def test_a_session_that_wants_to_be_asked_is_where_its_agents_rule_is_on_all_servers(
+    session: Any, server: McpServer, remote: Remote, make_agent: Any, acme: Organisation
+):
+    agent = make_agent(
+        organisation=acme,
+        mcp_servers=(McpUse(name="stand-in"),),
+        tools=(ToolRule(tool="mcp:*"),),
+    )
+    entry = {"type": "url", "name": "stand-in", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "stand-in"}]
+    made = session(agent=overridden(agent, mcp_servers=[entry], tools=tools)).json()
+    conversation = Conversation.objects.get(uid=made["id"])
+    assert ToolRule(tool="mcp:stand-in:*", permission="always_ask") in conversation.config.tools
+
+
+def test_where_members_add_none_of_their_own_nothing_is_connected_to(
+    session: Any, remote: Remote, make_agent: Any, acme: Organisation, settings: Any
+):
+    settings.AGENTSITE_MCP_PERSONAL = False
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    agent = make_agent(organisation=acme)
+    assert session(agent=overridden(agent, mcp_servers=[mine], tools=tools)).status_code == 403
+    assert not remote.headers
+
+
+@pytest.mark.parametrize("role", ["viewer", "writer"])
+def test_nobody_else_has_an_address_looked_at_with_what_the_owner_of_a_session_lent(
+    session: Any,
+    remote: Remote,
+    make_agent: Any,
+    acme: Organisation,
+    alice: User,
+    bob: User,
+    client: Client,
+    role: str,
+):
+    vault = create_vault(actor=alice, organisation=acme, display_name="Mine")
+    auth = NewAuth(
+        VaultCredential.Kind.STATIC_BEARER, remote.url, Secrets(token="her-own-token-here")
+    )
+    create_credential(actor=alice, vault=vault, auth=auth)
+    lent = [vault.uid] if role == "viewer" else []
+    made = session(agent=make_agent(organisation=acme).uid, vault_ids=lent).json()
+    conversation = Conversation.objects.get(uid=made["id"])
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role=role)
+    scopes = [TokenScope.CONVERSATIONS_WRITE, TokenScope.CONVERSATIONS_READ]
+    token = create_token(actor=bob, organisation=acme, name="t", scopes=scopes).secret
+    mine = {"type": "url", "name": "mine", "url": remote.url}
+    tools = [toolset() | {"mcp_server_name": "mine"}]
+    answer = client.post(
+        f"/v1/sessions/{made['id']}",
+        {"agent": {"mcp_servers": [mine], "tools": tools}},
+        "application/json",
+        headers={"Authorization": f"Bearer {token}", **BETA},
+    )
+    assert answer.status_code == 403
+    assert not remote.headers
+
+
+def test_a_thread_of_a_front_end_asks_for_its_servers_and_moves_none_of_its_agents(
+    server: McpServer,
+    remote: Remote,
+    make_agent: Any,
+    acme: Organisation,
+    alice: User,
+    environment: Environment,
+):
+    agent = make_agent(
+        organisation=acme,
+        mcp_servers=(McpUse(name="stand-in"),),
+        tools=(ToolRule(tool="mcp:*"),),
+    )
+    scopes = [TokenScope.CONVERSATIONS_WRITE]
+    made = create_token(actor=alice, organisation=acme, name="t", scopes=scopes)
+    caller = caller_with(made.secret)
+    assert caller is not None
+    conversation = create_conversation(
+        actor=alice, organisation=acme, agent=agent, environment=environment
+    )
+    with pytest.raises(Invalid, match="another server"):
+        take_servers(caller, conversation, [Handed("stand-in", "https://x.example.org/")])
+    take_servers(caller, conversation, [Handed("mine", f"{remote.url}/of-mine")])
+    conversation.refresh_from_db()
+    assert ToolRule(tool="mcp:mine:*", permission="always_ask") in conversation.config.tools
+
+
+def test_a_member_gives_an_agent_of_her_own_no_server(
+    make_agent: Any, acme: Organisation, bob: User
+):
+    base = make_agent(organisation=acme)
+    own = make_own_agent(
+        actor=bob, organisation=acme, base=base, name="Mine", description="", wishes=Wishes()
+    )
+    with pytest.raises(Forbidden):
+        add_server(
+            actor=bob,
+            organisation=acme,
+            scope=McpServer.Scope.AGENT,
+            agent=own,
+            name="mine",
+            url="https://x.example.org/",
+            look=False,
+        )
