@@ -13,6 +13,7 @@ from posixpath import basename, normpath
 from urllib.parse import unquote
 
 from reading.hostnames import split_address
+from sandbox.images import is_image
 
 from .models import McpServer
 
@@ -22,7 +23,9 @@ Place = tuple[str, int, str]
 def place_of(url: str, argv: Sequence[str] = ()) -> Place:
     """Host, port and path of an address that `addresses.check_url` has taken; or of a program its line."""
     if argv:
-        return "", 0, shlex.join([basename(argv[0]), *argv[1:]])
+        # An image is its digest, whatever stands in front of that.
+        program = argv[0].rpartition("@")[2] if is_image(argv) else basename(argv[0])
+        return "", 0, shlex.join([program, *argv[1:]])
     parts = split_address(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     path = normpath(f"/{unquote(parts.path)}").strip("/").casefold()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Organisation, User
-from harness.errors import Invalid
+from harness.errors import Conflict, Invalid
 from mcpservers.actions.registry import offered_ways
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.models import McpServer
@@ -80,3 +80,15 @@ def test_an_image_of_a_registry_is_added_by_its_digest_and_told_by_it(
     for wrong in ("tools.example/notes:latest", IMAGE[:-1], f"-{IMAGE}", f"{IMAGE} --privileged"):
         with pytest.raises(Invalid):
             change_server(actor=alice, server=server, command=wrong)
+
+
+@pytest.mark.django_db
+def test_an_image_by_another_name_is_the_same_server(alice: User, bob: User, acme: Organisation):
+    """Rules about the organisation's would not know it by a second name."""
+    given: dict[str, Any] = {"organisation": acme, "look": False}
+    scope = McpServer.Scope
+    add_server(actor=alice, scope=scope.ORGANISATION, name="notes", command=IMAGE, **given)
+    name, _at, digest = IMAGE.partition("@")
+    for spelt in (f"{name}:2@{digest}", f"mirror.example/other@{digest}"):
+        with pytest.raises(Conflict):
+            add_server(actor=bob, scope=scope.PERSON, name="mine", command=spelt, **given)
