@@ -125,8 +125,9 @@ class AttachedProgram:
             self._errors.add(data)
 
     async def _end(self) -> None:
-        await self._remove()
+        """The client first: it could still have a container begin that was not there to be removed."""
         with suppress(ProcessLookupError):
             self._process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), CLOSE_SECONDS)
+        await self._remove()

@@ -40,6 +40,7 @@ match asked[0]:
         image = next(at for at, word in enumerate(asked) if "@sha256:" in word)
         given = Path(asked[asked.index("--env-file") + 1]).read_text()
         (here / "given").write_text(given)
+        (here / "client").write_text(str(os.getpid()))
         if (here / "program").exists():
             os.execve(sys.executable, [sys.executable, (here / "program").read_text(), *asked[image + 1:]],
                       dict(line.split("=", 1) for line in given.splitlines()))
@@ -66,7 +67,9 @@ match asked[0]:
     case "kill":
         os.killpg(int((here / "running").read_text()), 9)
     case "rm":
-        pass
+        client = here / "client"
+        there = client.exists() and Path("/proc", client.read_text(), "exe").exists()
+        (here / "removed").write_text("beside its client" if there else "alone")
 """
 
 
@@ -231,6 +234,8 @@ async def test_an_image_by_its_digest_is_spoken_to_in_the_same_confinement(
     await program.close()
     assert not program.alive
     assert client.asked("rm") == [["rm", "--force", asked[asked.index("--name") + 1]]]
+    # One that is still at work would begin a container after this.
+    assert (client.folder / "removed").read_text() == "alone"
 
 
 async def test_a_program_of_an_image_that_ends_says_how_and_its_container_goes(
