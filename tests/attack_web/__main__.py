@@ -39,6 +39,7 @@ def settings_for(
         "AGENTSITE_PRIVATE_PROVIDER_HOSTS": f"127.0.0.1:{listed}",
         "AGENTSITE_WEBHOOK_ALLOW_HTTP": "true",
         "AGENTSITE_MCP_PRIVATE_HOSTS": f"127.0.0.1:{listed}",
+        "AGENTSITE_MCP_REGISTRIES": f"http://127.0.0.1:{listed}",
         "AGENTSITE_MCP_SERVERS": "200",
         "AGENTSITE_WEBHOOK_PRIVATE_HOSTS": f"127.0.0.1:{listed}",
         "AGENTSITE_CONNECTIONS_PER_ADDRESS": "120",

@@ -19,6 +19,7 @@ from tests.attack_web import (
     on_media,
     on_permissions,
     on_programs,
+    on_registries,
     on_sign_in,
     on_single_sign_on,
     on_skills,
@@ -50,9 +51,10 @@ SUBJECTS = (
     on_connections,
     on_skills,
     on_mcp,
+    on_registries,
 )
 """Imported, they have registered their attacks."""
-FEWEST = 531
+FEWEST = 559
 FEWEST_QUICK = 170
 QUICK_STRIDE = 2
 """The quick form tries every so many of the cases that belong to it, and all that must work."""
