@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -481,3 +482,42 @@ def test_an_address_that_was_filled_in_is_judged_like_any(
 def test_nobody_who_is_not_signed_in_asks_a_registry(client: Client, registry: Registry):
     assert client.get(reverse("mcpservers:registry"), {"search": "x"}).status_code == 302
     assert not registry.asked
+
+
+def test_a_terminal_searches_looks_and_adds(
+    alice: User,
+    acme: Organisation,
+    registry: Registry,
+    at_remote: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+):
+    def agent(*words: str) -> str:
+        call_command("agent", "registry", *words, "--user", "alice")
+        return capsys.readouterr().out
+
+    assert agent("search", "tracker").startswith("com.example/tracker 1.2.0  Tracks what")
+    shown = agent("show", "com.example/tracker")
+    assert "  header.Authorization.token  required secret  token" in shown
+    told = json.loads(agent("show", "com.example/tracker", "--json"))
+    named = (told["name"], told["version"], told["digest"])
+    answers = tmp_path / "answers"
+    answers.write_text('{"url.host": 7}')
+    with pytest.raises(CommandError, match="An answer is a text"):
+        agent("add", *named, "--answers", str(answers))
+    answers.write_text('{"url.host": "127.0.0.1", "header.Authorization.token": "a-secret"}')
+    added = agent("add", *named, "--answers", str(answers), "--called", "mine")
+    server = McpServer.objects.get()
+    assert added == f"{server.uid}  mine\n"
+    assert (server.owner, headers_of(server)["Authorization"]) == (alice, "Bearer a-secret")
+
+
+def test_a_terminal_adds_for_nobody_else(
+    mallory: User, elsewhere: Organisation, registry: Registry, at_remote: dict[str, Any]
+):
+    digest = read_server(at_remote).digest
+    named = ("com.example/tracker", "1.2.0", digest)
+    for more in (("--scope", "deployment"), ("--scope", "organisation", "--organisation", "Acme")):
+        with pytest.raises(CommandError):
+            call_command("agent", "registry", "add", *named, *more, "--user", "mallory")
+    assert not McpServer.objects.exists()

@@ -21,7 +21,7 @@ from accounts.models import Organisation, User
 from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
-from terminal import brief, evals, memory, pipelines, prompts, receipts, schedules, skills
+from terminal import brief, evals, memory, pipelines, prompts, receipts, registry, schedules, skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person
 from terminal.screen import Screen
@@ -37,6 +37,7 @@ ROOMS = {
     "prompt": (prompts, "look after named prompts, their versions and labels"),
     "schedule": (schedules, "look after your schedules"),
     "brief": (brief, "say what happened for you, what waits and what it cost"),
+    "registry": (registry, "have MCP servers from registries that the operator names"),
     "receipt": (receipts, "make and check signed receipts of conversations"),
 }
 """Words with words of their own behind them."""
