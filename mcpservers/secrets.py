@@ -34,7 +34,11 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Raises Invalid, on `headers`, naming no value."""
     if len(headers) > MOST_HEADERS:
         raise _refused(_("There are more than %(most)d headers.") % {"most": MOST_HEADERS})
+    known: set[str] = set()
     for name, value in headers.items():
+        if name.lower() in known:
+            raise _refused(_("“%(name)s” is no header to be set.") % {"name": name[:64]})
+        known.add(name.lower())
         if not _HEADER.fullmatch(name) or name.lower() in _TAKEN or name.lower().startswith("mcp-"):
             raise _refused(_("“%(name)s” is no header to be set.") % {"name": name[:64]})
         plain = value.isascii() and value.isprintable()

@@ -341,3 +341,17 @@ def test_programs_add_look_and_release_and_mallory_finds_nothing(
     assert client.get(path, headers=for_mallory).status_code == 404
     assert client.delete(path, headers=for_mallory).status_code == 404
     assert client.delete(path, headers=hers).status_code == 200
+
+
+def test_a_header_is_set_once_however_it_is_spelt(alice: User, acme: Organisation):
+    """Of two a server may read either."""
+    with pytest.raises(Invalid):
+        add_server(
+            actor=alice,
+            organisation=acme,
+            scope=McpServer.Scope.PERSON,
+            name="twice",
+            url="https://twice.example.org/",
+            headers={"Authorization": "Bearer mine", "authorization": "Bearer another"},
+            look=False,
+        )
