@@ -66,6 +66,7 @@ _UNSENT = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout", "Connectio
 """How transports, which are imported on first use, call a timeout before the whole request had left."""
 _SENT = frozenset({"ClientOSError", "ReadError", "RemoteProtocolError", "ServerDisconnectedError"})
 """And the end of a connection while an answer was awaited."""
+_MAY_HAVE_ARRIVED = (ProviderTimedOut, ProviderUnreachable)
 _IN_OUR_WORDS: Mapping[type[ProviderError], str] = {
     BadCredentials: "The model service refused the key",
     BillingRefused: "The model service refused for want of credit",
@@ -220,7 +221,7 @@ def without_words(failure: ProviderError) -> ProviderError:
         status=failure.status,
         retry_after=failure.retry_after,
     )
-    if isinstance(failure, ProviderTimedOut | ProviderUnreachable):
+    if isinstance(failure, _MAY_HAVE_ARRIVED) and isinstance(same, _MAY_HAVE_ARRIVED):
         same.was_sent = failure.was_sent
     return same
 

@@ -21,6 +21,7 @@ NEED_NOT = {
         accounts/people.may_change
         agents/agents.lock_agent
         agents/agents.require_editor
+        agents/agents.require_nobodys_own
         agents/own.lock_own_agent
         agents/reviews.why_not
         approvals/rules.may_revoke
@@ -57,6 +58,9 @@ NEED_NOT = {
         evals/releases.passed
         spending/budgets.may_change
         vaults/vaults.lock_vault
+    """,
+    "The points say it, with who gave them, and decide nothing.": """
+        evals/grades.grade_trial
     """,
     "The versions of the memory say it, with who did it.": """
         memory/memories.change_memory

@@ -48,6 +48,7 @@ from harness.events import (
     MessageSteered,
     MessageWithdrawn,
     ModelUsage,
+    OutcomeCheckRan,
     OutcomeUnknown,
     QueueHeld,
     QueueOrdered,
@@ -223,6 +224,10 @@ class Story:
     def _judge(self) -> None:
         self._add(UserDefineOutcome(outcome_id="o", description="d", rubric="r"))
         start = self._add(SpanOutcomeEvaluationStart(outcome_id="o"))
+        check = OutcomeCheckRan(
+            outcome_evaluation_start_id=start, outcome_id="o", run="make", exit_code=2
+        )
+        self._add(check)
         unmet = CriterionJudged(criterion="r", met=False, reason="No.")
         self._add(
             SpanOutcomeEvaluationEnd(

@@ -167,6 +167,7 @@ ABOUT_ANOTHER = {
     "x.message_withdrawn",
     "x.message_edited",
     "x.message_steered",
+    "x.outcome_check_ran",
     "x.outcome_unknown",
     "x.subagent_started",
     "x.subagent_ended",
