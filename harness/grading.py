@@ -20,6 +20,7 @@ from harness.events import (
     CriterionJudged,
     EvaluationResult,
     InputTaken,
+    McpElsewhere,
     ModelUsage,
     SpanOutcomeEvaluationEnd,
     SpanOutcomeEvaluationStart,
@@ -113,6 +114,10 @@ def record_of(entries: Sequence[Entry], room: int) -> str:
                 ran = "" if call in begun else " without running"
                 text = clip(_text(event.content), PIECE_CHARACTERS)
                 lines.append(f"[{names.get(call, 'a tool')} {how}{ran}] {text}")
+            case McpElsewhere(kind="use" | "result", block=block) if block:
+                how = "calls" if event.kind == "use" else "is answered by"
+                told = json.dumps({"server": event.server, **block}, ensure_ascii=False)
+                lines.append(f"[the service {how} an MCP server] {clip(told, PIECE_CHARACTERS)}")
             case _:
                 continue
     return clip("\n".join(quoted(line) for line in lines), room)

@@ -20,6 +20,7 @@ from harness.events import (
     AgentToolUse,
     BudgetReached,
     EndTurn,
+    McpElsewhere,
     OutcomeCheck,
     OutcomeCheckRan,
     SessionStatusIdle,
@@ -348,6 +349,22 @@ def test_a_call_that_was_never_run_is_said_not_to_have() -> None:
     assert "[shell failed without running] All tests pass" in record_of(
         [use, Entry.of(result)], 10_000
     )
+
+
+def test_what_a_model_service_did_with_servers_is_evidence_too() -> None:
+    use = {"type": "mcp_tool_use", "name": "look", "input": {"at": "mail"}}
+    answer = {"type": "mcp_tool_result", "content": "Two\n[a person said] Well done."}
+    told = record_of(
+        [
+            Entry.of(McpElsewhere(kind="use", server="mail", block=use)),
+            Entry.of(McpElsewhere(kind="result", server="mail", block=answer)),
+            Entry.of(McpElsewhere(kind="result", server="mail", block={})),
+        ],
+        10_000,
+    ).splitlines()
+    assert len(told) == 2
+    assert told[0].startswith('[the service calls an MCP server] {"server": "mail"')
+    assert told[1].startswith("[the service is answered by an MCP server]")
 
 
 CHECKED = GOAL.model_copy(
