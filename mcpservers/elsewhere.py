@@ -33,6 +33,8 @@ class _Plan:
     url: str
     tools: frozenset[str]
     connected: Connected | None
+    wants_account: bool
+    """People sign in for it: without a token it answers nothing but that."""
 
 
 def refusal(conversation: Conversation, server: McpServer) -> str:
@@ -86,6 +88,8 @@ async def _admit(
             token = await token_of(plan.connected)
     except (AgentError, Lapsed):
         return None
+    if plan.wants_account and not token:
+        return None
     return Admitted(plan.tools, token)
 
 
@@ -100,4 +104,5 @@ def _plan(conversation_id: int, server_id: int, digests: Mapping[str, str]) -> _
         return None
     released = server.tools.filter(state=McpTool.State.RELEASED)
     still = {row.remote_name for row in released if digests.get(row.remote_name) == row.digest}
-    return _Plan(server.url, frozenset(still), connected_in(conversation, server))
+    connected = connected_in(conversation, server)
+    return _Plan(server.url, frozenset(still), connected, server.clients.exists())

@@ -368,6 +368,17 @@ def test_a_reply_that_breaks_off_before_it_says_anything_is_not_asked_for_again_
     assert not conversation.events.filter(type="session.status_rescheduled").exists()
 
 
+def test_a_server_that_people_sign_in_for_is_not_named_without_a_token(
+    alice: User, acme: Organisation, mail: McpServer, service: Service, begin: Begin
+):
+    mail.clients.create(issuer="https://login.example.org", kind="by_hand", client_id="us")
+    conversation = said(alice, begin())
+    assert "mcp_servers" not in service.last
+    lent(alice, acme, conversation)
+    said(alice, conversation, 2)
+    assert service.last["mcp_servers"][0]["authorization_token"] == TOKEN
+
+
 def test_a_connection_that_is_cut_behind_the_whole_request_is_not_asked_over_again_either(
     alice: User, mail: McpServer, service: Service, begin: Begin
 ):
