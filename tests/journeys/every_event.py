@@ -410,6 +410,17 @@ def _steps() -> list[list[Logged]]:
                 {"type": "span.outcome_evaluation_start", "outcome_id": "outc_1"},
             ),
             (
+                "sevt_checked",
+                {
+                    "type": "x.outcome_check_ran",
+                    "outcome_evaluation_start_id": "sevt_judging",
+                    "outcome_id": "outc_1",
+                    "run": "test -s report.md",
+                    "criterion": 1,
+                    "exit_code": 0,
+                },
+            ),
+            (
                 "sevt_judged",
                 {
                     "type": "span.outcome_evaluation_end",
