@@ -178,7 +178,7 @@ def furnish() -> None:
     )
     McpClient.objects.create(name="Notes", redirect_uris=["https://client.example/back"])
     McpTool.objects.create(
-        server=McpServer.objects.order_by("pk").first(),
+        server=McpServer.objects.earliest("pk"),
         remote_name="search",
         name="mcp__mine__search",
         state=McpTool.State.NEW,
