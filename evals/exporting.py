@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from django.db.models import Prefetch
-
-from .models import Evaluation, Grade, Trial
+from .models import Evaluation, Trial
 from .reports import case_lines, summary
 
 _UNFIT = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if code not in {9, 10, 13}}
@@ -99,8 +97,7 @@ def as_junit(evaluation: Evaluation) -> str:
 
 def _trials(evaluation: Evaluation) -> Any:
     rows = Trial.objects.filter(evaluation=evaluation).defer("stored_spec")
-    graded = Prefetch("grades", Grade.objects.select_related("by").order_by("id"))
-    return rows.select_related("conversation").prefetch_related(graded).order_by("id")
+    return rows.select_related("conversation").prefetch_related("grades__by").order_by("id")
 
 
 def _trial(trial: Trial) -> dict[str, Any]:

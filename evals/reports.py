@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from django.db.models import Prefetch, Q
+from django.db.models import Q
 
 from agents.models import Agent, Environment
 from agents.versiondiff import Line, lines_between
@@ -106,10 +106,10 @@ class Summary:
 
 def case_lines(evaluation: Evaluation) -> list[CaseLine]:
     """One for each case, in the order of the suite."""
-    rows = Trial.objects.filter(evaluation=evaluation).order_by("id")
-    graded = Prefetch("grades", Grade.objects.select_related("by").order_by("id"))
+    tried = Trial.objects.filter(evaluation=evaluation).order_by("id")
+    rows = tried.select_related("conversation").prefetch_related("grades__by")
     trials: dict[str, list[Trial]] = {}
-    for trial in rows.select_related("conversation").defer("stored_spec").prefetch_related(graded):
+    for trial in rows.defer("stored_spec"):
         trials.setdefault(trial.name, []).append(trial)
     return [_line(name, tries) for name, tries in trials.items()]
 
