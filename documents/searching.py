@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
+from django.db.models import OuterRef
 from django.db.models.functions import Left
 
 from accounts.models import User
 from memory.embedding.finding import find_near
+from memory.fences import ExistsForEach
 from memory.retrieval.question import read_question
 from memory.retrieval.turns import Ranked, Turn, TurnIndex
 from memory.termindex import TermIndexOf
@@ -67,7 +68,7 @@ def search_passages(
         return FoundPassages((), low=True)
     keys = INDEX.candidates(Passage, question.terms, audiences)
     # Asked of each row that its key has led to: `__in` has SQLite go through all that the collections have.
-    allowed = Exists(seen.filter(pk=OuterRef("document__collection")))
+    allowed = ExistsForEach(seen.filter(pk=OuterRef("document__collection")))
     rows = Passage.objects.filter(allowed).current()
     made = PassageVector.objects.all()
     by_vectors = find_near(

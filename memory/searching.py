@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import F, OuterRef, QuerySet
 from django.db.models.functions import Left
 from django.utils import timezone
 
 from accounts.models import User
 
 from .embedding.finding import find_near
+from .fences import ExistsForEach
 from .models import Memory, MemoryStore, MemoryVector
 from .models.store import MemoryStoreQuerySet
 from .retrieval.question import Question, read_question
@@ -92,7 +93,7 @@ def search_memories(
     question = read_question(query)
     seen = stores.visible_to(user)
     # Asked of each row that its key has led to: `store__in` has SQLite go through all that the stores have.
-    rows = Memory.objects.filter(Exists(seen.filter(pk=OuterRef("store"))))
+    rows = Memory.objects.filter(ExistsForEach(seen.filter(pk=OuterRef("store"))))
     if at is not None:
         rows = rows.true_at(at)
     if kinds:

@@ -9,30 +9,47 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import connections, models, router
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 CANDIDATES = 200
 """Rows that are compared with a question."""
 FEW = 500
 """A term that more rows have is common: it finds rows together with another, or where nothing else does."""
 COMMON = 4
-"""So many common terms of a question are looked up in pairs."""
+"""So many common terms of a question are looked up in pairs, the rarest of them."""
 OF_A_PAIR = 60
 ORDERED = 2_000
-"""On PostgreSQL so many rows are put in order for that: its index tells no order."""
+"""On PostgreSQL they are looked for among so many rows of the rarer one, the newest."""
+
+Pairs = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    either: list[list[str]]
-    """Rows that have all terms of any of these."""
-    most: int
-    among: int | None = None
-    """Of so many rows on PostgreSQL; None: of all."""
+class _Having:
+    """Which rows have a term."""
+
+    keys: list[int]
+    """All of them; none, where they are more than a few."""
+    is_common: bool
+    reach: int
+    """How far among the rows the first of them go: the farther, the rarer the term."""
+
+
+class _Asked(Protocol):
+    """One database's way to ask its index. `places`: audiences, as they stand before a term."""
+
+    def having_each(self, terms: Sequence[str], places: Sequence[str]) -> list[_Having]: ...
+
+    def having_both(self, pairs: Pairs, places: Sequence[str]) -> list[int]:
+        """The newest rows of each pair, with those of the other pairs behind them."""
+
+    def having_all(self, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        """The newest rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +58,29 @@ class TermIndexOf:
 
     table: str
 
-    @property
-    def fts(self) -> str:
-        return f"{self.table}_fts"
-
-    # --- finding ------------------------------------------------------------------------------------
-
     def candidates(
         self, model: type[models.Model], terms: Sequence[str], audiences: Collection[str]
     ) -> list[int]:
         """Keys of rows that have some of the terms, first those that have most of the rare ones, then the
         newest; at most CANDIDATES."""
-        ask = self._asking(model)
         places = sorted(audiences)
         if not places or not terms:
             return []
-        found: dict[int, list[int]] = {number: [] for number in range(len(terms))}
-        for number, key in ask(
-            [_Wanted(_behind([term], places), FEW + 1, FEW + 1) for term in terms]
-        ):
-            found[number].append(key)
+        index = self._asked(model)
+        found = dict(zip(terms, index.having_each(terms, places), strict=True))
         scores: dict[int, float] = {}
-        common = [terms[number] for number in found if len(found[number]) > FEW]
-        for keys in found.values():
-            if 0 < len(keys) <= FEW:
-                weight = math.log(2 + FEW / len(keys))
-                for key in keys:
+        for having in found.values():
+            if having.keys:
+                weight = math.log(2 + FEW / len(having.keys))
+                for key in having.keys:
                     scores[key] = scores.get(key, 0.0) + weight
-        pairs = list(itertools.combinations(common[:COMMON], 2))
-        for _number, key in ask(
-            [_Wanted(_behind(pair, places), OF_A_PAIR, ORDERED) for pair in pairs]
-        ):
-            scores[key] = scores.get(key, 0.0) + 2 * math.log(2)
+        common = [term for term in found if found[term].is_common]
+        common.sort(key=lambda term: -found[term].reach)
+        weight = 2 * math.log(2)
+        for key in index.having_both(list(itertools.combinations(common[:COMMON], 2)), places):
+            scores[key] = scores.get(key, 0.0) + weight
         if len(scores) < CANDIDATES and common:
-            for _number, key in ask([_Wanted(_behind(common[:1], places), CANDIDATES)]):
+            for key in index.having_all(common[:1], places, CANDIDATES):
                 scores.setdefault(key, 0.0)
         return sorted(scores, key=lambda key: (-scores[key], -key))[:CANDIDATES]
 
@@ -88,94 +94,216 @@ class TermIndexOf:
         """Keys of the newest rows that have all of the terms."""
         if not audiences or not terms:
             return []
-        ask = self._asking(model)
-        return [key for _number, key in ask([_Wanted(_behind(terms, sorted(audiences)), most)])]
+        return self._asked(model).having_all(terms, sorted(audiences), most)
 
-    def _asking(
-        self, model: type[models.Model]
-    ) -> Callable[[Sequence[_Wanted]], Iterator[tuple[int, int]]]:
+    def _asked(self, model: type[models.Model]) -> _Asked:
         connection = connections[router.db_for_read(model)]
-        one = self._on_postgresql if connection.vendor == "postgresql" else self._on_sqlite
-
-        def ask(wanted: Sequence[_Wanted]) -> Iterator[tuple[int, int]]:
-            """Of each, its number and the keys that it finds, in one statement."""
-            if not wanted:
-                return
-            parts, values = [], []
-            for number, each in enumerate(wanted):
-                sql, given = one(each)
-                parts.append(f"SELECT {number}, id FROM ({sql}) AS part{number}")  # noqa: S608
-                values += given
-            with connection.cursor() as cursor:
-                cursor.execute(" UNION ALL ".join(parts), values)
-                yield from cursor.fetchall()
-
-        return ask
-
-    def _on_sqlite(self, wanted: _Wanted) -> tuple[str, list[Any]]:
-        match = " OR ".join(
-            "(" + " AND ".join(f'"{term}"' for term in every) + ")" for every in wanted.either
-        )
-        sql = f"SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH %s"  # noqa: S608
-        return f"{sql} ORDER BY rowid DESC LIMIT {wanted.most}", [match]
-
-    def _on_postgresql(self, wanted: _Wanted) -> tuple[str, list[Any]]:
-        """The limit inside keeps the index in use: without it the rows would be gone through backwards."""
-        if all(len(every) == 1 for every in wanted.either):
-            where, values = f"{ON_POSTGRESQL} && %s", [[term for (term,) in wanted.either]]
-        else:
-            where = " OR ".join(f"{ON_POSTGRESQL} @> %s" for _ in wanted.either)
-            values = wanted.either
-        some = f"LIMIT {wanted.among}" if wanted.among is not None else "OFFSET 0"
-        those = f"SELECT id FROM {self.table} WHERE {where} {some}"  # noqa: S608
-        sql = f"SELECT id FROM ({those}) AS those ORDER BY id DESC LIMIT {wanted.most}"  # noqa: S608
-        return sql, list(values)
-
-    # --- making it ----------------------------------------------------------------------------------
+        of = _OnPostgreSQL if connection.vendor == "postgresql" else _OnSQLite
+        return of(connection, index_of(self.table, connection.vendor))
 
     def statements(self, vendor: str, *, back: bool = False) -> list[str]:
         """What makes it, for a migration, or takes it away again."""
-        if back:
-            return self._back(vendor)
-        if vendor == "postgresql":
-            index = f"CREATE INDEX {self.fts} ON {self.table} USING gin ({ON_POSTGRESQL})"
-            # Without `fastupdate`: else each search goes through what was written of late.
-            return [FUNCTION, f"{index} WITH (fastupdate = off)"]
-        new, old = _behind_audience("new."), _behind_audience("old.")
-        take = f"INSERT INTO {self.fts} (rowid, terms) VALUES (new.id, {new});"  # noqa: S608
-        leave = (
-            f"INSERT INTO {self.fts} ({self.fts}, rowid, terms) VALUES ('delete', old.id, {old});"  # noqa: S608
+        of = _OnPostgreSQL if vendor == "postgresql" else _OnSQLite
+        index = index_of(self.table, vendor)
+        return of.taken_away(self.table, index) if back else of.made(self.table, index)
+
+
+def index_of(table: str, vendor: str) -> str:
+    return f"{table}_postings" if vendor == "postgresql" else f"{table}_fts"
+
+
+@dataclass(frozen=True, slots=True)
+class _OnSQLite:
+    """A full-text index without texts: what stands before a term makes it another term."""
+
+    connection: BaseDatabaseWrapper
+    index: str
+
+    def having_each(self, terms: Sequence[str], places: Sequence[str]) -> list[_Having]:
+        # Keys that nobody will look at are not handed over: most terms of a question are common.
+        kept = f"CASE WHEN count(*) <= {FEW} THEN group_concat(id) END"
+        part = (
+            f"SELECT %s, {kept}, count(*), max(id) "  # noqa: S608
+            f"FROM (SELECT rowid AS id FROM {self.index} WHERE {self.index} MATCH %s LIMIT {FEW + 1})"
         )
-        tokens = 'tokenize="unicode61 remove_diacritics 0", detail=none'
-        changed = f"AFTER UPDATE OF terms ON {self.table} WHEN old.terms <> new.terms"
+        given: list[Any] = []
+        for number, term in enumerate(terms):
+            given += [number, _matching([[f"{place}{term}" for place in places]], " OR ")]
+        rows = sorted(self._rows(" UNION ALL ".join([part] * len(terms)), given))
         return [
-            f"CREATE VIRTUAL TABLE {self.fts} USING fts5(terms, content='', {tokens})",
-            f"CREATE TRIGGER {self.table}_added AFTER INSERT ON {self.table} BEGIN {take} END",
-            f"CREATE TRIGGER {self.table}_removed AFTER DELETE ON {self.table} BEGIN {leave} END",
-            f"CREATE TRIGGER {self.table}_changed {changed} BEGIN {leave} {take} END",
+            _Having(list(map(int, keys.split(","))) if keys else [], count > FEW, last or 0)
+            for _number, keys, count, last in rows
         ]
 
-    def _back(self, vendor: str) -> list[str]:
-        if vendor == "postgresql":
-            return [f"DROP INDEX {self.fts}"]
-        triggers = [f"DROP TRIGGER {self.table}_{name}" for name in ("added", "removed", "changed")]
-        return [*triggers, f"DROP TABLE {self.fts}"]
+    def having_both(self, pairs: Pairs, places: Sequence[str]) -> list[int]:
+        if not pairs:
+            return []
+        part = f"SELECT id FROM ({self._newest(OF_A_PAIR)})"  # noqa: S608
+        given = [_all_of(pair, places) for pair in pairs]
+        return [key for (key,) in self._rows(" UNION ALL ".join([part] * len(pairs)), given)]
+
+    def having_all(self, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        return [key for (key,) in self._rows(self._newest(most), [_all_of(terms, places)])]
+
+    def _newest(self, most: int) -> str:
+        where = f"{self.index} MATCH %s ORDER BY rowid DESC LIMIT {most}"
+        return f"SELECT rowid AS id FROM {self.index} WHERE {where}"  # noqa: S608
+
+    def _rows(self, sql: str, given: Sequence[Any]) -> list[Any]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, given)
+            return list(cursor.fetchall())
+
+    @staticmethod
+    def made(table: str, index: str) -> list[str]:
+        new, old = _behind_audience("new."), _behind_audience("old.")
+        take = f"INSERT INTO {index} (rowid, terms) VALUES (new.id, {new});"  # noqa: S608
+        leave = f"INSERT INTO {index} ({index}, rowid, terms) VALUES ('delete', old.id, {old});"  # noqa: S608
+        tokens = 'tokenize="unicode61 remove_diacritics 0", detail=none'
+        changed = f"AFTER UPDATE OF terms ON {table} WHEN old.terms <> new.terms"
+        return [
+            f"CREATE VIRTUAL TABLE {index} USING fts5(terms, content='', {tokens})",
+            f"CREATE TRIGGER {table}_added AFTER INSERT ON {table} BEGIN {take} END",
+            f"CREATE TRIGGER {table}_removed AFTER DELETE ON {table} BEGIN {leave} END",
+            f"CREATE TRIGGER {table}_changed {changed} BEGIN {leave} {take} END",
+        ]
+
+    @staticmethod
+    def taken_away(table: str, index: str) -> list[str]:
+        triggers = [f"DROP TRIGGER {table}_{name}" for name in ("added", "removed", "changed")]
+        return [*triggers, f"DROP TABLE {index}"]
 
 
-def _behind(terms: Sequence[str], audiences: Sequence[str]) -> list[list[str]]:
-    return [[f"{place}{term}" for term in terms] for place in audiences]
+@dataclass(frozen=True, slots=True)
+class _OnPostgreSQL:
+    """A table of terms and rows in the order of its key: an inverted index (GIN) tells no order, so that what
+    many rows have would be fetched whole before the newest of it are known (ADR 73)."""
+
+    connection: BaseDatabaseWrapper
+    index: str
+
+    def having_each(self, terms: Sequence[str], places: Sequence[str]) -> list[_Having]:
+        wanted = [
+            (number, f"{place}{term}") for number, term in enumerate(terms) for place in places
+        ]
+        sql = f"""
+            SELECT number, CASE WHEN count(*) <= {FEW} THEN array_agg(id) END, count(*), max(id)
+            FROM unnest(%s::int[], %s::text[]) AS wanted (number, behind), LATERAL (
+                SELECT id FROM {self.index} WHERE term = behind ORDER BY id LIMIT {FEW + 1}
+            ) AS those
+            GROUP BY number
+        """  # noqa: S608
+        numbers, behind = zip(*wanted, strict=True)
+        rows = {row[0]: row for row in self._rows(sql, [list(numbers), list(behind)])}
+        return [
+            _Having(row[1] or [], row[2] > FEW, row[3])
+            if (row := rows.get(number))
+            else _Having([], is_common=False, reach=0)
+            for number in range(len(terms))
+        ]
+
+    def having_both(self, pairs: Pairs, places: Sequence[str]) -> list[int]:
+        if not pairs:
+            return []
+        # `OFFSET 0`: one look into the index for each row, until there are enough, and no join of all.
+        sql = f"""
+            SELECT id FROM unnest(%s::int[], %s::text[], %s::text[]) AS wanted (number, rarer, other),
+            LATERAL (
+                SELECT id
+                FROM (
+                    SELECT id FROM {self.index} WHERE term = rarer ORDER BY id DESC LIMIT {ORDERED}
+                ) AS those
+                WHERE EXISTS (
+                    SELECT 1 FROM {self.index} AS beside
+                    WHERE beside.term = other AND beside.id = those.id OFFSET 0
+                )
+                LIMIT {OF_A_PAIR}
+            ) AS both_of
+        """  # noqa: S608
+        wanted = [
+            (number, f"{place}{rarer}", f"{place}{other}")
+            for number, (rarer, other) in enumerate(pairs)
+            for place in places
+        ]
+        return [key for (key,) in self._rows(sql, list(map(list, zip(*wanted, strict=True))))]
+
+    def having_all(self, terms: Sequence[str], places: Sequence[str], most: int) -> list[int]:
+        parts, given = [], []
+        for place in places:
+            first, *others = [f"{place}{term}" for term in terms]
+            joined = "".join(
+                f" JOIN {self.index} AS p{number} ON p{number}.id = p.id AND p{number}.term = %s"
+                for number in range(len(others))
+            )
+            part = f"SELECT p.id FROM {self.index} AS p{joined} WHERE p.term = %s"  # noqa: S608
+            parts.append(f"({part} ORDER BY p.id DESC LIMIT {most})")
+            given += [*others, first]
+        every = " UNION ALL ".join(parts)
+        sql = f"SELECT id FROM ({every}) AS those ORDER BY id DESC LIMIT {most}"  # noqa: S608
+        return [key for (key,) in self._rows(sql, given)]
+
+    def _rows(self, sql: str, given: Sequence[Any]) -> list[Any]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, given)
+            return list(cursor.fetchall())
+
+    @staticmethod
+    def made(table: str, index: str) -> list[str]:
+        key = 'term text COLLATE "C" NOT NULL, id bigint NOT NULL, PRIMARY KEY (term, id)'
+        new, old = _behind_audience("new."), _behind_audience("old.")
+        put = f"""
+            CREATE FUNCTION {index}_put() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF TG_OP <> 'INSERT' THEN
+                    DELETE FROM {index} WHERE id = old.id AND term = ANY (string_to_array({old}, ' '));
+                END IF;
+                IF TG_OP <> 'DELETE' THEN
+                    INSERT INTO {index}
+                    SELECT DISTINCT unnest(string_to_array({new}, ' ')), new.id ON CONFLICT DO NOTHING;
+                END IF;
+                RETURN NULL;
+            END $$
+        """  # noqa: S608
+        emptied = f"""
+            CREATE FUNCTION {index}_empty() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                TRUNCATE {index};
+                RETURN NULL;
+            END $$
+        """
+        each = f"FOR EACH ROW EXECUTE FUNCTION {index}_put()"
+        differs = "WHEN (old.terms <> new.terms OR old.audience <> new.audience)"
+        changed = f"FOR EACH ROW {differs} EXECUTE FUNCTION {index}_put()"
+        return [
+            f"CREATE TABLE {index} ({key})",
+            put,
+            emptied,
+            f"CREATE TRIGGER {table}_indexed AFTER INSERT OR DELETE ON {table} {each}",
+            f"CREATE TRIGGER {table}_changed AFTER UPDATE OF terms, audience ON {table} {changed}",
+            f"CREATE TRIGGER {table}_emptied AFTER TRUNCATE ON {table} EXECUTE FUNCTION {index}_empty()",
+        ]
+
+    @staticmethod
+    def taken_away(table: str, index: str) -> list[str]:
+        triggers = [
+            f"DROP TRIGGER {table}_{name} ON {table}" for name in ("indexed", "changed", "emptied")
+        ]
+        return [
+            *triggers,
+            f"DROP FUNCTION {index}_put",
+            f"DROP FUNCTION {index}_empty",
+            f"DROP TABLE {index}",
+        ]
+
+
+def _all_of(terms: Sequence[str], places: Sequence[str]) -> str:
+    """Rows of one of the places that have all of the terms."""
+    return _matching([[f"{place}{term}" for term in terms] for place in places], " AND ")
+
+
+def _matching(groups: Sequence[Sequence[str]], between: str) -> str:
+    quoted = (between.join(f'"{term}"' for term in group) for group in groups)
+    return " OR ".join(f"({group})" for group in quoted)
 
 
 def _behind_audience(row: str) -> str:
     """A row's terms, each behind its audience."""
     return f"{row}audience || replace({row}terms, ' ', ' ' || {row}audience)"
-
-
-ON_POSTGRESQL = "agentsite_terms(audience, terms)"
-FUNCTION = f"""
-CREATE OR REPLACE FUNCTION agentsite_terms(audience text, terms text) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 2000
-AS $$ BEGIN RETURN string_to_array({_behind_audience("")}, ' '); END $$
-"""
-"""Not in SQL, which would be drawn into statements with its cost: the planner has to know that asking each
-row is dear, and look into the index."""

@@ -12,7 +12,7 @@ from accounts.models import Membership
 from audit.models import AuditEntry
 from harness.errors import Forbidden, Invalid, NotFound, TooLarge
 from memory.access import Author
-from memory.actions.memories import create_memory
+from memory.actions.memories import change_memory, create_memory
 from memory.actions.remembering import (
     TEXT_LIMIT,
     Source,
@@ -26,7 +26,8 @@ from memory.actions.remembering import (
 )
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Kind, Memory, MemoryStore, MemoryVersion
-from memory.searching import search_memories
+from memory.retrieval.question import read_question
+from memory.searching import INDEX, search_memories
 from memory.writing import HoldsSecret
 
 pytestmark = pytest.mark.django_db
@@ -305,6 +306,24 @@ def test_a_word_that_most_memories_have_finds_together_with_another(alice, acme,
     assert len(found(alice, "harbour")) == 4
     assert found(alice, "harbour")[0].startswith("Invoice 11 ")
     assert len(found(alice, "invoice harbour")) == 4
+
+
+def test_the_index_has_the_terms_that_a_memory_has_now(alice, acme):
+    shared = create_store(actor=alice, organisation=acme, name="All", scope=ORGANIZATION)
+    memory = create_memory(actor=alice, store=shared, path="/a.md", content="The crane is green.")
+
+    def indexed(word: str, audience: str) -> list[int]:
+        return INDEX.having(Memory, list(read_question(word).terms), [audience], 5)
+
+    assert indexed("crane", memory.audience) == [memory.pk]
+    somebody_elses = memory.audience.replace("o", "p", 1)
+    assert somebody_elses != memory.audience
+    assert indexed("crane", somebody_elses) == []
+    change_memory(actor=alice, memory=memory, content="The lorry is green.")
+    assert indexed("crane", memory.audience) == []
+    assert indexed("lorry green", memory.audience) == [memory.pk]
+    Memory.objects.filter(pk=memory.pk).delete()
+    assert indexed("lorry", memory.audience) == []
 
 
 def test_what_is_outside_of_the_stores_that_are_asked_for_is_not_found(alice, acme):
