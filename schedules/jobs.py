@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from django.conf import settings
 
 from jobs.engine import engine
@@ -19,7 +21,7 @@ async def begin_what_is_due() -> None:
     while await engine.in_tool_thread(running.take_due) >= running.AT_A_TIME:
         pass
     await engine.in_tool_thread(queueing.begin_waiting)
-    await engine.in_tool_thread(running.begin_queued)
+    await engine.in_tool_thread(running.begin_queued, rest=time.sleep)
     await engine.in_tool_thread(ending.settle_ends)
     await engine.in_tool_thread(results.send_waiting)
 

@@ -7,7 +7,8 @@ be one row, and a row is begun under the lock of its order. What follows from a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -45,6 +46,8 @@ AT_A_TIME = 500
 """Orders, and runs, that one look takes; the next one goes on."""
 MOST_QUEUED = 10
 """Runs of one order that wait for an earlier one; more are left out."""
+MOST_REST = 0.03
+"""Seconds after each that begins: a thousand that are due at once take half of a processor, not all of it."""
 PATIENCE = timedelta(hours=1)
 """How long a run is tried again to which the site says *too many*."""
 
@@ -158,13 +161,22 @@ def queue_run(
 # --- rows become conversations --------------------------------------------------------------------
 
 
-def begin_queued(now: datetime | None = None, *, most: int = AT_A_TIME) -> int:
+def begin_queued(
+    now: datetime | None = None,
+    *,
+    most: int = AT_A_TIME,
+    rest: Callable[[float], object] | None = None,
+) -> int:
     """Begin what waits to; how many rows that were. Of more than one look takes, chance says which, or those
-    that may not begin for days would keep everybody else's waiting behind them."""
+    that may not begin for days would keep everybody else's waiting behind them. `rest` is told after each for
+    how many seconds nothing more should begin, since others want to be answered meanwhile."""
     queued = OrderRun.objects.queued().order_by("?")
     waiting = sorted(queued.values_list("pk", flat=True)[:most])
     for run_id in waiting:
+        began = time.monotonic()
         begin(run_id, now, wait=False)
+        if rest is not None:
+            rest(min(MOST_REST, time.monotonic() - began))
     return len(waiting)
 
 

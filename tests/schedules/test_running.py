@@ -329,6 +329,22 @@ def test_those_that_have_to_wait_keep_no_others_from_beginning(make_order: MakeO
     assert states(other) == [("started", "")]
 
 
+def test_of_many_that_are_due_at_once_each_leaves_room_before_the_next(
+    make_order: MakeOrder,
+) -> None:
+    orders = [make_order(name=f"Order {number}") for number in range(3)]
+    running.take_due(NINE)
+    begun: list[int] = []
+
+    def rest(seconds: float) -> None:
+        assert 0 < seconds <= running.MOST_REST
+        begun.append(OrderRun.objects.filter(state="started").count())
+
+    running.begin_queued(NINE, rest=rest)
+    assert begun == [1, 2, 3]
+    assert [states(order) for order in orders] == 3 * [[("started", "")]]
+
+
 def test_with_replace_the_newer_of_two_runs_stays_whichever_began_first(
     make_order: MakeOrder,
 ) -> None:
