@@ -177,7 +177,7 @@ class _OnSQLite:
 @dataclass(frozen=True, slots=True)
 class _OnPostgreSQL:
     """A table of terms and rows in the order of its key: an inverted index (GIN) tells no order, so that what
-    many rows have would be fetched whole before the newest of it are known (ADR 73)."""
+    many rows have would be fetched whole before the newest of it are known (ADR 74)."""
 
     connection: BaseDatabaseWrapper
     index: str
