@@ -27,7 +27,7 @@ from harness.errors import AgentError, NotConfigured
 from harness.hooks import Hooks
 from harness.kit import Kit
 from harness.messages import ModelRequest, Piece
-from harness.outcomechecks import CheckRunner, Ran
+from harness.outcomechecks import CheckRunner
 from harness.ports import Live, Tracer
 from harness.providers.contract import Provider
 from harness.providers.table import ProviderConfig, build, kind_of, preload
@@ -352,7 +352,7 @@ def build_kit(
         else partial(offload, keep_before_turn, plan.sandbox.conversation_id),
         hooks=plan.guard,
         evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace),
-        checks=CheckRunner("bash", partial(_check, plan.sandbox)),
+        checks=CheckRunner("bash", partial(run_once, plan.sandbox)),
         extras={**own, **plan.part.extras},
         remote=plan.part.remote,
         rules=plan.rules,
@@ -378,14 +378,6 @@ def tools_under(policy: Policy, *, confined: bool = True) -> Mapping[str, Tool]:
         name: under(policy, tools[name], confined=confined) for name in COMMANDS if name in tools
     }
     return {**tools, **changed}
-
-
-CHECK_OUTPUT = 100_000
-"""Characters of a check's output, of which the log keeps beginning and end (`harness.outcomechecks`)."""
-
-
-async def _check(plan: SandboxPlan, command: str, seconds: float) -> Ran:
-    return await run_once(plan, command, seconds, CHECK_OUTPUT)
 
 
 async def _keep(

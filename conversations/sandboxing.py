@@ -18,6 +18,7 @@ from django.conf import settings
 from agents.models import Environment, SandboxRules
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, Invalid
+from harness.ids import new_id
 from harness.outcomechecks import Ran
 from jobs.engine import engine
 from jobs.hostreports import report, reports
@@ -27,6 +28,7 @@ from sandbox.guarantees import MEANING, Guarantee
 from sandbox.narrowing import narrow_where_said
 from sandbox.policy import Policy, read_policy
 from tools_app import quota, sandboxes
+from tools_app.builtin.alone import run_alone
 from tools_app.builtin.shell import ShellAccess
 from tools_app.reach import check_reach
 from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
@@ -35,11 +37,15 @@ from .commandlog import TableCommandLog
 from .kitparts import mounts_of
 from .liveoutput import LiveOutput
 from .models import Conversation
+from .provenance import TableProvenance
 
 FOUND = "sandboxes:found"
 """What hosts report of their probes."""
 WORKSPACE = Path(PUBLIC_ROOT)
 """Where sandboxes that have a view of files of their own show the workspace."""
+
+CHECK_OUTPUT = 100_000
+"""Characters of a check's output, of which the log keeps beginning and end (`harness.outcomechecks`)."""
 
 OWN_VIEW = ("bubblewrap", "docker", "openshell")
 """Sandboxes that do so. The others show folders where they lie on the host."""
@@ -166,12 +172,20 @@ def shell_access(plan: SandboxPlan, live: LiveOutput | None = None) -> ShellAcce
     )
 
 
-async def run_once(plan: SandboxPlan, command: str, seconds: float, most: int) -> Ran:
+async def run_once(
+    plan: SandboxPlan, command: str, seconds: float, tainted_by: str = "", most: int = CHECK_OUTPUT
+) -> Ran:
     """A command in a sandbox of its own under the conversation's policy, apart from the agent's shell, with
     at most `most` characters of what it printed. On the engine's loop; never raises for a command."""
     try:
-        backend = await shell_access(plan).backend()
-        result = await backend.run(command, plan.policy, plan.mounts, timeout=seconds)
+        result = await run_alone(
+            command,
+            seconds,
+            shell=shell_access(plan),
+            key=new_id("check"),
+            provenance=TableProvenance(plan.conversation_id),
+            tainted_by=tainted_by,
+        )
     except AgentError as problem:
         return Ran(problem=problem.message)
     output = f"{result.stdout.text}{result.stderr.text}"[:most]

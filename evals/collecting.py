@@ -112,7 +112,7 @@ async def run_commands(collected: Collected) -> Facts:
         return facts
     ran = dict(facts.commands)
     for place, check in collected.commands.items():
-        ended = await run_once(plan, check.run, float(check.seconds), OUTPUT)
+        ended = await run_once(plan, check.run, float(check.seconds), most=OUTPUT)
         ran[place] = Ran(ended.exit_code, ended.output, ended.problem)
     return replace(facts, commands=ran)
 

@@ -347,12 +347,17 @@ class Calls:
         return stored
 
     async def _ready_for_writing(self, calls: Sequence[tuple[OpenCall, Tool]]) -> None:
+        if any(tool.may_write for _call, tool in calls):
+            self._untold += await self.before_writing()
+
+    async def before_writing(self) -> Sequence[Event]:
+        """Makes ready for the turn's first writing, whoever does it; what is to be told of that."""
         turn, ready = self.history.turn.uid, self.kit.before_writing
         if ready is None or turn == self._readied:
-            return
-        if any(tool.may_write for _call, tool in calls):
-            self._untold += await ready(turn, self.history.last_seq)
-            self._readied = turn
+            return ()
+        told = await ready(turn, self.history.last_seq)
+        self._readied = turn
+        return told
 
     async def _wind_down(
         self, calls: Sequence[tuple[OpenCall, Tool]], tasks: Sequence[asyncio.Task[None]]

@@ -581,6 +581,8 @@ class Loop:
             if len(pursued.checked) >= len(pursued.defined.checks):
                 return True
             check = pursued.defined.checks[len(pursued.checked)]
+            if news := await self._calls.before_writing():
+                await self._append(*map(Entry.of, news))
             running = asyncio.ensure_future(self._run_check(check, pursued.evaluating))
             if await first_of(running, self.signal):
                 running.cancel()
@@ -613,7 +615,7 @@ class Loop:
             await self._append(*map(Entry.of, ruling.events))
             if why := ruling.refusal or ruling.question:
                 return Ran(problem=f"not run: {why}")
-        return await runner.run(check.run, float(check.seconds))
+        return await runner.run(check.run, float(check.seconds), self.history.tainted_by)
 
     async def _grading_request(self, pursued: Pursued) -> ModelRequest:
         kit, role = self.kit, self.kit.config.for_role("grading")

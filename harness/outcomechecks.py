@@ -28,8 +28,9 @@ class Ran:
 class CheckRunner:
     tool: str
     """The tool whose rules hold for the commands."""
-    run: Callable[[str, float], Awaitable[Ran]]
-    """A command in a sandbox of its own, for so many seconds. Never raises for a command."""
+    run: Callable[[str, float, str], Awaitable[Ran]]
+    """A command in a sandbox of its own, for so many seconds, and what of strangers had come in before.
+    Never raises for a command."""
 
 
 def ran_event(check: OutcomeCheck, ran: Ran, *, outcome: str, start: str) -> OutcomeCheckRan:

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from harness.errors import AgentError
 from harness.ids import new_id
-from jobs.engine import engine
-from sandbox.contract import NOTHING, Result, Unavailable
-from tools_app.builtin.commandmarks import CommandMarks
+from tools_app.builtin.alone import run_alone
 from tools_app.builtin.shell import ShellAccess
 from tools_app.provenance import Provenance
 
@@ -38,28 +36,14 @@ async def run(
     end = new_id("END")
     text = f"{{ {command}\n}} <<'{end}'\n{body}\n{end}"
     try:
-        backend = await shell.backend()
-        marks = CommandMarks(
-            provenance,
-            new_id("hook"),
-            shell.policy,
-            may_be_unconfined=shell.unconfined is not None,
+        result = await run_alone(
+            text,
+            seconds,
+            shell=shell,
+            key=new_id("hook"),
+            provenance=provenance,
             tainted_by=tainted_by,
-            alone=True,
         )
-        await engine.in_tool_thread(marks.begin)
-        try:
-            result = await backend.run(text, shell.policy, shell.mounts, timeout=seconds)
-        except Unavailable:
-            await engine.in_tool_thread(marks.nothing_ran)
-            raise
-        except BaseException:
-            # It was late, or its run was stopped: until then it may have done anything.
-            confined = shell.unconfined is None
-            lost = Result(backend.name, confined, None, seconds, NOTHING, NOTHING)
-            await engine.in_tool_thread(marks.end, lost)
-            raise
-        await engine.in_tool_thread(marks.end, result)
     except AgentError as problem:
         raise Failed(problem.message) from None
     if result.killed_by is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from django.db import connection
 
 from accounts.models import User
 from conversations.actions.branching import rewind
+from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message, stop
 from conversations.actions.outcomes import checks_as_text, checks_in, define_outcome
 from conversations.evidence import evidence_of
 from conversations.models import Conversation
 from conversations.outcomes import Standing, outcomes_of
+from conversations.provenance import TableProvenance
 from harness.agentconfig import Role, RoleOverride
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
 from harness.events import OutcomeCheck
@@ -23,7 +26,9 @@ from harness.ids import new_id
 from harness.providers.scripted import Hold, call, registered, reply, say
 from spending.models import Usage
 from tests.cast import ClientOf
-from tests.conversations.conftest import Converse, rested, types, until
+from tests.conversations.conftest import Converse, rested, still, types, until
+from tests.patience import PATIENCE
+from tools_app.workspace import entry_of, workspace_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -295,6 +300,72 @@ def test_checks_run_in_the_sandbox_before_the_grader_is_asked_and_stand_on_both_
         assert "Check failed:" in page
         assert "Check passed:" in page
         assert "&lt;b&gt;" in page
+
+
+def test_what_a_check_changes_in_files_goes_back_with_the_dialogue(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse(
+        [
+            reply(call("write_file", path="report.md", content="Mine.")),
+            reply("Ready."),
+            *(reply("All done."), reply(judged(True, True))),
+        ]
+    )
+    post_message(actor=alice, conversation=conversation, text="Begin.")
+    rested(conversation)
+    check = OutcomeCheck(run="echo spoilt > report.md; echo new > made.txt")
+    define(alice, conversation, checks=(check,))
+    rested(conversation, 2)
+    root = workspace_for(conversation.uid)
+    assert (root / "report.md").read_text() == "spoilt\n"
+    before = conversation.events.filter(type="agent.message").earliest("seq")
+
+    rewind(actor=alice, conversation=conversation, event_uid=before.uid)
+    until(lambda: not Conversation.objects.filter(pk=conversation.pk, files_due_seq__gt=0).exists())
+    still()
+    assert (root / "report.md").read_text() == "Mine."
+    assert not (root / "made.txt").exists()
+
+
+def test_a_check_that_does_not_end_is_ended_at_its_deadline_with_all_it_started_and_has_failed(
+    alice: User, converse: Converse
+) -> None:
+    conversation, script = converse(
+        [reply("All done."), reply(judged(True, True)), reply("It takes too long.")]
+    )
+    check = OutcomeCheck(run="(sleep 3; echo late > late.txt) & sleep 600", criterion=2, seconds=1)
+    begun = time.monotonic()
+    define(alice, conversation, checks=(check,), max_iterations=1)
+    rested(conversation)
+
+    assert time.monotonic() - begun < PATIENCE
+    [judgement] = standing(conversation).evaluations or ()
+    [ran] = judgement.checks
+    assert (ran.exit_code, ran.passed) == (None, False)
+    assert ran.problem == "it was ended: timeout"
+    assert judgement.result == "max_iterations_reached"
+    assert [each.met for each in judgement.criteria] == [True, False]
+    assert "it was ended: timeout" in judgement.criteria[1].reason
+    assert "[check 1 on criterion 2 failed]" in str(script.requests[1].messages[0])
+    # What it had started in the background has ended as well.
+    until(lambda: time.monotonic() - begun > 5)
+    assert not (workspace_for(conversation.uid) / "late.txt").exists()
+
+
+def test_what_a_check_leaves_in_files_is_marked_where_strangers_may_have_had_a_part_in_it(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse([reply("All done."), reply(judged(True, True))])
+    upload = Upload("given.txt", 5, [b"words"])
+    add_files(actor=alice, conversation=conversation, uploads=[upload])
+    define(alice, conversation, checks=(OutcomeCheck(run="cp given.txt report.md"),))
+    rested(conversation)
+
+    foreign = TableProvenance(conversation.pk).foreign()
+    made = workspace_for(conversation.uid) / "report.md"
+    entry = entry_of("report.md", made.stat())
+    assert "may have read given.txt" in foreign.source_of(entry)
 
 
 def test_checks_that_cannot_be_are_refused_and_a_form_reads_what_it_wrote(

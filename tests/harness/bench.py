@@ -13,7 +13,7 @@ from harness.content import Text
 from harness.events import Event, UserMessage
 from harness.history import Entry, History
 from harness.hooks import Hooks
-from harness.kit import Evidence, Kit, Signal
+from harness.kit import BeforeWriting, Evidence, Kit, Signal
 from harness.loop import Loop
 from harness.outcomechecks import CheckRunner
 from harness.ports import LiveBlock
@@ -108,6 +108,7 @@ class Bench:
     clock: Callable[[], float] | None = None
     evidence: Evidence | None = None
     checks: CheckRunner | None = None
+    before_writing: BeforeWriting | None = None
     reply_seconds: float = 3600.0
     hooks: Hooks | None = None
 
@@ -125,6 +126,7 @@ class Bench:
             live=self.live,
             evidence=self.evidence,
             checks=self.checks,
+            before_writing=self.before_writing,
             reply_seconds=self.reply_seconds,
             hooks=self.hooks,
         )

@@ -18,6 +18,7 @@ from harness.errors import (
     BrokenStream,
     LeaseLost,
     Overloaded,
+    ProviderTimedOut,
     RateLimited,
     ToolError,
 )
@@ -855,9 +856,10 @@ async def test_a_long_conversation_costs_no_more_per_step_than_a_short_one():
 # --- trying again ---------------------------------------------------------------------------------
 
 
-async def test_a_passing_failure_is_put_off_and_tried_again_up_to_three_times():
+@pytest.mark.parametrize("failure", [Overloaded, RateLimited, ProviderTimedOut])
+async def test_a_passing_failure_is_put_off_and_tried_again_up_to_three_times(failure):
     """1 + 3 calls, a growing delay, then the turn ends with the true cause."""
-    bench = Bench(scripted(*(Overloaded("Busy.") for _ in range(9))))
+    bench = Bench(scripted(*(failure("Busy.") for _ in range(9))))
     await bench.run(said("Go."))
     for _ in range(5):
         await bench.run()

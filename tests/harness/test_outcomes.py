@@ -20,11 +20,13 @@ from harness.events import (
     AgentToolUse,
     BudgetReached,
     EndTurn,
+    Event,
     McpElsewhere,
     OutcomeCheck,
     OutcomeCheckRan,
     SessionStatusIdle,
     SessionStatusRescheduled,
+    SessionUpdated,
     SpanModelRequestStart,
     SpanOutcomeEvaluationEnd,
     SpanOutcomeEvaluationStart,
@@ -383,10 +385,13 @@ class Checks:
 
     answers: list[Ran]
     ran: list[tuple[str, float]] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """What of strangers had come in, by check."""
     hold: asyncio.Event | None = None
     begun: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, command: str, seconds: float) -> Ran:
+    async def run(self, command: str, seconds: float, tainted_by: str) -> Ran:
+        self.told.append(tainted_by)
         self.ran.append((command, seconds))
         self.begun.set()
         if self.hold is not None:
@@ -513,6 +518,63 @@ async def test_where_nothing_runs_commands_a_check_fails_and_says_so() -> None:
     (unmet,) = [each for each in bench.events(SpanOutcomeEvaluationEnd)[0].criteria if not each.met]
     assert "nothing runs commands here" in unmet.reason
     assert results(bench) == ["max_iterations_reached"]
+
+
+async def test_files_are_kept_once_before_the_first_check_of_a_turn_and_what_came_of_it_is_told() -> (
+    None
+):
+    bench, checks = checking(
+        *(Ran(0), Ran(1), Ran(0), Ran(0)),
+        script=[
+            *(reply("Written."), reply(judged(True, True))),
+            *(reply("Mended."), reply(judged(True, True))),
+        ],
+    )
+    asked: list[int] = []
+
+    async def keep(_turn: str, _seq: int) -> Sequence[Event]:
+        asked.append(len(checks.ran))
+        return [SessionUpdated(title="Kept.")]
+
+    bench.before_writing = keep
+    await bench.run(CHECKED)
+
+    assert asked == [0], "once, before any ran"
+    kinds = [type(event) for event in bench.events()]
+    assert kinds.count(SessionUpdated) == 1
+    assert kinds.index(SessionUpdated) < kinds.index(OutcomeCheckRan)
+    assert len(checks.ran) == 4
+
+
+async def test_a_call_that_wrote_before_has_kept_the_files_for_the_checks_as_well() -> None:
+    write = make_tool("write", effect=Effect.WORKSPACE)
+    bench, _checks = checking(
+        *(Ran(0), Ran(0)),
+        script=[reply(call("write", text="x")), reply("Written."), reply(judged(True, True))],
+    )
+    bench.tools = [*bench.tools, write]
+    asked: list[str] = []
+
+    async def keep(turn: str, _seq: int) -> Sequence[Event]:
+        asked.append(turn)
+        return []
+
+    bench.before_writing = keep
+    await bench.run(CHECKED)
+
+    assert len(asked) == 1
+    assert results(bench) == ["satisfied"]
+
+
+async def test_a_check_is_told_what_strangers_had_said_before_it() -> None:
+    stranger = make_tool("look", untrusted=True)
+    bench, checks = checking(
+        *(Ran(0), Ran(0)),
+        script=[reply(call("look", text="x")), reply("Written."), reply(judged(True, True))],
+    )
+    bench.tools = [*bench.tools, stranger]
+    await bench.run(CHECKED)
+    assert [bool(source) for source in checks.told] == [True, True]
 
 
 async def test_a_used_up_limit_runs_no_check() -> None:
