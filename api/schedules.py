@@ -204,16 +204,27 @@ class StopRow(serializers.Serializer[Any]):
     asked = serializers.ListField(child=serializers.CharField())
 
 
+class RefusedCheckRow(serializers.Serializer[Any]):
+    run = serializers.CharField()
+    why = serializers.CharField()
+
+
 class PreflightRow(serializers.Serializer[Any]):
     problem = serializers.CharField(allow_blank=True, help_text="Why it would not begin now.")
     upcoming = serializers.ListField(child=serializers.DateTimeField())
     model = serializers.CharField()
     version = serializers.CharField()
     waits = StopRow(many=True, help_text="Where a run would wait for an answer, and of whom.")
+    refused_checks = RefusedCheckRow(
+        many=True, help_text="Commands that check its outcome and would not run, which fails them."
+    )
     hosts = serializers.ListField(child=serializers.CharField())
     skills = serializers.ListField(child=serializers.CharField())
     vaults = serializers.ListField(child=serializers.CharField())
     memories = serializers.ListField(child=serializers.CharField(), help_text="Names of stores.")
+    instructed_by = serializers.ListField(
+        child=serializers.CharField(), help_text="Whose standing instructions hold."
+    )
     run_cost = serializers.CharField(allow_blank=True)
     month_cost = serializers.CharField(allow_blank=True)
 
@@ -500,10 +511,12 @@ class PreflightView(ScheduleView):
                     {"tool": tool.name, "asked": [str(one) for one in tool.asked]}
                     for tool in check.stops
                 ],
+                "refused_checks": [{"run": run, "why": why} for run, why in check.refused_checks],
                 "hosts": list(check.hosts),
                 "skills": [str(one) for one in check.skills],
                 "vaults": [str(one) for one in check.vaults],
                 "memories": list(check.memories),
+                "instructed_by": list(check.instructed_by),
                 "run_cost": check.run_cost_text,
                 "month_cost": check.month_cost_text,
             }

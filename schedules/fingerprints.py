@@ -18,7 +18,7 @@ from conversations.models import Conversation
 from harness.history import History
 from harness.policy import Situation
 from prompts.choosing import choose as choose_prompts
-from skills_app.choosing import choose
+from skillsets.fixing import chosen_for
 from steering.models import SteeringFile
 
 from .models import OrderRun, StandingOrder
@@ -40,7 +40,7 @@ def fingerprint_of(order: StandingOrder, conversation: Conversation) -> dict[str
         for name, tool in sorted(kit.tools_in(history).items())
         if policy.offers(tool, history.features)
     }
-    chosen = choose(config.skills, order.organisation, order.owner)
+    chosen = chosen_for(version, order.organisation, order.owner)
     steering = SteeringFile.objects.for_work(order.organisation_id, version.agent_id)
     named = choose_prompts(config.prompts, conversation) if config.prompts else ()
     environment = order.environment

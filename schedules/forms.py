@@ -228,6 +228,12 @@ class ScheduleForm(OurForm):
                 )
         return text
 
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.get("checks", "").strip() and not given.get("rubric", "").strip():
+            self.add_error("checks", _("Checks belong to criteria: write at least one above."))
+        return given
+
     def _outcome(self) -> UserDefineOutcome | None:
         given = self.cleaned_data
         rubric = given["rubric"].replace("\r\n", "\n").strip()

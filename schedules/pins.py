@@ -1,63 +1,97 @@
-"""Which versions of skills and prompts a standing order is pinned to, and whether a run has these.
+"""What a standing order stays with beside its agent's version and model: skills, prompts and standing
+instructions as they were when it was saved; and whether a run has these.
 
-Channels and labels of an agent's version move; what they meant is kept when the order is saved, and a run
-that was given anything else does not begin. What differs without being pinned is told by `fingerprints`.
+Channels, labels and people change them; a run that was given anything else does not begin. What differs
+without being pinned is told by `fingerprints`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from agents.models import AgentVersion
 from conversations.models import Conversation
 from harness.errors import NotFound
+from jobs.prepared import Prepared
 from prompts.choosing import version_for
 from prompts.models import UsedPrompt
-from skills_app.choosing import choose
+from skills_app.models import SkillVersion
+from skillsets.fixing import chosen_for
 from skillsets.models import UsedSkill
+from steering.models import SteeringFile
 
 Pins = Mapping[str, Mapping[str, list[str]]]
-"""By `skills` and `prompts`, of each name the version as people call it and a digest of what it is."""
+"""By `skills`, `own` (the owner's own skills), `prompts` and `steering`, of each name the version as people
+call it and a digest of what it is."""
+
+_SKILLS = Prepared(
+    lambda given: UsedSkill.objects.filter(conversation=given.conversation).select_related(
+        "version__skill"
+    )
+)
+_STEERING = Prepared(lambda given: SteeringFile.objects.for_work(given.organisation, given.agent))
+"""Asked for each run that begins, of which there may be a thousand in a minute."""
 
 
 def pins_of(version: AgentVersion, organisation: Organisation, owner: User) -> dict[str, Any]:
-    """What the agent's skills, with what they require, and its prompts come to now. What cannot be had is
-    left out; no run begins without a prompt."""
-    whose = owner if version.agent.owner_id == owner.pk else None
-    config = version.config
-    chosen = choose(config.skills, organisation, whose).versions
+    """What a run of the owner's would be given now: its agent's skills and her own that come along, each with
+    what they require, prompts, and the organisation's standing instructions. What cannot be had is left out;
+    no run begins without a prompt."""
     prompts = {}
-    for use in config.prompts:
+    for use in version.config.prompts:
         try:
             found = version_for(organisation, use)
         except NotFound:
             continue
         prompts[use.name] = [str(found.number), found.digest]
-    skills = {one.skill.name: [one.label, one.digest] for one in chosen}
-    return {"skills": skills, "prompts": prompts}
+    return {
+        **_skills(chosen_for(version, organisation, owner).versions),
+        "prompts": prompts,
+        "steering": _steering(organisation.pk, version.agent_id),
+    }
 
 
-def pins_in(conversation: Conversation, pinned: Pins) -> dict[str, Any]:
-    """What a conversation was given by its agent. A person's own skills, which come along with whatever she
-    does, are hers to change, and so is what these require."""
-    by_agent = Q(by=UsedSkill.By.AGENT) | Q(skill__name__in=list(pinned.get("skills", {})))
-    used = UsedSkill.objects.filter(by_agent, conversation=conversation)
+def pins_in(conversation: Conversation) -> dict[str, Any]:
+    """What a conversation that begins was given."""
+    used = _SKILLS.all(conversation=conversation.pk)
     told = UsedPrompt.objects.filter(set__conversation=conversation).select_related(
         "version__prompt"
     )
+    has_prompts = bool(conversation.config.prompts)
     return {
-        "skills": {
-            one.skill.name: [one.version.label, one.version.digest]
-            for one in used.select_related("skill", "version")
-        },
+        **_skills(one.version for one in used),
         "prompts": {
-            one.version.prompt.name: [str(one.version.number), one.version.digest] for one in told
+            one.version.prompt.name: [str(one.version.number), one.version.digest]
+            for one in (told if has_prompts else ())
         },
+        "steering": _steering(conversation.organisation_id, conversation.agent_version.agent_id),
+    }
+
+
+def _skills(versions: Iterable[SkillVersion]) -> dict[str, dict[str, list[str]]]:
+    """A person's own skill may be called like another one."""
+    found: dict[str, dict[str, list[str]]] = {"skills": {}, "own": {}}
+    for one in versions:
+        kind = "skills" if one.skill.owner_id is None else "own"
+        found[kind][one.skill.name] = [one.label, one.digest]
+    return found
+
+
+def _steering(organisation_id: int, agent_id: int) -> dict[str, list[str]]:
+    """Files of a workspace are none of these: each run has a workspace of its own, in which nobody has
+    trusted one yet."""
+    rows = _STEERING.all(organisation=organisation_id, agent=agent_id)
+    return {
+        "organisation" if row.agent_id is None else "agent": [
+            "",
+            hashlib.sha256(row.text.encode()).hexdigest(),
+        ]
+        for row in rows
     }
 
 
@@ -71,7 +105,11 @@ def departure(pinned: Pins, now: Pins) -> str:
 
 
 def _departures(pinned: Pins, now: Pins) -> Iterator[str]:
-    words = {"skills": _("The skill “%(name)s”"), "prompts": _("The prompt “%(name)s”")}
+    words = {
+        "skills": _("The skill “%(name)s”"),
+        "own": _("The owner’s own skill “%(name)s”"),
+        "prompts": _("The prompt “%(name)s”"),
+    }
     for kind, what in words.items():
         was, is_ = pinned.get(kind, {}), now.get(kind, {})
         for name in sorted({*was, *is_}):
@@ -82,3 +120,8 @@ def _departures(pinned: Pins, now: Pins) -> Iterator[str]:
                 "was": was.get(name, [_("none")])[0],
                 "now": is_.get(name, [_("none")])[0],
             }
+    was, is_ = pinned.get("steering", {}), now.get("steering", {})
+    if was.get("organisation") != is_.get("organisation"):
+        yield _("The organisation’s standing instructions are not those that it was saved with.")
+    if was.get("agent") != is_.get("agent"):
+        yield _("The standing instructions for its agent are not those that it was saved with.")

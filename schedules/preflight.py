@@ -6,10 +6,10 @@ Judged by the same policy as a run (`harness.policy`); what depends on a call's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
+from pathlib import Path
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,26 +18,33 @@ from accounts.models import Organisation, User
 from accounts.persons import charged_person
 from approvals.policyrules import rules_of_new
 from conversations.judging import judging_kit
+from conversations.kits import tools_of
 from conversations.models import Conversation
+from conversations.sandboxing import SandboxPlan, policy_in
 from harness.agentconfig import ToolRule
+from harness.errors import Invalid
 from harness.events import SpanModelRequestStart
 from harness.history import History
+from harness.kit import Kit
 from harness.policy import Judgement, Situation, Verdict
 from harness.rules import AskTerms
 from harness.tools import Effect
 from recall.reach import stores_of_new
-from skills_app.choosing import choose
+from sandbox.policy import Policy
+from skillsets.fixing import chosen_for
 from spending.amounts import amount_text, units_of
 from spending.applying import without_replaced
 from spending.models import Budget
 from spending.prices import worst_cost
 from spending.standings import Standing, standings
+from steering.models import SteeringFile
+from tools_app.builtin.shell import BASH
 from vaults.models import Vault
 
-from .drafts import Draft, check_draft, messages_of
+from .drafts import Draft, check_draft, messages_of, outcome_of
 from .models import StandingOrder
 from .pins import departure, pins_of
-from .running import CannotBegin, require_beginnable
+from .running import CannotBegin, Departed, require_beginnable
 from .templates import UNTRUSTED, places_in
 
 MONTH = timedelta(days=30)
@@ -79,6 +86,10 @@ class BudgetCheck:
 class Preflight:
     problem: str
     """Why a run would not begin now; empty: it would."""
+    departed: bool
+    """That is because something is another thing than it was saved with: saving it again mends it."""
+    refused_checks: tuple[tuple[str, str], ...]
+    """Commands that would check its outcome and would not run, which fails them, each with why."""
     tools: tuple[ToolCheck, ...]
     servers: tuple[str, ...]
     """MCP servers whose tools it has; each call asks unless a rule says otherwise."""
@@ -88,6 +99,8 @@ class Preflight:
     vaults: tuple[str, ...]
     memories: tuple[str, ...]
     """Stores of memory that it reads of, and may write to as the agent's tools allow."""
+    instructed_by: tuple[str, ...]
+    """Whose standing instructions hold for it."""
     model: str
     version: int
     current_version: int
@@ -150,18 +163,21 @@ def _preflight(
     order: StandingOrder, approvers: Sequence[User], now: datetime, *, has_readers: bool
 ) -> Preflight:
     config = order.agent_version.config
-    environment = order.environment.sandbox_policy
+    sandbox = _policy(order)
     run_cost, capped = _run_cost(order)
     runs = _runs_a_month(order, now)
     current = order.agent_version.agent.current
-    chosen = choose(config.skills, order.organisation, order.owner)
+    chosen = chosen_for(order.agent_version, order.organisation, order.owner)
+    problem, departed = _problem(order)
     return Preflight(
-        problem=_problem(order),
-        tools=_tools(order, approvers),
+        problem=problem,
+        departed=departed,
+        refused_checks=tuple(_refused_checks(order, sandbox)),
+        tools=_tools(order, approvers, sandbox),
         servers=tuple(use.name for use in config.mcp_servers),
         hosts=("*",)
-        if environment.unrestricted
-        else tuple(sorted({endpoint.host for endpoint in environment.endpoints})),
+        if sandbox.unrestricted
+        else tuple(sorted({endpoint.host for endpoint in sandbox.endpoints})),
         skills=(
             *(f"{one.skill.name} {one.label}" for one in chosen.versions),
             *chosen.problems,
@@ -170,6 +186,7 @@ def _preflight(
             Vault.objects.filter(uid__in=order.vaults).values_list("display_name", flat=True)
         ),
         memories=_memories(order, has_readers=has_readers),
+        instructed_by=tuple(_instructed_by(order)),
         model=f"{order.provider}/{order.model}",
         version=order.agent_version.number,
         current_version=current.number if current else 0,
@@ -191,29 +208,76 @@ def _memories(order: StandingOrder, *, has_readers: bool) -> tuple[str, ...]:
     return tuple(stores.order_by("name").values_list("name", flat=True).distinct()[:MOST_STORES])
 
 
-def _problem(order: StandingOrder) -> str:
+def _problem(order: StandingOrder) -> tuple[str, bool]:
     try:
         require_beginnable(order)
     except CannotBegin as refusal:
-        return refusal.words
-    return departure(order.pins, pins_of(order.agent_version, order.organisation, order.owner))
+        return refusal.words, isinstance(refusal, Departed)
+    words = departure(order.pins, pins_of(order.agent_version, order.organisation, order.owner))
+    return words, bool(words)
 
 
-def _tools(order: StandingOrder, approvers: Sequence[User]) -> tuple[ToolCheck, ...]:
+def _policy(order: StandingOrder) -> Policy:
+    """What environment, organisation and agent let commands do; nothing, where that cannot be read."""
+    own = order.agent_version.config.sandbox
+    try:
+        return policy_in(order.environment, order.organisation_id, own)
+    except Invalid:
+        return Policy()
+
+
+def _kit(order: StandingOrder, sandbox: Policy, *, partly: bool = True) -> Kit:
+    """What judges a run's calls; without `partly` by the rules alone that hold for every input of a tool."""
     version = order.agent_version
     config = version.config
     rules = rules_of_new(order.organisation_id, version.agent_id, order.owner_id)
-    kit = judging_kit(config, rules)
-    # Without the rules that hold back some inputs alone: what they change depends on the input.
-    plain = judging_kit(
-        config.model_copy(update={"tools": tuple(r for r in config.tools if not _is_partial(r))}),
-        [held for held in rules if not _is_partial(held.rule)],
-    )
+    if not partly:
+        always = tuple(rule for rule in config.tools if not _is_partial(rule))
+        config = config.model_copy(update={"tools": always})
+        rules = [held for held in rules if not _is_partial(held.rule)]
+    place = SandboxPlan(0, "", Path(), order.environment.backend, sandbox)
+    return judging_kit(config, rules, tools_of(place, {}))
+
+
+def _begun(order: StandingOrder) -> Situation:
+    strangers = UNTRUSTED if places_in(messages_of(order)) else ""
+    return Situation(order.agent_version.config.features, tainted_by=strangers)
+
+
+def _refused_checks(order: StandingOrder, sandbox: Policy) -> Iterator[tuple[str, str]]:
+    """What asks is not run either: nobody is asked about a check."""
+    outcome = outcome_of(order)
+    if outcome is None or not outcome.checks:
+        return
+    kit, history = _kit(order, sandbox), History(features=order.agent_version.config.features)
+    policy, bash = kit.policy_in(history), kit.tools_in(history).get(BASH.name)
+    for check in outcome.checks:
+        given = {"command": check.run}
+        judgement = policy.judge(bash, BASH.name, _begun(order), arguments=given)
+        if order.environment.has_workers:
+            yield check.run, _("Its environment has workers, and checks run on this server alone.")
+        elif judgement.verdict is not Verdict.ALLOW:
+            yield check.run, judgement.reason
+
+
+def _instructed_by(order: StandingOrder) -> Iterator[str]:
+    agent = order.agent_version.agent
+    for row in SteeringFile.objects.for_work(order.organisation_id, agent.pk).select_related(
+        "agent"
+    ):
+        yield str(order.organisation if row.agent is None else row.agent)
+
+
+def _tools(
+    order: StandingOrder, approvers: Sequence[User], sandbox: Policy
+) -> tuple[ToolCheck, ...]:
+    config = order.agent_version.config
+    kit = _kit(order, sandbox)
+    # What rules that hold back some inputs alone change depends on the input.
+    plain = _kit(order, sandbox, partly=False)
     history = History(features=config.features)
     policy, always = kit.policy_in(history), plain.policy_in(history)
-    begun = Situation(
-        config.features, tainted_by=UNTRUSTED if places_in(messages_of(order)) else ""
-    )
+    begun = _begun(order)
     later = Situation(config.features, tainted_by=STRANGERS)
     found = []
     for name, tool in sorted(kit.tools_in(history).items()):
@@ -272,19 +336,25 @@ def _turns(order: StandingOrder) -> int:
 
 def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
     """All tokens that its agent's limits let one turn use, and the one request that may go past them, at the
-    dearest price, for each first message; or the order's own cap."""
-    limits = order.agent_version.config.limits
+    dearest price of its model and of those of its roles, for each first message; or the order's own cap."""
+    config = order.agent_version.config
+    limits = config.limits
     tokens = limits.token_budget + limits.context_window + limits.output_tokens
     output = min(limits.steps * limits.output_tokens, tokens)
-    dearest = worst_cost(
-        SpanModelRequestStart(
-            provider=order.provider,
-            model=order.model,
-            prompt_tokens_at_most=tokens - output,
-            output_tokens_at_most=output,
+    models = {order.model, *(role.model for role in config.roles.values() if role.model)}
+    costs = [
+        worst_cost(
+            SpanModelRequestStart(
+                provider=order.provider,
+                model=model,
+                prompt_tokens_at_most=tokens - output,
+                output_tokens_at_most=output,
+            )
         )
-    )
-    worst = None if dearest is None else units_of(dearest * Decimal(_turns(order)))
+        for model in models
+    ]
+    known = [cost for cost in costs if cost is not None]
+    worst = units_of(max(known) * _turns(order)) if len(known) == len(costs) else None
     if order.budget is not None and (worst is None or order.budget < worst):
         return order.budget, True
     return worst, False

@@ -76,6 +76,13 @@ class CannotBegin(Exception):
         self.error, self.words = error, words
 
 
+class Departed(CannotBegin):
+    """Something it is pinned to is another thing by now. Saving the order again pins it anew."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(REJECTED, words)
+
+
 # --- due times become rows ------------------------------------------------------------------------
 
 
@@ -384,13 +391,10 @@ def _conversation_for(
 
 
 def _require_pinned(order: StandingOrder, conversation: Conversation) -> None:
-    """Raises CannotBegin, with which the conversation is gone as well, where its agent gave it another
-    skill or prompt than the order was saved with."""
-    config = order.agent_version.config
-    if not (any(order.pins.values()) or config.skills or config.prompts):
-        return
-    if words := departure(order.pins, pins_in(conversation, order.pins)):
-        raise CannotBegin(REJECTED, words)
+    """Raises Departed, with which the conversation is gone as well, where it was given other skills, prompts
+    or standing instructions than the order was saved with."""
+    if words := departure(order.pins, pins_in(conversation)):
+        raise Departed(words)
 
 
 def require_beginnable(order: StandingOrder) -> None:
@@ -428,8 +432,7 @@ def require_beginnable(order: StandingOrder) -> None:
     if choice.problem is not None:
         raise CannotBegin(REJECTED, choice.problem.message)
     if (choice.provider, choice.model) != (order.provider, order.model):
-        raise CannotBegin(
-            REJECTED,
+        raise Departed(
             _(
                 "It was saved for the model %(pinned)s; its agent would use %(now)s. Save it again to"
                 " go on with that."
@@ -437,7 +440,7 @@ def require_beginnable(order: StandingOrder) -> None:
             % {
                 "pinned": f"{order.provider}/{order.model}",
                 "now": f"{choice.provider}/{choice.model}",
-            },
+            }
         )
 
 

@@ -3,6 +3,7 @@ the form; and the door for signed requests that begin one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -23,7 +24,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import refuse
 from accounts.requests import SignedInRequest
+from chat.presentation.judged import ShownEvaluation, shown
 from conversations.actions.stored_files import open_file
+from conversations.outcomes import Standing, outcomes_of
 from harness.errors import (
     AgentError,
     Conflict,
@@ -32,8 +35,11 @@ from harness.errors import (
     NotFound,
     TooLarge,
 )
+from harness.events import OutcomeCheck
+from harness.grading import criteria_of
 from reading.digits import number_of
 from reading.mails import Unreadable
+from reading.unseen import visible
 
 from .actions.items import add_item, drop_item, retry_item
 from .actions.orders import (
@@ -43,6 +49,7 @@ from .actions.orders import (
     delete_order,
     issue_hook,
     pause_order,
+    pin_order,
     remove_hook,
     renew_address,
     resume_order,
@@ -50,6 +57,7 @@ from .actions.orders import (
 from .actions.results import send_again
 from .actions.runs import run_now
 from .calendar import two_weeks
+from .drafts import outcome_of
 from .forms import FIELD_OF, ScheduleForm, initial_of
 from .hooks import BODY_BYTES, receive
 from .mailhook import mail_in
@@ -120,15 +128,20 @@ def run(request: SignedInRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def switch(request: SignedInRequest, uid: str) -> HttpResponse:
-    """Pause, resume or archive, by the button that was pressed."""
+    """Pause, resume, archive, or pin anew, by the button that was pressed."""
     order = find_schedule(request, uid)
-    acts = {"pause": pause_order, "resume": resume_order, "archive": archive_order}
+    acts = {
+        "pause": pause_order,
+        "resume": resume_order,
+        "archive": archive_order,
+        "pin": pin_order,
+    }
     act = acts.get(request.POST.get("act", ""))
     try:
         if act is None:
             raise Invalid(_("This is no button of the page."), field="act")
         act(actor=request.user, order=order)
-    except (Conflict, Invalid) as problem:
+    except AgentError as problem:
         messages.error(request, problem.words)
     else:
         messages.success(request, _("Done."))
@@ -257,16 +270,19 @@ def find_schedule(request: SignedInRequest, uid: str) -> StandingOrder:
 def _shown(
     request: SignedInRequest, order: StandingOrder, secret: str = "", typed: str = ""
 ) -> HttpResponse:
-    runs = (
+    rows = (
         order.runs.select_related("conversation", "agent_version")
         .prefetch_related("deliveries__user", "deliveries__file")
         .order_by("-pk")
     )
+    runs = list(rows[:SHOWN_RUNS])
+    outcomes = outcomes_of([run.conversation_id for run in runs if run.conversation_id])
     place = reverse("schedules:hook", kwargs={"uid": order.uid})
     context = {
         "order": order,
         "upcoming": order.upcoming(timezone.now()),
-        "runs": runs[:SHOWN_RUNS],
+        "runs": [(run, _judged(outcomes.get(run.conversation_id or 0, []))) for run in runs],
+        "checks": _checks(order),
         "check": preflight_of(order),
         "approvers": order.approvers.all(),
         "readers": order.readers.all(),
@@ -278,6 +294,24 @@ def _shown(
         "typed": typed,
     }
     return render(request, "schedules/schedule.html", context)
+
+
+def _judged(outcomes: Sequence[Standing]) -> ShownEvaluation | None:
+    """How the work on its outcome was judged last."""
+    evaluations = shown(outcomes[-1]).evaluations if outcomes else ()
+    return evaluations[-1] if evaluations else None
+
+
+def _checks(order: StandingOrder) -> list[tuple[str, str, OutcomeCheck]]:
+    """The commands that check its outcome with the criterion that each is about."""
+    outcome = outcome_of(order)
+    if outcome is None:
+        return []
+    criteria = criteria_of(outcome.rubric)
+    return [
+        (visible(each.run), criteria[each.criterion - 1] if each.criterion else "", each)
+        for each in outcome.checks
+    ]
 
 
 def _edited(request: SignedInRequest, order: StandingOrder | None) -> HttpResponse:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from accounts.models import User
+from accounts.models import Organisation, User
+from agents.models import AgentVersion
 from conversations.models import Conversation, Event
 from harness.agentconfig import SkillUse
 from harness.events import Event as EventValue
 from harness.events import SessionUpdated
 from jobs.prepared import Prepared
-from skills_app.choosing import choose
+from skills_app.choosing import Chosen, choose
 from skills_app.models import Skill, SkillVersion
 
 from .models import SkillSet, UsedSkill
@@ -36,8 +37,7 @@ def fix(conversation: Conversation, row: Event, event: EventValue) -> None:
         uses = conversation.config.skills
     except ValidationError:  # its run says so
         return
-    rows = _OWN.all(owner=conversation.owner_id, organisation=conversation.organisation_id)
-    own = [name for (name,) in rows]
+    own = _own_names(conversation.owner_id, conversation.organisation_id)
     known = None
     if uses or own or isinstance(event, SessionUpdated):
         known = SkillSet.objects.filter(pk=conversation.pk).first()
@@ -64,8 +64,26 @@ def fix(conversation: Conversation, row: Event, event: EventValue) -> None:
 
 def owner_whose_skills(conversation: Conversation) -> User | None:
     """Whose own skills its agent's names may mean: those of the person whose own agent it is, for herself."""
-    owner = conversation.agent_version.agent.owner_id
-    return conversation.owner if owner == conversation.owner_id else None
+    return _whose(conversation.agent_version, conversation.owner)
+
+
+def _whose(version: AgentVersion, owner: User) -> User | None:
+    return owner if version.agent.owner_id == owner.pk else None
+
+
+def chosen_for(version: AgentVersion, organisation: Organisation, owner: User) -> Chosen:
+    """All that `fix` would give a conversation of hers with this version now: its agent's, then her own; of
+    hers that cannot be had nothing is said."""
+    found = choose(version.config.skills, organisation, _whose(version, owner))
+    hers = tuple(SkillUse(name=name) for name in _own_names(owner.pk, organisation.pk))
+    known = {each.skill_id for each in found.versions}
+    own = choose(hers, organisation, owner).versions if hers else ()
+    along = tuple(each for each in own if each.skill_id not in known)
+    return Chosen((*found.versions, *along), found.problems)
+
+
+def _own_names(owner_id: int, organisation_id: int) -> list[str]:
+    return [name for (name,) in _OWN.all(owner=owner_id, organisation=organisation_id)]
 
 
 def add(

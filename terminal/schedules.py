@@ -22,7 +22,7 @@ from harness.content import Text
 from harness.errors import Invalid, NotFound
 from harness.events import UserDefineOutcome, UserMessage
 from harness.grading import ITERATIONS, MOST_ITERATIONS
-from schedules.actions.orders import create_order, pause_order, resume_order
+from schedules.actions.orders import create_order, pause_order, pin_order, resume_order
 from schedules.actions.runs import run_now
 from schedules.drafts import MOST_RESULT_FILES, Draft
 from schedules.models import OrderRun, StandingOrder
@@ -84,6 +84,7 @@ def add_commands(parser: ArgumentParser, common: ArgumentParser) -> None:
     command("run", "have it begin now")
     command("pause", "begin nothing of it until it is resumed")
     command("resume", "go on with what is due from now on")
+    command("pin", "save it again: it goes on with the model, skills and words that there are now")
     command("check", "say what a run may do, where it would wait, and what it may cost")
 
 
@@ -103,6 +104,7 @@ def carry_out(options: Options) -> Ending:
         "run": _run,
         "pause": _pause,
         "resume": _resume,
+        "pin": _pin,
         "check": _check,
     }[options["schedule"]]
     return act(person, find_organisation(person, options["organisation"]), options)
@@ -202,6 +204,13 @@ def _resume(person: User, organisation: Organisation, options: Options) -> Endin
     return Ending.DONE
 
 
+def _pin(person: User, organisation: Organisation, options: Options) -> Ending:
+    order = pin_order(actor=person, order=_find(person, organisation, options["name"]))
+    check = preflight_of(order)
+    _say(options, _row(order), check.problem or f"{order.name}: it goes on with what is there now")
+    return Ending.REFUSED if check.problem else Ending.DONE
+
+
 def _check(person: User, organisation: Organisation, options: Options) -> Ending:
     order = _find(person, organisation, options["name"])
     check = preflight_of(order)
@@ -224,6 +233,8 @@ def _tell(options: Options, check: Preflight, cron: str) -> None:
         "skills": list(check.skills),
         "vaults": list(check.vaults),
         "memories": list(check.memories),
+        "instructed_by": list(check.instructed_by),
+        "refused_checks": dict(check.refused_checks),
         "run_cost": check.run_cost_text,
         "month_cost": check.month_cost_text,
         "budgets": {each.standing.name: each.words for each in check.budgets},

@@ -19,7 +19,7 @@ from audit.models import AuditEntry
 from harness.errors import Conflict, Invalid, LimitReached
 from schedules.access import own_order
 from schedules.auditing import about_order, announce_order
-from schedules.drafts import Draft, check_draft
+from schedules.drafts import Draft, check_draft, draft_of
 from schedules.mailaddresses import new_key
 from schedules.models import OrderRun, StandingOrder
 from schedules.pausing import pause, resume
@@ -102,6 +102,12 @@ def change_order(
         about_order(AuditEntry.Action.SCHEDULE_CHANGED, actor, held)
         announce_order(held, "deployment.updated")
     return held
+
+
+def pin_order(*, actor: User, order: StandingOrder) -> StandingOrder:
+    """Saved again as it is: its runs have what its agent's model, skills, prompts and instructions are
+    now. Raises as `change_order`."""
+    return change_order(actor=actor, order=order, draft=draft_of(order))
 
 
 def pause_order(

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from schedules.models import Delivery, OrderRun, StandingOrder
+from steering.actions.files import save_steering_file
 from tests.schedules.conftest import (
     MakeOrder,
     agent,
@@ -107,11 +108,22 @@ def test_a_run_that_cannot_begin_says_why(schedule, make_order: MakeOrder, agent
     assert "archived" in schedule("check", order.uid)
 
 
+def test_it_goes_on_with_what_is_there_now_when_its_owner_says_so(
+    schedule, make_order: MakeOrder, alice: User, acme: Organisation
+) -> None:
+    order = make_order()
+    save_steering_file(actor=alice, organisation=acme, text="Be brief.")
+    assert "standing instructions" in schedule("run", order.uid)
+    assert "goes on with what is there now" in schedule("pin", order.uid)
+    check = rows(schedule("check", order.uid, "--json"))[0]
+    assert (check["problem"], check["instructed_by"]) == ("", ["Acme"])
+
+
 def test_mallory_finds_nobodys_schedule(
     schedule, make_order: MakeOrder, mallory: User, elsewhere: Organisation
 ) -> None:
     order = make_order()
     assert schedule("list", user="mallory") == ""
-    for word in ("show", "run", "pause", "resume", "check"):
+    for word in ("show", "run", "pause", "resume", "pin", "check"):
         with pytest.raises(CommandError, match="no such schedule"):
             schedule(word, order.uid, user="mallory")

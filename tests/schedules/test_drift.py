@@ -11,7 +11,7 @@ from agents.models import AgentVersion, Environment
 from approvals.actions.rules import save_rule
 from brief.compiling import compile_brief
 from harness.agentconfig import ToolRule
-from schedules.actions.orders import change_order
+from schedules.actions.orders import change_order, pin_order
 from schedules.actions.runs import run_now
 from schedules.drafts import draft_of
 from schedules.fingerprints import drift
@@ -45,7 +45,7 @@ def test_runs_that_are_set_up_alike_drift_by_nothing(alice: User, make_order: Ma
     assert first.fingerprint == second.fingerprint != {}
 
 
-def test_a_rule_and_a_standing_instruction_are_drift_though_the_order_is_the_same(
+def test_a_rule_is_drift_though_the_order_is_the_same_and_a_standing_instruction_once_it_is_saved_again(
     alice: User, acme: Organisation, make_order: MakeOrder
 ) -> None:
     order = make_order()
@@ -58,6 +58,9 @@ def test_a_rule_and_a_standing_instruction_are_drift_though_the_order_is_the_sam
     )
     assert parts(again(alice, order)) == {"rules"}
     SteeringFile.objects.create(organisation=acme, text="Be brief.")
+    assert again(alice, order).state == "failed"
+    order.refresh_from_db()
+    pin_order(actor=alice, order=order)
     assert parts(again(alice, order)) == {"prompt"}
     assert again(alice, order).drift == []
 

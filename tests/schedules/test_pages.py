@@ -16,23 +16,31 @@ from django.urls import reverse
 from standardwebhooks import Webhook
 
 from accounts.models import Organisation, User
-from agents.models import Agent, Environment
+from agents.models import Agent, Environment, SandboxRules
 from approvals.actions.rules import save_rule
 from conversations.models import Event
+from harness.events import OutcomeCheck, UserDefineOutcome
 from memory.actions.remembering import own_store
 from memory.models import MemoryStore
-from schedules import running
+from schedules import ending, running
 from schedules.actions.orders import issue_hook, pause_order, remove_hook
+from schedules.actions.runs import run_now
 from schedules.drafts import Draft, draft_of
 from schedules.hooks import BODY_BYTES
 from schedules.models import OrderRun, StandingOrder
 from schedules.preflight import preflight_of, preview
+from skills_app.actions.releases import ask_for_release
+from skills_app.actions.skills import create_skill
 from spending.actions.budgets import set_budget
 from spending.amounts import units_of
 from spending.models import Budget, ModelPrice
+from steering.actions.files import save_steering_file
 from tests.cast import ClientOf, shown
+from tests.conversations.conftest import rested
+from tests.skills_app.conftest import files_of
 
 from .conftest import MakeOrder, said
+from .test_running import judged
 
 
 def form_of(acme: Organisation, agent: Agent, environment: Environment, **values: Any) -> Any:
@@ -142,9 +150,50 @@ def test_criteria_make_what_is_to_be_done_an_outcome(
         "2: grep -q sources report.md\nmake test" in client_of(alice).get(address).content.decode()
     )
     assert client_of(alice).post(address, {**form, "checks": "3: true"}).status_code == 422
+    alone = client_of(alice).post(address, {**form, "rubric": "", "checks": "true"})
+    assert alone.status_code == 422
+    assert "Checks belong to criteria" in alone.content.decode()
     assert client_of(alice).post(address, {**form, "rubric": ""}).status_code == 302
     order.refresh_from_db()
     assert (order.outcome, len(order.messages)) == (None, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_tells_what_checks_an_outcome_and_what_they_came_to_in_each_run(
+    make_order: MakeOrder, scripted: Callable[..., Agent], alice: User, client_of: ClientOf
+) -> None:
+    checks = (
+        OutcomeCheck(run="echo '<b>no</b>' && false", criterion=2, seconds=5),
+        OutcomeCheck(run="true # \u202eeurt"),
+    )
+    outcome = UserDefineOutcome(
+        outcome_id="",
+        description="A report.",
+        rubric="- a title\n- its sources",
+        max_iterations=2,
+        checks=checks,
+    )
+    both = judged(True, True)
+    order = make_order(
+        agent=scripted(["Here.", both, "Again.", both, "No."]), messages=(), outcome=outcome
+    )
+    address = order.get_absolute_url()
+    before = client_of(alice).get(address).content.decode()
+    assert "5 seconds at most" in before
+    assert "criterion 2: its sources" in before
+    assert "\u202e" not in before
+    assert "Check failed:" not in before
+
+    run = run_now(actor=alice, order=order)
+    assert run.conversation is not None
+    rested(run.conversation)
+    ending.settle_ends()
+    page = client_of(alice).get(address).content.decode()
+    assert "Judged for the last time: 1 of 2 criteria met." in page
+    assert "the same as before" in page
+    assert page.count("Check failed:") == 1
+    assert "&lt;b&gt;no&lt;/b&gt;" in page
+    assert "exit code 1" in page
 
 
 def test_the_list_and_the_page_tell_next_last_and_history(
@@ -378,6 +427,65 @@ def test_a_dry_run_says_which_tools_would_wait_and_whom_they_would_ask(
     assert "bash" not in verdicts(order)
 
 
+def test_a_dry_run_says_which_checks_would_fail_because_they_would_not_run(
+    make_order: MakeOrder, scripted: Callable[..., Agent], alice: User, client_of: ClientOf
+) -> None:
+    outcome = UserDefineOutcome(
+        outcome_id="",
+        description="A report.",
+        rubric="- it stands",
+        checks=(OutcomeCheck(run="grep -q a report.md"), OutcomeCheck(run="rm -rf build")),
+    )
+    rule = {
+        "tool": "bash",
+        "permission": "always_ask",
+        "when": {"argument": "command", "prefix": "rm"},
+    }
+    agent = scripted(tools=[{"tool": "*"}, rule])
+    order = make_order(agent=agent, outcome=outcome, messages=())
+    [(command, why)] = preflight_of(order).refused_checks
+    assert command == "rm -rf build"
+    assert why
+    assert (
+        "Checks that would fail" in client_of(alice).get(order.get_absolute_url()).content.decode()
+    )
+    denied = scripted(tools=[{"tool": "*"}, {"tool": "bash", "permission": "always_deny"}])
+    assert len(preflight_of(make_order(agent=denied, outcome=outcome)).refused_checks) == 2
+    order.environment.backend = Environment.Backend.WORKER
+    order.environment.save()
+    assert len(preflight_of(order).refused_checks) == 2
+    assert preflight_of(make_order()).refused_checks == ()
+
+
+def test_a_dry_run_judges_commands_by_the_sandbox_that_they_would_run_in(
+    make_order: MakeOrder, scripted: Callable[..., Agent], acme: Organisation
+) -> None:
+    order = make_order()
+    assert preflight_of(order).hosts == ()
+    reach = "network_policies: {a: {endpoints: [%s]}}"
+    order.environment.policy = reach % "{host: a.example}, {host: b.example}"
+    order.environment.save()
+    SandboxRules.objects.create(organisation=acme, policy=reach % "{host: a.example}")
+    check = preflight_of(order)
+    assert check.hosts == ("a.example",)
+    bash = next(tool for tool in check.tools if tool.name == "bash")
+    assert (bash.effect, bash.asks_after_strangers) == ("outside", True)
+
+
+def test_a_dry_run_names_the_skills_and_standing_instructions_that_a_run_is_given(
+    make_order: MakeOrder, agent: Agent, alice: User, acme: Organisation
+) -> None:
+    order = make_order()
+    assert (preflight_of(order).skills, preflight_of(order).instructed_by) == ((), ())
+    version = create_skill(actor=alice, organisation=acme, files=files_of(), own=True)
+    ask_for_release(actor=alice, version=version)
+    save_steering_file(actor=alice, organisation=acme, text="Be brief.")
+    save_steering_file(actor=alice, organisation=acme, text="Be kind.", agent=agent)
+    check = preflight_of(order)
+    assert check.skills == ("code-review 1",)
+    assert check.instructed_by == ("Acme", agent.name)
+
+
 def test_a_dry_run_says_which_memory_a_run_would_read(
     make_order: MakeOrder,
     scripted: Callable[..., Agent],
@@ -441,6 +549,16 @@ def test_the_worst_case_is_the_agents_limits_at_the_dearest_price_or_the_orders_
     )
     assert (capped.run_cost, capped.capped) == (worst // 2, True)
     assert [one.fits for one in capped.budgets] == [True]
+
+    # A role may have a dearer model, and one of which nobody knows the price.
+    roles = {"grading": {"model": "judge"}}
+    limits = {"steps": 1, "token_budget": 1_000, "context_window": 4_000, "output_tokens": 1_000}
+    graded = make_order(agent=scripted(limits=limits, roles=roles))
+    assert preflight_of(graded).run_cost is None
+    dear = {"provider": "scripted", "model": "judge", "cache_write": 3, "cache_read": 1}
+    ModelPrice.objects.create(**dear, input=2, output=110)
+    dearer = units_of(Decimal(5_000 * 3 + 1_000 * 110) / 1_000_000)
+    assert preflight_of(graded).run_cost == dearer
 
 
 def test_a_dry_run_says_that_nothing_would_begin(make_order: MakeOrder, agent: Agent) -> None:
