@@ -340,7 +340,7 @@ def test_a_check_that_does_not_end_is_ended_at_its_deadline_with_all_it_started_
     rested(conversation)
 
     assert time.monotonic() - begun < PATIENCE
-    [judgement] = standing(conversation).evaluations or ()
+    [judgement] = list(standing(conversation).evaluations or ())
     [ran] = judgement.checks
     assert (ran.exit_code, ran.passed) == (None, False)
     assert ran.problem == "it was ended: timeout"

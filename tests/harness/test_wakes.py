@@ -15,7 +15,7 @@ from harness.events import (
     WakeDue,
     WakeRequested,
 )
-from harness.providers.scripted import call, reply
+from harness.providers.scripted import Call, call, reply
 from tests.harness.bench import Bench, said, scripted
 from tools_app.builtin.wakes import MAX_DELAY, TOOLS
 
@@ -24,7 +24,7 @@ def results(bench: Bench) -> list[str]:
     return [text_of(event.content) for event in bench.events(AgentToolResult)]
 
 
-def later(seconds: int, reason: str = "r") -> object:
+def later(seconds: int, reason: str = "r") -> Call:
     return call("continue_later", seconds=seconds, reason=reason)
 
 
