@@ -27,7 +27,7 @@ from harness.events import SpanModelRequestStart
 from harness.history import History
 from harness.kit import Kit
 from harness.policy import Judgement, Situation, Verdict
-from harness.rules import AskTerms
+from harness.rules import AskTerms, LevelledRule
 from harness.tools import Effect
 from recall.reach import stores_of_new
 from sandbox.policy import Policy
@@ -230,7 +230,9 @@ def _kit(order: StandingOrder, sandbox: Policy, *, partly: bool = True) -> Kit:
     """What judges a run's calls; without `partly` by the rules alone that hold for every input of a tool."""
     version = order.agent_version
     config = version.config
-    rules = rules_of_new(order.organisation_id, version.agent_id, order.owner_id)
+    rules: Sequence[LevelledRule] = rules_of_new(
+        order.organisation_id, version.agent_id, order.owner_id
+    )
     if not partly:
         always = tuple(rule for rule in config.tools if not _is_partial(rule))
         config = config.model_copy(update={"tools": always})

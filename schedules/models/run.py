@@ -16,6 +16,7 @@ from accounts.models import User
 from agents.models import AgentVersion
 from conversations.models import Conversation
 from harness.ids import new_id
+from spending.amounts import money
 
 from .order import StandingOrder
 
@@ -150,6 +151,11 @@ class OrderRun(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+    @property
+    def cost_text(self) -> str:
+        """As the brief has it; empty: not known."""
+        return "" if self.cost is None else money(self.cost)
 
     @property
     def drift_words(self) -> list[str]:

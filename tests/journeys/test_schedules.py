@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -66,6 +67,66 @@ def test_a_schedule_is_made_tried_dry_run_and_paused(
     looks_right(alice, "delete")
     page.get_by_role("button", name="Delete").click()
     expect(page.locator("main")).to_contain_text("The schedule is deleted")
+
+
+@on_screen(phone=True)
+def test_the_work_of_a_run_is_judged_and_checked_and_stays_with_what_was_saved(
+    visit: Visit, service: ModelService, phone: bool
+):
+    alice = visit(phone=phone)
+    page = alice.page
+    which = "phone" if phone else "desk"
+    name, task = f"Prices, {which}", f"Write the report of prices, {which}."
+    rubric = "- it has a title\n- it names a source"
+    both = [{"number": number, "met": True, "reason": "Seen."} for number in (1, 2)]
+    service.expect_outcome(
+        task,
+        rubric,
+        [reply("Here it is."), reply("There is none.")],
+        [reply(json.dumps({"criteria": both}))],
+    )
+    page.goto("/schedules/new/")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Agent", exact=True).select_option(index=1)
+    page.get_by_label("Environment", exact=True).select_option(index=1)
+    page.get_by_label("What it is to do").fill(task)
+    page.get_by_label("Criteria that its work is judged by").fill(rubric)
+    page.get_by_label("Judged so many times at most").fill("1")
+    page.get_by_label("Commands that check it").fill("2: grep -q https:// report.md")
+    page.get_by_role("button", name="Check", exact=True).click()
+    # This agent asks before each command, and nobody is asked about a check.
+    expect(page.locator("#check")).to_contain_text("Checks that would fail")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("main")).to_contain_text("60 seconds at most")
+    order = page.url
+    page.get_by_role("button", name="Run now").click()
+    expect(alice.log).to_contain_text("There is none.")
+    alice.wait_for_status("idle")
+
+    page.goto(order)
+    page.get_by_text("Judged for the last time: 1 of 2 criteria met.").click()
+    expect(page.get_by_text("Check failed:")).to_be_visible()
+    looks_right(alice, "judged")
+
+    instruct(page, f"Be brief, {which}.")
+    page.goto(order)
+    page.get_by_role("button", name="Run now").click()
+    told = "The organisation’s standing instructions are not those that it was saved with."
+    expect(page.get_by_role("alert").filter(has_text=told)).to_be_visible()
+    looks_right(alice, "departed")
+    go_on = page.get_by_role("button", name="Go on with what is there now")
+    go_on.click()
+    expect(go_on).to_have_count(0)
+    expect(page.locator("main")).to_contain_text("Acme")
+    instruct(page, "")
+
+
+def instruct(page: Page, text: str) -> None:
+    """What all agents of the organisation are told."""
+    page.goto("/settings/steering/")
+    page.locator("main textarea").fill(text)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The next runs are told of it.")).to_be_visible()
 
 
 def make(page: Page, name: str, task: str, *, failures: int = 3) -> None:

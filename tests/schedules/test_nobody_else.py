@@ -43,8 +43,16 @@ from .conftest import MakeOrder
 pytestmark = pytest.mark.django_db
 
 SCOPES = (TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE)
-OURS = ("schedules/<", "api/schedules/<", "api/briefs/<", "brief/<", "timers/<")
-OURS += ("v1/deployments/<", "v1/deployment_runs/<", "settings/notifications/browsers/<")
+OURS = (
+    "schedules/<",
+    "timers/<",
+    "brief/<",
+    "settings/notifications/browsers/<",
+    "api/schedules/<",
+    "api/briefs/<",
+    "v1/deployments/<",
+    "v1/deployment_runs/<",
+)
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 KEPT = (StandingOrder, OrderRun, QueueItem, Delivery, Wake, Brief, Device, Conversation)
 

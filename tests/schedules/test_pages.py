@@ -180,7 +180,7 @@ def test_the_page_tells_what_checks_an_outcome_and_what_they_came_to_in_each_run
     address = order.get_absolute_url()
     before = client_of(alice).get(address).content.decode()
     assert "5 seconds at most" in before
-    assert "criterion 2: its sources" in before
+    assert "criterion 2: <bdi>its sources</bdi>" in before
     assert "\u202e" not in before
     assert "Check failed:" not in before
 
