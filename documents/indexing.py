@@ -76,14 +76,14 @@ def index_document(document_id: int) -> None:
     passages_made()
 
 
-def sweep() -> None:
+def sweep(at_once: int = AT_ONCE) -> None:
     """Have read what waits and nobody reads: of everybody one, then of everybody the next."""
     stale = Q(claimed_at=None) | Q(claimed_at__lt=timezone.now() - LEASE)
     rows = Document.objects.filter(stale, state__in=[State.WAITING, State.READING])
     whose = [F("collection__organisation"), F("collection__owner")]
     turn = Window(RowNumber(), partition_by=whose, order_by="pk")
     keys = rows.annotate(turn=turn).order_by("turn", "pk").values_list("pk", flat=True)
-    for key in keys[:AT_ONCE]:
+    for key in keys[:at_once]:
         dispatch(INDEX, document_id=key)
 
 

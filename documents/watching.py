@@ -68,11 +68,13 @@ def watch_all() -> None:
             logger.warning("the documents of %s were not looked at: %s", uid, problem)
 
 
-def watch(collection: Collection, directory: Path) -> int:
+def watch(
+    collection: Collection, directory: Path, *, at_once: int = AT_ONCE, entries: int = ENTRIES
+) -> int:
     """How many documents are read anew or forgotten. Raises OSError, TooMany."""
     unread: list[str] = []
     mounts: list[str] = []
-    there = {file.path: file for file in _files(directory, unread, mounts)}
+    there = {file.path: file for file in _files(directory, unread, mounts, entries)}
     rows = _watched(collection)
     known = dict(rows.values_list("name", "stamp"))
     away = tuple(unread)
@@ -100,7 +102,7 @@ def watch(collection: Collection, directory: Path) -> int:
     if len(fresh) > room:
         logger.warning("of %s, %d files have no room", collection.uid, len(fresh) - room)
     # What can be taken up by none of the looks stands in the way of nothing else.
-    changed = [*changed, *fresh[:room]][:AT_ONCE]
+    changed = [*changed, *fresh[:room]][:at_once]
     root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         taken = sum(_take(collection, root, each) for each in changed)
@@ -147,7 +149,9 @@ def _take(collection: Collection, root: int, file: File) -> bool:
     return bool(data)
 
 
-def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[File]:
+def _files(
+    directory: Path, unread: list[str], mounts: list[str], most: int = ENTRIES
+) -> Generator[File]:
     """Raises OSError where the directory cannot be read; the path of one below it that cannot is put into
     `unread`, that of one where another device begins into `mounts`."""
     looked = 0
@@ -161,8 +165,8 @@ def _files(directory: Path, unread: list[str], mounts: list[str]) -> Generator[F
             folders: list[str] = []
             for entry in entries:
                 looked += 1
-                if looked > ENTRIES:
-                    raise TooMany(f"it has more than {ENTRIES} files")
+                if looked > most:
+                    raise TooMany(f"it has more than {most} files")
                 if entry.name.startswith(".") or entry.is_symlink():
                     continue
                 if not entry.is_dir(follow_symlinks=False):

@@ -5,6 +5,7 @@ Here on one machine; where a broker is configured, it takes the engine's place a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -23,15 +24,16 @@ def dispatch(name: str, *, delay: float = 0.0, **arguments: Any) -> None:
     `LookupError` for an unknown name at once.
     """
     find(name)
+    transaction.on_commit(partial(start, name, arguments, delay))
 
-    def start() -> None:
-        if settings.AGENTSITE_BROKER_URL:
-            from . import broker  # noqa: PLC0415 - heavy, imported on first use
 
-            broker.send(name, arguments, delay)
-        elif delay:
-            engine.later(delay, lambda: here.begin(name, arguments))
-        else:
-            here.begin(name, arguments)
+def start(name: str, arguments: dict[str, Any], delay: float) -> None:
+    """What the transaction's end does."""
+    if settings.AGENTSITE_BROKER_URL:
+        from . import broker  # noqa: PLC0415 - heavy, imported on first use
 
-    transaction.on_commit(start)
+        broker.send(name, arguments, delay)
+    elif delay:
+        engine.later(delay, lambda: here.begin(name, arguments))
+    else:
+        here.begin(name, arguments)

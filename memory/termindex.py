@@ -57,32 +57,39 @@ class TermIndexOf:
     """The index of one table."""
 
     table: str
+    few: int = FEW
+    most: int = CANDIDATES
 
     def candidates(
         self, model: type[models.Model], terms: Sequence[str], audiences: Collection[str]
     ) -> list[int]:
         """Keys of rows that have some of the terms, first those that have most of the rare ones, then the
-        newest; at most CANDIDATES."""
+        newest; at most `most`."""
+        ask = self._asking(model)
         places = sorted(audiences)
         if not places or not terms:
             return []
-        index = self._asked(model)
-        found = dict(zip(terms, index.having_each(terms, places), strict=True))
+        found: dict[int, list[int]] = {number: [] for number in range(len(terms))}
+        for number, key in ask(
+            [_Wanted(_behind([term], places), self.few + 1, self.few + 1) for term in terms]
+        ):
+            found[number].append(key)
         scores: dict[int, float] = {}
-        for having in found.values():
-            if having.keys:
-                weight = math.log(2 + FEW / len(having.keys))
-                for key in having.keys:
+        common = [terms[number] for number in found if len(found[number]) > self.few]
+        for keys in found.values():
+            if 0 < len(keys) <= self.few:
+                weight = math.log(2 + self.few / len(keys))
+                for key in keys:
                     scores[key] = scores.get(key, 0.0) + weight
-        common = [term for term in found if found[term].is_common]
-        common.sort(key=lambda term: -found[term].reach)
-        weight = 2 * math.log(2)
-        for key in index.having_both(list(itertools.combinations(common[:COMMON], 2)), places):
-            scores[key] = scores.get(key, 0.0) + weight
-        if len(scores) < CANDIDATES and common:
-            for key in index.having_all(common[:1], places, CANDIDATES):
+        pairs = list(itertools.combinations(common[:COMMON], 2))
+        for _number, key in ask(
+            [_Wanted(_behind(pair, places), OF_A_PAIR, ORDERED) for pair in pairs]
+        ):
+            scores[key] = scores.get(key, 0.0) + 2 * math.log(2)
+        if len(scores) < self.most and common:
+            for _number, key in ask([_Wanted(_behind(common[:1], places), self.most)]):
                 scores.setdefault(key, 0.0)
-        return sorted(scores, key=lambda key: (-scores[key], -key))[:CANDIDATES]
+        return sorted(scores, key=lambda key: (-scores[key], -key))[: self.most]
 
     def having(
         self,

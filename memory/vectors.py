@@ -13,7 +13,7 @@ from django.db.models.functions import Left
 
 from jobs.dispatch import dispatch
 
-from .embedding.indexing import Due, make_vectors
+from .embedding.indexing import BATCHES, Due, make_vectors
 from .embedding.nearest import Stored
 from .embedding.paying import Payer
 from .models import Memory, MemoryVector
@@ -67,8 +67,8 @@ class _Memories:
 MEMORIES = _Memories()
 
 
-def embed_memories() -> None:
-    if make_vectors(MEMORIES):
+def embed_memories(batches: int = BATCHES) -> None:
+    if make_vectors(MEMORIES, batches):
         dispatch(EMBED)
 
 

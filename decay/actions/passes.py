@@ -29,18 +29,18 @@ MOST = 2_000
 """Memories of one store in one pass; the rest goes with the next."""
 
 
-def fade_next(after: int) -> int | None:
+def fade_next(after: int, *, at_a_time: int = AT_A_TIME, most: int = MOST) -> int | None:
     """Have the first store fade whose rule is behind this one; that rule's key, None where there is none."""
     rules = DecayRule.objects.effective().filter(pk__gt=after)
     key = rules.order_by("pk").values_list("pk", flat=True).first()
     if key is not None:
         done = 0
-        while done < MOST and (count := _fade_some(key)):
+        while done < most and (count := _fade_some(key, at_a_time)):
             done += count
     return key
 
 
-def _fade_some(key: int) -> int:
+def _fade_some(key: int, at_a_time: int = AT_A_TIME) -> int:
     """How many took a step. None where the rule was lifted or changed meanwhile, or the store is in use."""
     with transaction.atomic():
         rules = DecayRule.objects.effective().filter(pk=key)
@@ -54,7 +54,7 @@ def _fade_some(key: int) -> int:
         due = meant_by(rule, used).select_for_update(skip_locked=True, of=("self",))
         run = DecayRun(store=store, rule_version=rule.version, tokens_saved=0)
         run.summaries = run.markers = run.gone = 0
-        for memory in due[:AT_A_TIME]:
+        for memory in due[:at_a_time]:
             memory.store = store
             step = goes_to(rule, vars(memory)["touched"], used)
             if step > vars(memory)["stands"]:

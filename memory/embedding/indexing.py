@@ -69,7 +69,7 @@ class _Overtaken(Exception):
     """Somebody else has the claim."""
 
 
-def make_vectors(table: Table) -> bool:
+def make_vectors(table: Table, batches: int = BATCHES) -> bool:
     """Some of those that are lacking; whether there are more. Nothing where no embedder is chosen or somebody
     else is at it."""
     embedder = chosen()
@@ -84,7 +84,7 @@ def make_vectors(table: Table) -> bool:
     try:
         if isinstance(embedder, Service):
             measure(embedder)
-        more = _pass(table, embedder, claim)
+        more = _pass(table, embedder, claim, batches)
         claim.failures, claim.problem = 0, ""
     except _Overtaken:
         return False
@@ -96,16 +96,16 @@ def make_vectors(table: Table) -> bool:
     return more
 
 
-def _pass(table: Table, embedder: Embedder, claim: EmbeddingClaim) -> bool:
+def _pass(table: Table, embedder: Embedder, claim: EmbeddingClaim, batches: int) -> bool:
     """What is newer than the pass first, then on from its place."""
     name, reads, most = embedder.name, embedder.reads, embedder.at_once
     made = 0
-    while claim.top is not None and made < BATCHES:
+    while claim.top is not None and made < batches:
         newer = table.due(name, reads, most, below=None, above=claim.top)
         if not newer or not _make(table, embedder, claim, newer):
             break
         made += 1
-    for _ in range(BATCHES - made):
+    for _ in range(batches - made):
         due = table.due(name, reads, most, below=claim.below, above=None)
         if not due and claim.fruitful:
             # What came or changed behind this pass.

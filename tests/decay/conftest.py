@@ -76,8 +76,8 @@ def in_force(alice: User, store: MemoryStore) -> InForce:
     return make
 
 
-def fade() -> None:
+def fade(**limits: int) -> None:
     """One pass over all stores, as the job makes it."""
     after: int | None = 0
     while after is not None:
-        after = fade_next(after)
+        after = fade_next(after, **limits)

@@ -348,15 +348,13 @@ def test_what_cannot_fade_now_keeps_nothing_else_waiting(old: Old, in_force: InF
     assert said(stuck) is None
 
 
-def test_much_fades_bit_by_bit_and_a_pass_has_an_end(old: Old, in_force: InForce, monkeypatch):
+def test_much_fades_bit_by_bit_and_a_pass_has_an_end(old: Old, in_force: InForce):
     for _ in range(5):
         old(5)
     in_force()
-    monkeypatch.setattr(passes, "AT_A_TIME", 2)
-    monkeypatch.setattr(passes, "MOST", 3)
-    fade()
+    fade(at_a_time=2, most=3)
     assert [run.summaries for run in DecayRun.objects.all()] == [2, 2]
-    fade()
+    fade(at_a_time=2, most=3)
     assert sum(run.summaries for run in DecayRun.objects.all()) == 5
 
 

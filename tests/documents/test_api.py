@@ -14,9 +14,8 @@ TEXT = b"# Meals\n\nA lunch costs 14 euros at most.\n"
 
 
 def test_a_program_makes_a_collection_fills_it_searches_and_deletes(
-    alice, acme, mallory, client_of, monkeypatch
+    alice, acme, mallory, client_of
 ):
-    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
     client = client_of(alice)
 
     def post(address: str, **body):

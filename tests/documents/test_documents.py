@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Membership
@@ -19,7 +23,6 @@ from documents.actions.documents import (
     read_again,
 )
 from documents.models import Collection, Document, DocumentBody, Passage
-from documents.reading import read_document
 from documents.searching import INDEX, search_passages
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.providers.scripted import call, reply
@@ -27,17 +30,13 @@ from recall.documenttools import part
 from rendering.cleaning import clean
 from rendering.markdown import to_html
 from tests import papers
+from tests.asked_for import asked_for
 from tests.cast import shown
 from tests.conversations.conftest import rested
+from tests.documents import reading
 
 pytestmark = pytest.mark.django_db
 HANDBOOK = b"# Travel\n\nTrains are booked in second class.\n\n# Meals\n\nA lunch costs 14 euros at most.\n"
-
-
-@pytest.fixture(autouse=True)
-def nothing_runs_by_itself(monkeypatch):
-    """Jobs are begun by the tests."""
-    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
 
 
 @pytest.fixture
@@ -46,10 +45,20 @@ def shared(alice, acme) -> Collection:
 
 
 def added(alice, collection, data: bytes = HANDBOOK, name: str = "handbook.md") -> Document:
-    document = add_document(actor=alice, collection=collection, name=name, data=data)
-    indexing.index_document(document.pk)
-    document.refresh_from_db()
-    return document
+    return reading.added(alice, collection, data, name)
+
+
+@contextmanager
+def beside(statement: str, act: Callable[[], object]) -> Iterator[None]:
+    """Do something right before each statement that begins so."""
+
+    def wrapped(execute, sql, *given):
+        if sql.startswith(statement):
+            act()
+        return execute(sql, *given)
+
+    with connection.execute_wrapper(wrapped):
+        yield
 
 
 def found(user, query: str) -> list[str]:
@@ -88,24 +97,17 @@ def test_all_kinds_of_documents_are_read(alice, shared, name, data, page):
     assert (hit.passage.page, "14" in hit.passage.text) == (page, True)
 
 
-def test_a_changed_document_is_found_as_it_was_until_the_new_one_is_whole(
-    alice, shared, monkeypatch
-):
+def test_a_changed_document_is_found_as_it_was_until_the_new_one_is_whole(alice, shared):
     document = added(alice, shared)
     again = add_document(
         actor=alice, collection=shared, name="handbook.md", data=b"A lunch costs 20 euros at most."
     )
     assert again == document
-    seen = []
-    ended = indexing._end
-
-    def end(*arguments, **named):
-        seen.append(found(alice, "lunch"))
-        return ended(*arguments, **named)
-
-    monkeypatch.setattr(indexing, "_end", end)
-    indexing.index_document(document.pk)
-    assert seen == [["A lunch costs 14 euros at most."]]
+    seen: list[list[str]] = []
+    with beside('UPDATE "documents_document"', lambda: seen.append(found(alice, "lunch"))):
+        indexing.index_document(document.pk)
+    assert len(seen) > 2, "it was claimed, written and ended"
+    assert all(each == ["A lunch costs 14 euros at most."] for each in seen)
     assert found(alice, "lunch") == ["A lunch costs 20 euros at most."]
     assert Passage.objects.count() == 1
 
@@ -126,21 +128,20 @@ def test_what_cannot_be_read_says_why_and_keeps_what_was_found_before(alice, sha
 
 
 def test_one_who_died_in_the_midst_is_followed_and_one_who_was_overtaken_writes_nothing(
-    alice, shared, monkeypatch
+    alice, shared
 ):
-    monkeypatch.setattr(indexing, "BATCH", 1)
     document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
-    read = read_document
+    anew = [b"Lunch is free."]
 
-    def overtaken(*arguments):
-        add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
-        return read(*arguments)
+    def overtake():
+        if anew:
+            data = anew.pop()
+            add_document(actor=alice, collection=shared, name="handbook.md", data=data)
 
-    monkeypatch.setattr(indexing, "read_document", overtaken)
-    indexing.index_document(document.pk)
+    with beside('SELECT "documents_documentbody"', overtake):
+        indexing.index_document(document.pk)
     document.refresh_from_db()
-    assert (document.state, Passage.objects.count()) == ("waiting", 0)
-    monkeypatch.setattr(indexing, "read_document", read)
+    assert (document.state, Passage.objects.count(), anew) == ("waiting", 0, [])
 
     # Somebody claimed it, wrote a part and died.
     claimed = indexing._claim(document.pk)
@@ -149,10 +150,9 @@ def test_one_who_died_in_the_midst_is_followed_and_one_who_was_overtaken_writes_
     Passage.objects.create(document=claimed, edition=1, number=1, text="x", audience="")
     assert indexing._claim(document.pk) is None
     Document.objects.update(claimed_at=claimed.claimed_at - 2 * indexing.LEASE)
-    swept = []
-    monkeypatch.setattr(indexing, "dispatch", lambda name, **given: swept.append(given))
+    before = len(asked_for(indexing.INDEX))
     indexing.sweep()
-    assert swept == [{"document_id": document.pk}]
+    assert asked_for(indexing.INDEX)[before:] == [{"document_id": document.pk}]
     indexing.index_document(document.pk)
     assert found(alice, "lunch") == ["Lunch is free."]
 
@@ -208,15 +208,14 @@ def test_of_what_an_address_takes_the_place_of_no_bytes_are_kept(alice, shared):
     assert not DocumentBody.objects.exists()
 
 
-def test_nobodys_pile_keeps_another_persons_document_waiting(alice, bob, acme, shared, monkeypatch):
-    monkeypatch.setattr(indexing, "AT_ONCE", 3)
+def test_nobodys_pile_keeps_another_persons_document_waiting(alice, bob, acme, shared):
     for number in range(5):
         add_document(actor=alice, collection=shared, name=f"{number}.md", data=HANDBOOK)
     his = create_collection(actor=bob, organisation=acme, name="Mine")
     last = add_document(actor=bob, collection=his, name="one.md", data=HANDBOOK)
-    swept = []
-    monkeypatch.setattr(indexing, "dispatch", lambda name, **given: swept.append(given))
-    indexing.sweep()
+    before = len(asked_for(indexing.INDEX))
+    indexing.sweep(at_once=3)
+    swept = asked_for(indexing.INDEX)[before:]
     assert len(swept) == 3
     assert {"document_id": last.pk} in swept
 

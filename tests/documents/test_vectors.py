@@ -7,27 +7,24 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Membership
-from documents import indexing, vectors
+from documents import indexing
 from documents.actions.collections import create_collection, delete_collection
 from documents.actions.documents import add_document, delete_document
 from documents.models import Collection, Document, Passage, PassageVector
 from documents.searching import search_passages
-from documents.vectors import PASSAGES, embed_passages
+from documents.vectors import EMBED, PASSAGES, embed_passages
 from memory.embedding.indexing import make_vectors
-from memory.embedding.letters import Letters
+from tests.asked_for import asked_for
+from tests.memory.embedders import OneAtATime, embedder
 
 pytestmark = pytest.mark.django_db
+__all__ = ["embedder"]
 HANDBOOK = b"# Travel\n\nTrains are booked in second class.\n\n# Meals\n\nA lunch costs 14 euros at most.\n"
 
 
 @pytest.fixture(autouse=True)
-def begun(monkeypatch, settings) -> list[str]:
-    """Jobs are begun by the tests; which were asked for."""
+def by_letters(settings):
     settings.AGENTSITE_EMBEDDINGS = "letters"
-    names: list[str] = []
-    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
-    monkeypatch.setattr(vectors, "dispatch", lambda name, **given: names.append(name))
-    return names
 
 
 @pytest.fixture
@@ -47,10 +44,10 @@ def found(user, query: str = "trainz") -> list[str]:
     return [hit.passage.text for hit in hits]
 
 
-def test_a_passage_is_found_by_letters_once_its_vector_is_made(alice, shared, begun, client_of):
+def test_a_passage_is_found_by_letters_once_its_vector_is_made(alice, shared, client_of):
     document = add_document(actor=alice, collection=shared, name="handbook.md", data=HANDBOOK)
     indexing.index_document(document.pk)
-    assert (begun, found(alice)) == (["documents.embed"], [])
+    assert (asked_for(EMBED), found(alice)) == ([{}], [])
     embed_passages()
     assert found(alice) == ["Trains are booked in second class."]
     (hit,) = search_passages(alice, "trainz", Collection.objects.all()).hits
@@ -84,7 +81,7 @@ def test_what_is_read_anew_or_deleted_takes_its_vectors_along(alice, shared):
     assert not PassageVector.objects.exists()
 
 
-def test_a_new_edition_is_found_by_its_vectors_only_when_it_is_whole(alice, shared, monkeypatch):
+def test_a_new_edition_is_found_by_its_vectors_only_when_it_is_whole(alice, shared):
     document = added(alice, shared)
     Passage.objects.create(
         document=document, edition=9, number=1, text="Trainz, trainz.", audience=shared.audience
@@ -93,8 +90,8 @@ def test_a_new_edition_is_found_by_its_vectors_only_when_it_is_whole(alice, shar
     assert found(alice) == ["Trains are booked in second class."]
 
 
-def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, monkeypatch):
-    monkeypatch.setattr(Letters, "at_once", 1)
+def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, embedder):
+    embedder(OneAtATime())
     with CaptureQueriesContext(connection) as queries:
         added(alice, shared)
     looked = [each["sql"] for each in queries if "NOT (EXISTS" in each["sql"]]

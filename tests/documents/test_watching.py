@@ -19,12 +19,6 @@ from harness.errors import Conflict, Forbidden, NotFound
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def _jobs_are_begun_here(monkeypatch):
-    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
-    monkeypatch.setattr(watching, "dispatch", lambda name, **given: None)
-
-
 @pytest.fixture
 def handbooks(alice, acme) -> Collection:
     return create_collection(actor=alice, organisation=acme, name="Handbooks", shared=True)
@@ -39,8 +33,8 @@ def directory(tmp_path) -> Path:
     return made
 
 
-def look(collection: Collection, directory: Path) -> int:
-    changed = watch(collection, directory)
+def look(collection: Collection, directory: Path, **limits: int) -> int:
+    changed = watch(collection, directory, **limits)
     for document in Document.objects.filter(state=Document.State.WAITING):
         indexing.index_document(document.pk)
     return changed
@@ -209,29 +203,24 @@ def test_what_is_too_large_or_empty_is_named_and_tried_again_when_it_changes(
     assert Document.objects.get(name="meals.txt").state == Document.State.READY
 
 
-def test_a_look_is_bounded_and_takes_the_rest_up_later(handbooks, directory, settings, monkeypatch):
-    monkeypatch.setattr(watching, "AT_ONCE", 1)
-    assert [look(handbooks, directory) for _ in range(3)] == [1, 1, 0]
+def test_a_look_is_bounded_and_takes_the_rest_up_later(handbooks, directory, settings):
+    assert [look(handbooks, directory, at_once=1) for _ in range(3)] == [1, 1, 0]
     settings.AGENTSITE_DOCUMENTS = 2
     (directory / "third.txt").write_text("A third.\n")
     assert look(handbooks, directory) == 0
-    monkeypatch.setattr(watching, "ENTRIES", 2)
     with pytest.raises(watching.TooMany):
-        watch(handbooks, directory)
+        watch(handbooks, directory, entries=2)
     assert len(names()) == 2
 
 
-def test_files_that_are_not_taken_stand_in_the_way_of_none(
-    alice, handbooks, directory, settings, monkeypatch
-):
+def test_files_that_are_not_taken_stand_in_the_way_of_none(alice, handbooks, directory, settings):
     look(handbooks, directory)
     add_document(actor=alice, collection=handbooks, name="a.txt", data=b"Mine.\n")
-    monkeypatch.setattr(watching, "AT_ONCE", 1)
     settings.AGENTSITE_DOCUMENTS = 3
     for name in ("a.txt", "b.txt", "c.txt"):
         (directory / name).write_text("No room.\n")
     (directory / "travel" / "trains.md").write_text("Trains are booked in first class.\n")
-    assert [look(handbooks, directory) for _ in range(2)] == [1, 0]
+    assert [look(handbooks, directory, at_once=1) for _ in range(2)] == [1, 0]
     assert found(alice, "trains") == ["Trains are booked in first class."]
 
 

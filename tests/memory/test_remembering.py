@@ -26,8 +26,9 @@ from memory.actions.remembering import (
 )
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Kind, Memory, MemoryStore, MemoryVersion
-from memory.retrieval.question import read_question
-from memory.searching import INDEX, search_memories
+from memory.retrieval.words import terms_of
+from memory.searching import search_memories
+from memory.termindex import TermIndexOf
 from memory.writing import HoldsSecret
 
 pytestmark = pytest.mark.django_db
@@ -293,19 +294,23 @@ def test_of_a_time_before_it_was_so_nothing_is_told(alice, store):
 # --- the index ------------------------------------------------------------------------------------
 
 
-def test_a_word_that_most_memories_have_finds_together_with_another(alice, acme, monkeypatch):
-    monkeypatch.setattr("memory.termindex.FEW", 3)
-    monkeypatch.setattr("memory.termindex.CANDIDATES", 4)
+def test_a_word_that_most_memories_have_finds_together_with_another(alice, acme):
+    small = TermIndexOf("memory_memory", few=3, most=4)
     shared = create_store(actor=alice, organisation=acme, name="All", scope=ORGANIZATION)
     for number in range(12):
         text = f"Invoice {number} of the harbour" + (" and the crane" if number in {1, 2} else "")
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=text)
-    harbour_cranes = found(alice, "harbour crane", limit=2)
-    assert [text.split()[1] for text in harbour_cranes] == ["2", "1"]
+    by_key = dict(Memory.objects.values_list("pk", "path"))
+
+    def candidates(words: str) -> list[str]:
+        keys = small.candidates(Memory, terms_of(words), [shared.audience])
+        return [by_key[key] for key in keys]
+
+    assert candidates("harbour crane")[:2] == ["/2.md", "/1.md"]
     # Where nothing else is asked for, the newest.
-    assert len(found(alice, "harbour")) == 4
-    assert found(alice, "harbour")[0].startswith("Invoice 11 ")
-    assert len(found(alice, "invoice harbour")) == 4
+    newest = ["/11.md", "/10.md", "/9.md", "/8.md"]
+    assert candidates("harbour") == candidates("invoice harbour") == newest
+    assert [text.split()[1] for text in found(alice, "harbour crane", limit=2)] == ["2", "1"]
 
 
 def test_the_index_has_the_terms_that_a_memory_has_now(alice, acme):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import numpy
@@ -14,13 +15,13 @@ from django.utils import timezone
 
 from accounts.models import Membership
 from harness.errors import Declined
-from memory import vectors
 from memory.actions.memories import change_memory, create_memory, redact_version
 from memory.actions.remembering import forget_memory, own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store, delete_store
 from memory.embedding import indexing, minilm
 from memory.embedding.chosen import EMBEDDERS, chosen
 from memory.embedding.codes import BITS, as_words, code_of, distances
+from memory.embedding.contract import Vectors
 from memory.embedding.held import SMALLEST, Held, held
 from memory.embedding.indexing import make_vectors
 from memory.embedding.letters import Letters
@@ -29,20 +30,34 @@ from memory.models import EmbeddingClaim, Memory, MemoryStore, MemoryVector, Mem
 from memory.retrieval.ranking import Near, fused
 from memory.retrieval.turns import Turn, TurnIndex
 from memory.searching import search_memories
-from memory.vectors import MEMORIES, embed_memories
+from memory.vectors import EMBED, MEMORIES, embed_memories
+from tests.asked_for import asked_for
+from tests.memory.embedders import OneAtATime, embedder
 
 pytestmark = pytest.mark.django_db
+__all__ = ["embedder"]
 WAREHOUSE = "The warehouse is managed by Petronella."
 MISSPELT = "warehuose Petronela"
 """It shares no word with that, and most of its letters."""
 
 
-@pytest.fixture(autouse=True)
-def begun(monkeypatch) -> list[str]:
-    """Jobs are begun by the tests; which were asked for."""
-    names: list[str] = []
-    monkeypatch.setattr(vectors, "dispatch", lambda name, **given: names.append(name))
-    return names
+class TwoAtATime(Letters):
+    at_once = 2
+
+
+class OfAnotherKind(Letters):
+    name = "letters-of-another-kind"
+
+
+class Disturbed(OneAtATime):
+    """Something happens while it is at it."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.meanwhile = meanwhile
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.meanwhile()
+        return super().embed(texts)
 
 
 @pytest.fixture(autouse=True)
@@ -97,10 +112,10 @@ def test_a_phrase_in_quotation_marks_still_has_to_stand_there(alice, shared):
     assert found(alice, 'warehouse "manged by Petronela"') == []
 
 
-def test_before_its_vector_is_made_a_memory_is_found_by_its_words(alice, shared, begun):
+def test_before_its_vector_is_made_a_memory_is_found_by_its_words(alice, shared):
     known(alice, shared, "The warehouse is in Lisbon.")
     remember(actor=alice, store=shared, text=WAREHOUSE)
-    assert begun == ["memory.embed", "memory.embed"]
+    assert asked_for(EMBED) == [{}, {}]
     assert found(alice, "Who is Petronella of the warehouse?")[0] == WAREHOUSE
 
 
@@ -300,9 +315,9 @@ def test_what_is_forgotten_or_deleted_takes_its_vector_along(alice, shared):
     assert not MemoryVector.objects.exists()
 
 
-def test_another_model_makes_them_anew_and_finds_nothing_by_the_old(alice, shared, monkeypatch):
+def test_another_model_makes_them_anew_and_finds_nothing_by_the_old(alice, shared, embedder):
     known(alice, shared)
-    monkeypatch.setattr(Letters, "name", "letters-of-another-kind")
+    embedder(OfAnotherKind())
     assert found(alice) == []
     make_vectors(MEMORIES)
     assert found(alice) == [WAREHOUSE]
@@ -312,24 +327,22 @@ def test_another_model_makes_them_anew_and_finds_nothing_by_the_old(alice, share
 # --- in the background ----------------------------------------------------------------------------
 
 
-def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, begun, monkeypatch):
-    monkeypatch.setattr(Letters, "at_once", 2)
-    monkeypatch.setattr(indexing, "BATCHES", 1)
+def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, embedder):
+    embedder(TwoAtATime())
     for number in range(3):
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
-    begun.clear()
-    embed_memories()
-    assert (MemoryVector.objects.count(), begun) == (2, ["memory.embed"])
-    monkeypatch.setattr(indexing, "BATCHES", 2)
-    embed_memories()
-    assert (MemoryVector.objects.count(), begun) == (3, ["memory.embed"])
+    written = len(asked_for(EMBED))
+    embed_memories(batches=1)
+    assert (MemoryVector.objects.count(), len(asked_for(EMBED))) == (2, written + 1)
+    embed_memories(batches=2)
+    assert (MemoryVector.objects.count(), len(asked_for(EMBED))) == (3, written + 1)
     create_memory(actor=alice, store=shared, path="/empty.md", content="")
     assert not make_vectors(MEMORIES)
     assert MemoryVector.objects.count() == 4
 
 
-def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, monkeypatch):
-    monkeypatch.setattr(Letters, "at_once", 1)
+def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared, embedder):
+    embedder(OneAtATime())
     for number in range(3):
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
     with CaptureQueriesContext(connection) as queries:
@@ -341,18 +354,16 @@ def test_what_has_its_vector_is_not_looked_through_for_each_batch(alice, shared,
     assert MemoryVector.objects.count() == 3
 
 
-def test_what_is_written_behind_a_pass_is_found_by_the_next_one(alice, shared, monkeypatch):
-    monkeypatch.setattr(Letters, "at_once", 1)
+def test_what_is_written_behind_a_pass_is_found_by_the_next_one(alice, shared, embedder):
     for number in range(2):
         create_memory(actor=alice, store=shared, path=f"/{number}.md", content=f"Text {number}")
-    embed = Letters.embed
+    late = ["/new.md"]
 
-    def meanwhile(self, texts):
-        create_memory(actor=alice, store=shared, path="/new.md", content="A new text.")
-        monkeypatch.setattr(Letters, "embed", embed)
-        return embed(self, texts)
+    def meanwhile():
+        while late:
+            create_memory(actor=alice, store=shared, path=late.pop(), content="A new text.")
 
-    monkeypatch.setattr(Letters, "embed", meanwhile)
+    embedder(Disturbed(meanwhile))
     assert not make_vectors(MEMORIES)
     assert MemoryVector.objects.count() == 3
 
@@ -368,32 +379,24 @@ def test_one_at_a_time_makes_them_and_who_died_is_followed(alice, shared):
     assert EmbeddingClaim.objects.get().holder == ""
 
 
-def test_who_was_overtaken_keeps_nothing(alice, shared, monkeypatch):
+def test_who_was_overtaken_keeps_nothing(alice, shared, embedder):
     create_memory(actor=alice, store=shared, path="/a.md", content="A text.")
-    embed = Letters.embed
-
-    def overtaken(self, texts):
-        EmbeddingClaim.objects.update(holder="somebody")
-        return embed(self, texts)
-
-    monkeypatch.setattr(Letters, "embed", overtaken)
+    embedder(Disturbed(lambda: EmbeddingClaim.objects.update(holder="somebody")))
     assert not make_vectors(MEMORIES)
     assert not MemoryVector.objects.exists()
     assert EmbeddingClaim.objects.get().holder == "somebody"
 
 
-def test_what_changes_or_goes_while_its_vector_is_made_keeps_none(alice, shared, monkeypatch):
+def test_what_changes_or_goes_while_its_vector_is_made_keeps_none(alice, shared, embedder):
     gone = create_memory(actor=alice, store=shared, path="/a.md", content="A text.")
     changed = create_memory(actor=alice, store=shared, path="/b.md", content="Another.")
-    embed = Letters.embed
 
-    def meanwhile(self, texts):
+    def meanwhile():
         if Memory.objects.filter(pk=gone.pk).exists():
             forget_memory(actor=alice, memory=gone)
             change_memory(actor=alice, memory=changed, content="Yet another.")
-        return embed(self, texts)
 
-    monkeypatch.setattr(Letters, "embed", meanwhile)
+    embedder(Disturbed(meanwhile))
     make_vectors(MEMORIES)
     (vector,) = MemoryVector.objects.all()
     assert vector.sha256 == Memory.objects.get().sha256

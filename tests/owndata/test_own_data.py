@@ -21,9 +21,7 @@ from audit.models import AuditEntry
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
 from conversations.models import ShareRole
-from documents import indexing
 from documents.actions.collections import create_collection
-from documents.actions.documents import add_document
 from harness.errors import Forbidden, LimitReached
 from harness.providers.scripted import reply
 from memory.actions.remembering import own_store, remember
@@ -36,6 +34,7 @@ from teams_app.actions.tasks import create_task
 from teams_app.boards import board_of, stored
 from tests.cast import PASSWORD
 from tests.conversations.conftest import rested
+from tests.documents.reading import added
 from tests.skills_app.conftest import files_of
 from vaults.actions.vaults import create_vault
 
@@ -54,15 +53,13 @@ def lines(text: str) -> list[Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_archive_holds_all_that_is_hers(converse, alice, acme, monkeypatch):
-    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
+def test_the_archive_holds_all_that_is_hers(converse, alice, acme):
     conversation, _script = converse([reply("It is blue-42.")])
     post_message(actor=alice, conversation=conversation, text="What is the code?")
     rested(conversation)
     remember(actor=alice, store=own_store(actor=alice, organisation=acme), text="I write short.")
     papers = create_collection(actor=alice, organisation=acme, name="Papers")
-    document = add_document(actor=alice, collection=papers, name="a.md", data=b"A lunch costs 14.")
-    indexing.index_document(document.pk)
+    document = added(alice, papers, b"A lunch costs 14.", "a.md")
 
     create_task(actor=alice, board=stored(board_of(acme)), subject="Tell of the quay")
     create_vault(actor=alice, organisation=acme, display_name="Services")

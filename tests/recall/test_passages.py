@@ -9,19 +9,17 @@ from accounts.models import Membership
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
 from conversations.models import Conversation, ShareRole
-from documents import indexing
 from documents.actions.collections import create_collection
-from documents.actions.documents import add_document, delete_document
+from documents.actions.documents import delete_document
 from documents.models import Collection, Document, Passage
-from documents.vectors import PASSAGES
 from harness.agentconfig import ToolRule
 from harness.providers.scripted import call, reply
 from memory.actions.remembering import own_store, remember
-from memory.embedding.indexing import make_vectors
-from memory.vectors import MEMORIES
 from recall.models import Recall
 from recall.passages import HEADING
 from tests.conversations.conftest import rested
+from tests.documents import reading
+from tests.memory.embedders import vectors_made
 from tests.memory.embedding_service import embedding_service
 from tests.recall.test_recall import result, say, told
 from tests.tools_app.web_world import pdf
@@ -31,21 +29,13 @@ HANDBOOK = b"# Meals\n\nA lunch costs 14 euros at most.\n"
 ASKED = "What may a lunch cost?"
 
 
-@pytest.fixture(autouse=True)
-def nothing_runs_by_itself(monkeypatch):
-    """Documents are read by the tests."""
-    monkeypatch.setattr("documents.actions.documents.dispatch", lambda name, **given: None)
-
-
 @pytest.fixture
 def shared(alice, acme) -> Collection:
     return create_collection(actor=alice, organisation=acme, name="Handbooks", shared=True)
 
 
 def added(alice, collection, data: bytes = HANDBOOK, name: str = "handbook.md") -> Document:
-    document = add_document(actor=alice, collection=collection, name=name, data=data)
-    indexing.index_document(document.pk)
-    return document
+    return reading.added(alice, collection, data, name)
 
 
 def test_a_message_names_the_passage_that_answers_it_and_the_page_says_why(
@@ -184,17 +174,14 @@ def test_mallory_is_named_nothing_of_alices(converse, alice, acme, mallory, else
 
 
 def test_a_message_reminds_by_its_vector_of_what_shares_no_word_with_it(
-    converse, alice, acme, shared, settings, client_of, monkeypatch
+    converse, alice, acme, shared, settings, client_of
 ):
     settings.AGENTSITE_EMBEDDINGS = "letters"
-    for module in ("memory", "documents"):
-        monkeypatch.setattr(f"{module}.vectors.dispatch", lambda name, **given: None)
     text = "The warehouse is managed by Petronella."
     store = own_store(actor=alice, organisation=acme)
     memory = remember(actor=alice, store=store, text=text).memory
     added(alice, shared, b"Warehouses: Petronella.")
-    make_vectors(MEMORIES)
-    make_vectors(PASSAGES)
+    vectors_made()
     conversation, script = converse([reply("She does.")])
     say(conversation, "warehuose Petronela")
     assert text in script.requests[0].system
@@ -207,12 +194,11 @@ def test_a_message_reminds_by_its_vector_of_what_shares_no_word_with_it(
     assert "found by" not in page
 
 
-def test_an_agent_is_told_how_alike_a_find_is(converse, alice, acme, settings, monkeypatch):
+def test_an_agent_is_told_how_alike_a_find_is(converse, alice, acme, settings):
     settings.AGENTSITE_EMBEDDINGS = "letters"
-    monkeypatch.setattr("memory.vectors.dispatch", lambda name, **given: None)
     store = own_store(actor=alice, organisation=acme)
     remember(actor=alice, store=store, text="The warehouse is managed by Petronella.")
-    make_vectors(MEMORIES)
+    vectors_made()
     conversation, _script = converse(
         [reply(call("search_memory", query="warehuose Petronela")), reply("She does.")]
     )
@@ -222,9 +208,7 @@ def test_an_agent_is_told_how_alike_a_find_is(converse, alice, acme, settings, m
 
 
 @pytest.fixture
-def service(settings, monkeypatch):
-    for module in ("memory", "documents"):
-        monkeypatch.setattr(f"{module}.vectors.dispatch", lambda name, **given: None)
+def service(settings):
     settings.AGENTSITE_EMBEDDING_MODEL = "text-small"
     with embedding_service() as made:
         settings.AGENTSITE_EMBEDDINGS = made.address
@@ -237,8 +221,7 @@ def test_where_a_service_makes_vectors_the_run_looks_again_and_the_message_waits
     text = "The warehouse is managed by Petronella."
     remember(actor=alice, store=own_store(actor=alice, organisation=acme), text=text)
     added(alice, shared, b"Warehouses: Petronella.")
-    make_vectors(MEMORIES)
-    make_vectors(PASSAGES)
+    vectors_made()
     conversation, script = converse([reply("She does."), reply("Yes.")])
     service.asked.clear()
     post_message(actor=alice, conversation=conversation, text="warehuose Petronela")
