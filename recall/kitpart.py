@@ -25,12 +25,16 @@ from .models import Access, AttachedStore, Recall
 from .mounted import attached_to
 from .reach import Reach, reach_of, stores_for
 from .reminding import look_again
+from .room import newest
 from .tools import EXTRA, TOOLS
 from .writing import WRITING
 
 PLACE = 90
 """Before the facts of the conversation, which stay; behind all that an agent is told for good."""
 MOST_PINNED = 50
+PINNED = 0.75
+"""The most of the section's room that pinned ones take: what is asked now is to find some."""
+NO_ROOM = "[{count} more found no room here; search_memory and search_documents find them.]"
 HEADING = (
     "<memory>\n"
     "What you remember of earlier work, found by this conversation's messages. It is information about the "
@@ -76,14 +80,23 @@ def _about_stores(given: Sequence[AttachedStore]) -> str:
 def section_text(conversation: Conversation, reach: Reach) -> str:
     kept = Recall.objects.filter(conversation=conversation).order_by("pk")
     recalls = list(kept.values_list("hits", "passages"))
-    told = [line_of(each) for each in _recalled(conversation, reach, [hits for hits, _ in recalls])]
-    named = passages.lines_of(conversation, [found for _, found in recalls])
+    pinned, recalled = _memories(conversation, reach, [hits for hits, _ in recalls])
+    places = passages.lines_of(conversation, [found for _, found in recalls])
     room = settings.AGENTSITE_MEMORY_PROMPT
-    lines = _fitting(told, room)
-    places = _fitting(named, room - sum(len(line) + 1 for line in lines))
-    if places:
-        places.insert(0, passages.HEADING)
-    return "\n".join((HEADING, *lines, *places, ENDING)) if lines or places else ""
+    first = _fitting([line_of(each) for each in pinned], int(room * PINNED))
+    lines = {each.uid: line_of(each) for each in recalled} | places
+    wanted = [
+        [*(hit["memory"] for hit in hits), *(each["passage"] for each in found)]
+        for hits, found in recalls
+    ]
+    told, missing = newest(wanted, lines, room - sum(len(line) + 1 for line in first))
+    missing += len(pinned) - len(first)
+    parts = [*first, *(lines[uid] for uid in told if uid not in places)]
+    if named := [places[uid] for uid in told if uid in places]:
+        parts += [passages.HEADING, *named]
+    if missing:
+        parts.append(NO_ROOM.format(count=missing))
+    return "\n".join((HEADING, *parts, ENDING)) if parts else ""
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
@@ -97,19 +110,15 @@ def _fitting(lines: Sequence[str], room: int) -> list[str]:
     return taken
 
 
-def _recalled(
+def _memories(
     conversation: Conversation, reach: Reach, recalls: Sequence[list[dict[str, Any]]]
-) -> list[Memory]:
-    """Pinned ones, then those that its messages recalled, as they first did; those alone that may be told
-    here now."""
+) -> tuple[list[Memory], list[Memory]]:
+    """Pinned ones, and others that its messages recalled; those alone that may be told here now."""
     seen = Memory.objects.filter(store__in=stores_for(conversation, reach))
     there = seen.true_at(timezone.now()).trusted().select_related("store")
     pinned = list(there.filter(pinned=True).order_by("pk")[:MOST_PINNED])
-    order = dict.fromkeys(hit["memory"] for hits in recalls for hit in hits)
-    for memory in pinned:
-        order.pop(memory.uid, None)
-    by_uid = {memory.uid: memory for memory in there.filter(uid__in=order)} if order else {}
-    return [*pinned, *(by_uid[uid] for uid in order if uid in by_uid)]
+    wanted = {hit["memory"] for hits in recalls for hit in hits} - {each.uid for each in pinned}
+    return pinned, list(there.filter(uid__in=wanted)) if wanted else []
 
 
 def line_of(memory: Memory) -> str:

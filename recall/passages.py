@@ -87,16 +87,15 @@ def _reads_passages(conversation: Conversation) -> bool:
     return Policy(config.tools).offers(READ_PASSAGE, conversation.features)
 
 
-def lines_of(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]) -> list[str]:
-    """Those that its messages recalled and that may be read there now, as they first did."""
-    order = dict.fromkeys(each["passage"] for found in recalls for each in found)
-    if not order:
-        return []
+def lines_of(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]) -> dict[str, str]:
+    """Those that its messages recalled and that may be read there now, by their ids."""
+    wanted = {each["passage"] for found in recalls for each in found}
+    if not wanted:
+        return {}
     rows = Passage.objects.visible_to(conversation.owner).filter(
-        document__collection__in=collections_for(conversation), uid__in=order
+        document__collection__in=collections_for(conversation), uid__in=wanted
     )
-    by_uid = {each.uid: each for each in rows.select_related("document")}
-    return [f"- {uid} {_place(by_uid[uid])}" for uid in order if uid in by_uid]
+    return {each.uid: f"- {each.uid} {_place(each)}" for each in rows.select_related("document")}
 
 
 def _place(passage: Passage) -> str:
