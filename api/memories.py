@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import StreamingHttpResponse
+from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -36,6 +38,7 @@ from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
 from memory.models import Memory, MemoryStore, MemoryVersion
 from memory.searching import matching, search_memories, stores_of
+from reading.moments import moment_of
 from recall.actions.switching import leave_out, switch_memory
 from recall.listing import as_row, exported, recalls_in, still_exported, stores_in
 from recall.models import MemoryOff
@@ -63,6 +66,11 @@ WORDS = OpenApiParameter(
     "q",
     {"type": "string", "maxLength": QUERY_LIMIT},
     description="Only what has all of these words.",
+)
+AT = OpenApiParameter(
+    "at",
+    OpenApiTypes.DATETIME,
+    description="What was true then. Left out: all, what is true now first.",
 )
 STORE = OpenApiParameter("store_id", OpenApiTypes.STR, description="Only what lies in this store.")
 
@@ -197,6 +205,19 @@ class RecallRow(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     hits = RecallHit(many=True)
     passages = RecalledPassage(many=True, help_text="Of documents, which the agent was named.")
+
+
+def _moment(given: str | None) -> datetime | None:
+    if given is None:
+        return None
+    found = moment_of(given)
+    if found is None or is_naive(found):
+        raise Invalid(
+            _("This is no moment with its offset."),
+            field="at",
+            hint=_("Write it like 2026-11-28T12:00:00Z."),
+        )
+    return found
 
 
 def _row(memory: Memory) -> dict[str, Any]:
@@ -384,14 +405,15 @@ class MemorySearchView(MemoryView):
         operation_id="memories_search",
         summary="Find what answers a question, best first",
         tags=[TAG],
-        parameters=[QUESTION, LIMIT],
+        parameters=[QUESTION, AT, LIMIT],
         responses=answers(MemoriesFound, 401, 403, 422),
     )
     def get(self, request: Any) -> Response:
         words = self.words_of(request, needed=True)
+        at = _moment(request.query_params.get("at"))
         stores = stores_of(self.actor).filter(organisation=self.organisation)
         look_up(Payer(self.organisation.pk, self.actor.pk), self.actor.pk, words)
-        found = search_memories(self.actor, words, stores, limit=limit_of(request, 10))
+        found = search_memories(self.actor, words, stores, limit=limit_of(request, 10), at=at)
         return Response(
             {
                 "hits": [

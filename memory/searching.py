@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import F, OuterRef, QuerySet
-from django.db.models.functions import Left
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.functions import Coalesce, Left
+from django.db.models.lookups import GreaterThanOrEqual, LessThan
 from django.utils import timezone
 
 from accounts.models import User
@@ -85,17 +86,25 @@ def search_memories(
     *,
     limit: int = 10,
     at: datetime | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     kinds: Sequence[str] = (),
     for_agents: bool = False,
 ) -> Recalled:
     """Those of `stores` that the person sees and that fit the question. `at`: what was true then; None:
-    all, what is true first. `for_agents`: without what strangers wrote and nobody confirmed."""
+    all, what is true first. `since`, `until`: what came to be known from then on, or before then.
+    `for_agents`: without what strangers wrote and nobody confirmed."""
     question = read_question(query)
     seen = stores.visible_to(user)
     # Asked of each row that its key has led to: `store__in` has SQLite go through all that the stores have.
     rows = Memory.objects.filter(ExistsForEach(seen.filter(pk=OuterRef("store"))))
     if at is not None:
         rows = rows.true_at(at)
+    known_from = Coalesce("valid_from", "created_at")
+    if since is not None:
+        rows = rows.filter(GreaterThanOrEqual(known_from, since))
+    if until is not None:
+        rows = rows.filter(LessThan(known_from, until))
     if kinds:
         rows = rows.filter(kind__in=kinds)
     if for_agents:
@@ -112,7 +121,7 @@ def search_memories(
     if not keys and not by_vectors.cosines:
         return Recalled((), 0.0, low=True, by_words_alone=alone)
     rows = rows.filter(pk__in=[*keys, *by_vectors.cosines])
-    found = _ranked(question, rows, limit, by_vectors.near)
+    found = _ranked(question, rows, limit, at or timezone.now(), by_vectors.near)
     return replace(found, alike=by_vectors.alike, by_words_alone=alone)
 
 
@@ -135,7 +144,11 @@ def _audiences(stores: MemoryStoreQuerySet) -> set[str]:
 
 
 def _ranked(
-    question: Question, candidates: QuerySet[Memory], limit: int, near: Near | None = None
+    question: Question,
+    candidates: QuerySet[Memory],
+    limit: int,
+    at: datetime,
+    near: Near | None = None,
 ) -> Recalled:
     values = candidates.order_by("updated_at", "pk").values_list(
         "pk",
@@ -159,16 +172,15 @@ def _ranked(
         for key, row in by_key.items()
     ]
     found = TurnIndex(turns, asked=question).search(question.text, limit=len(turns), near=near)
-    now = timezone.now()
     # What is no longer so stands behind what is, where both answer the same.
-    best = sorted(found.hits, key=lambda hit: not _is_true(by_key[hit.turn.id], now))[:limit]
+    best = sorted(found.hits, key=lambda hit: not _is_true(by_key[hit.turn.id], at))[:limit]
     rows = Memory.objects.select_related("store").in_bulk([int(hit.turn.id) for hit in best])
     hits = [Hit(rows[int(hit.turn.id)], hit) for hit in best if int(hit.turn.id) in rows]
     return Recalled(tuple(hits), found.confidence, found.low)
 
 
-def _is_true(row: _Row, now: datetime) -> bool:
-    return row.valid_until is None or row.valid_until > now
+def _is_true(row: _Row, at: datetime) -> bool:
+    return row.valid_until is None or row.valid_until > at
 
 
 def stores_of(user: User) -> MemoryStoreQuerySet:

@@ -6,6 +6,7 @@ person may do (sharing a memory with others) asks each time.
 
 from __future__ import annotations
 
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -13,6 +14,7 @@ from django.utils import timezone
 from conversations.models import Conversation
 from conversations.models.run import Run
 from conversations.outcomes import is_reached
+from conversations.search import Written
 from harness.errors import AgentError, Declined, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from memory.access import Author
@@ -27,6 +29,7 @@ from memory.actions.remembering import (
 from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
 from memory.searching import search_memories
 from reading.digits import number_of
+from reading.moments import day_of
 
 from .past import around, search_past
 from .reach import reach_of, stores_for
@@ -51,24 +54,39 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     if not query.strip():
         return ToolOutput(_listed(conversation))
     stores = stores_for(conversation, reach_of(conversation))
+    at, since, until = (_moment(arguments, name) for name in ("at", "since", "until"))
+    if at is None and not arguments.get("also_ended"):
+        at = timezone.now()
+    lineage = arguments.get("lineage", "")
     look_up_for(conversation, query)
-    at = timezone.now() if not arguments.get("also_ended") else None
-    found = search_memories(conversation.owner, query, stores, limit=FOUND, at=at, for_agents=True)
+    found = search_memories(
+        conversation.owner,
+        query,
+        stores,
+        limit=FOUND,
+        at=at,
+        since=since,
+        until=until,
+        for_agents=True,
+    )
     Memory.objects.filter(pk__in=[hit.memory.pk for hit in found.hits]).count_use()
     lines = [
         f"{hit.memory.uid} ({_about(hit.memory)}; {why_found(hit.why, hit.likeness)}; read_memory reads it)\n"
         f"  {_short(hit.memory.content)}"
         for hit in found.hits
     ]
-    unsure, untrusted = found.low, ""
-    if arguments.get("conversations"):
-        past = search_past(conversation, query, limit=FOUND)
+    unsure, agreed, untrusted = found.low, False, ""
+    if arguments.get("conversations") or lineage:
+        past = search_past(
+            conversation, query, limit=FOUND, lineage=lineage, written=Written(since, until)
+        )
         lines += [
             f"{hit.turn.group}#{hit.turn.id} ({hit.turn.at:%Y-%m-%d %H:%M}, {hit.turn.speaker}; has: "
             f"{', '.join(hit.words) or 'what stands beside it'}; read_memory reads it with what stands "
             f"around it)\n  {_short(hit.turn.text)}"
             for hit in past.hits
         ]
+        agreed = not (unsure or past.low)
         unsure = unsure and past.low
         if past.hits:
             untrusted = "earlier conversations"
@@ -82,6 +100,8 @@ def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
             0,
             "Low confidence: none of these covers the question. If they do not answer it, say so.",
         )
+    elif agreed:
+        lines.insert(0, "High confidence: memories and conversations both cover the question.")
     return ToolOutput("\n".join(lines), untrusted=bool(untrusted), untrusted_by=untrusted)
 
 
@@ -194,6 +214,18 @@ def _found(conversation: Conversation, uid: str) -> Memory:
     return memory
 
 
+def _moment(arguments: dict[str, Any], name: str) -> datetime | None:
+    """Where a day begins in the server's zone; where it ends of `until` and `at`, which include it."""
+    given = arguments.get(name)
+    if not given:
+        return None
+    day = day_of(given)
+    if day is None:
+        raise ToolError(f"{name}: {given[:40]} is no day.", hint="Write it like 2026-01-31.")
+    begins = timezone.make_aware(datetime.combine(day, time.min))
+    return begins if name == "since" else begins + timedelta(days=1)
+
+
 def _listed(conversation: Conversation) -> str:
     stores = stores_for(conversation, reach_of(conversation))
     rows = Memory.objects.filter(store__in=stores).trusted().true_at(timezone.now())
@@ -253,6 +285,7 @@ def _short(text: str) -> str:
     return line if len(line) <= EXCERPT else f"{line[:EXCERPT]}…"
 
 
+_DAY = {"type": "string", "maxLength": 10, "description": "Such as 2026-01-31."}
 _ID = {"type": "string", "minLength": 1, "maxLength": 80}
 TOOLS = (
     Tool(
@@ -261,14 +294,20 @@ TOOLS = (
             "Search what is remembered: of the person, of this kind of work, of the organisation. Ask in "
             "words that stand there; quotation marks for a phrase. Each find says where it is from and why "
             "it was found. Without a query it lists what there is. With conversations it also finds what "
-            "was said in the person's earlier conversations; with also_ended, what is no longer true."
+            "was said in the person's earlier conversations, with lineage what was said and done in those "
+            "that were begun from here (children) or from which this one was (parents). With also_ended it "
+            "also finds what is no longer true, with at what was true at the end of a day."
         ),
         input_schema={
             "type": "object",
             "properties": {
                 "query": {"type": "string", "maxLength": 500},
                 "conversations": {"type": "boolean"},
+                "lineage": {"type": "string", "enum": ["children", "parents"]},
                 "also_ended": {"type": "boolean"},
+                "at": _DAY,
+                "since": _DAY,
+                "until": _DAY,
             },
             "additionalProperties": False,
         },

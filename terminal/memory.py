@@ -11,7 +11,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ Command = Callable[[str, str], ArgumentParser]
 
 ACTS = {
     "list": "[WORD…]: what is remembered and has all of the words, newest first",
-    "search": "QUESTION: what answers it, best first",
+    "search": "QUESTION: what answers it, best first; --at TIME what was true then",
     "why": "CONVERSATION: what it recalled, and by which words",
     "forget": "MEMORY: take it away, with all that it said before",
     "decay": "[STORE]: how memories of each store fade, and what that saved; of one, what would fade today; "
@@ -64,6 +64,7 @@ def add_to(command: Command) -> None:
     made.add_argument("act", choices=list(ACTS))
     made.add_argument("words", nargs="*", metavar="WORD")
     made.add_argument("--limit", type=whole_number(1, 1_000), default=10)
+    made.add_argument("--at", metavar="TIME")
     for name in FIELDS.values():
         made.add_argument(f"--{name.replace('_', '-')}", type=whole_number(1, LONGEST))
     made.add_argument("--also-unconfirmed", action="store_true")
@@ -96,7 +97,8 @@ def run(
             stores = stores_of(user).filter(organisation=organisation)
             query = " ".join(words)
             look_up(Payer(organisation.pk, user.pk), user.pk, query)
-            found = search_memories(user, query, stores, limit=options["limit"])
+            at = _moment(options["at"])
+            found = search_memories(user, query, stores, limit=options["limit"], at=at)
             for hit in found.hits:
                 why, like = hit.why, hit.likeness
                 _show(screen, hit.memory, as_json=options["json"], why=why, likeness=like)
@@ -113,6 +115,16 @@ def run(
         case "export":
             for row in exported(user, organisation):
                 _print(screen, row)
+
+
+def _moment(given: str | None) -> datetime | None:
+    """In UTC where it says no offset."""
+    moment = moment_of(given)
+    if given and moment is None:
+        raise Invalid(
+            "--at: It is no time.", field="at", hint="Write it like 2026-01-31T09:30:00Z."
+        )
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def _exactly(count: int, words: list[str]) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -218,6 +220,8 @@ def test_why_something_was_recalled_is_told_to_its_owner_and_left_out_on_her_wor
         ("GET", "?limit=0", None, "limit"),
         ("GET", "/search", None, "q"),
         ("GET", "/search?q=" + "x" * 501, None, "q"),
+        ("GET", "/search?q=tea&at=yesterday", None, "at"),
+        ("GET", "/search?q=tea&at=2026-01-31", None, "at"),
         ("POST", "/forget", {}, "ids"),
         ("POST", "/forget", {"ids": ["mem_1"], "all": True}, "ids"),
         ("PUT", "/switch", {"on": "off"}, "on"),
@@ -228,6 +232,19 @@ def test_what_is_wrong_is_named_and_nothing_is_lost(program, method, path, body,
     status, refused = program(method, path, body)
     assert (status, refused["error"]["field"]) == (422, field)
     assert Memory.objects.count() == 1
+
+
+def test_what_was_true_then_is_found_as_well_as_what_is_true_now(program):
+    for city in ("Lisbon", "Oslo"):
+        body = {"text": f"The office of Acme is in {city}.", "key": "office"}
+        assert program("POST", "", body)[0] == 201
+    before, now = Memory.objects.order_by("pk")
+    moment = now.valid_from - timedelta(microseconds=1)
+    asked = f"/search?q=Where+is+the+office+of+Acme%3F&at={quote(moment.isoformat())}"
+    (hit,) = program("GET", asked)[1]["hits"]
+    assert (hit["memory"]["id"], hit["memory"]["valid_until"] is None) == (before.uid, False)
+    every = program("GET", "/search?q=office+of+Acme")[1]["hits"]
+    assert [each["memory"]["id"] for each in every] == [now.uid, before.uid]
 
 
 def test_a_secret_is_not_remembered(program):

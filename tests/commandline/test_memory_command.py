@@ -45,3 +45,6 @@ def test_a_person_sees_and_forgets_her_own(here: Installation):
     assert "There is no such memory." in gone.notes
     assert here.agent("memory", "why", "sesn_none").code == 1
     assert here.agent("memory", "export").out == ""
+    assert here.agent("memory", "search", "tea", "--at", "2026-01-31").code == 0
+    wrong = here.agent("memory", "search", "tea", "--at", "then")
+    assert (wrong.code, "no time" in wrong.notes) == (1, True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from accounts.current_organisation import SHOWN
 from conversations.actions.messages import edit_message, post_message
@@ -302,6 +304,94 @@ def test_earlier_conversations_are_found_with_what_stands_beside(converse, alice
     third, _script = converse([reply(call("read_memory", id=place)), reply("Blue.")])
     say(third, "Read it.")
     assert "person: What is the code of the door?" in result(third)
+
+
+def found_by(converse, **arguments) -> str:
+    conversation, _script = converse([reply(call("search_memory", **arguments)), reply("So.")])
+    say(conversation, "Look it up.")
+    return result(conversation)
+
+
+def test_what_was_true_then_has_an_answer_and_what_came_to_be_known_when(converse, alice, acme):
+    known(alice, acme, key="office")
+    known(alice, acme, text="The office of Acme is in Oslo.", key="office")
+    before, now = Memory.objects.order_by("pk")
+    day = timedelta(days=1)
+    Memory.objects.filter(pk=before.pk).update(
+        valid_from=before.valid_from - 9 * day, valid_until=before.valid_until - 5 * day
+    )
+    Memory.objects.filter(pk=now.pk).update(valid_from=now.valid_from - 5 * day)
+    asked = {"query": "Where is the office of Acme?"}
+
+    def cities(**days: int) -> list[str]:
+        given = {name: str(timezone.localdate() - ago * day) for name, ago in days.items()}
+        told = found_by(converse, **asked, **given)
+        return [city for city in ("Lisbon", "Oslo") if city in told]
+
+    assert cities() == ["Oslo"]
+    assert cities(at=6) == ["Lisbon"]
+    assert cities(at=5) == ["Oslo"]
+    assert cities(since=5) == cities(since=5, until=5) == ["Oslo"]
+    assert cities(since=4) == cities(until=6) == []
+    assert cities(at=6, until=9) == ["Lisbon"]
+    assert "no day" in found_by(converse, **asked, at="soon")
+
+
+def test_two_sources_that_cover_a_question_are_told_with_high_confidence(converse, alice, acme):
+    known(alice, acme)
+    asked = {"query": "Where is the office of Acme?", "conversations": True}
+    assert "confidence" not in found_by(converse, **asked)
+    first, _script = converse([reply("The office of Acme is in Lisbon.")])
+    say(first, "Where is the office of Acme?")
+    assert found_by(converse, **asked).startswith("High confidence")
+
+
+def test_what_was_said_when_is_found_by_its_day(converse, alice):
+    first, _script = converse([reply("The code is blue-42.")])
+    say(first, "What is the code of the door?")
+    today, day = timezone.localdate(), timedelta(days=1)
+    asked = {"query": "code of the door", "conversations": True}
+    assert "blue-42" in found_by(converse, **asked, since=str(today), until=str(today))
+    assert "blue-42" not in found_by(converse, **asked, until=str(today - day))
+    assert "blue-42" not in found_by(converse, **asked, since=str(today + day))
+
+
+def test_of_its_own_children_and_parents_an_agent_finds_what_was_done_and_of_no_others(
+    converse, alice
+):
+    """Also what tools answered there, with a place that is read again."""
+    child, _script = converse(
+        [reply(call("think", thought="The quay opens at nine.")), reply("So.")]
+    )
+    say(child, "Find out when the quay opens.")
+    other, _script = converse([reply("The quay is closed.")])
+    say(other, "When does the quay open?")
+    search = {"query": "When does the quay open?"}
+    parent, _script = converse(
+        [
+            reply(call("search_memory", **search, lineage="children")),
+            reply("At nine."),
+        ]
+    )
+    Conversation.objects.filter(pk=child.pk).update(parent=parent)
+    say(parent, "Ask them.")
+    told = result(parent)
+    assert "opens at nine" in told
+    assert "closed" not in told
+    place = f"{child.uid}#{child.events.get(type='agent.tool_use').seq}"
+    assert place in told
+    again, _script = converse([reply(call("read_memory", id=place)), reply("At nine.")])
+    say(again, "Read it.")
+    assert "opens at nine" in result(again)
+    assert "quay" not in found_by(converse, **search, lineage="children")
+
+    below, _script = converse(
+        [reply(call("search_memory", **search, lineage="parents")), reply("Nothing.")]
+    )
+    Conversation.objects.filter(pk=below.pk).update(parent=other)
+    say(below, "Ask those above.")
+    assert "The quay is closed." in result(below)
+    assert "nine" not in result(below)
 
 
 @pytest.mark.parametrize("seq", ["", "x", "²", "-1", "9" * 19])

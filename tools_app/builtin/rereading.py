@@ -56,7 +56,7 @@ def _whole(entries: Sequence[Entry], uid: str, offset: int) -> str:
     about = [entry for entry in entries if entry.uid == uid or answered_call(entry.event) == uid]
     if not about:
         raise ToolError(f"There is no event {uid} here.", hint="A query or a type finds others.")
-    text = "\n".join(f"{_name(entry)}\n{_words(entry.event)}" for entry in about)
+    text = "\n".join(f"{_name(entry)}\n{words_of(entry.event)}" for entry in about)
     page = text[offset : offset + PAGE]
     left = len(text) - offset - len(page)
     return f"{page}\n[{left:,} characters follow: offset {offset + PAGE}.]" if left > 0 else page
@@ -92,7 +92,7 @@ def _told(shown: Sequence[Entry], found: int) -> str:
     lines: list[str] = []
     room = ANSWER
     for entry in shown:
-        words = _words(entry.event)
+        words = words_of(entry.event)
         if len(words) > CLIPPED:
             words = f"{words[:CLIPPED]} [… {len(words) - CLIPPED:,} more; event {entry.uid}]"
         room -= len(words) + 60
@@ -113,7 +113,7 @@ def _is_asked_for(entry: Entry, arguments: Mapping[str, Any]) -> bool:
     elif entry.event.type.startswith(_SILENT):
         return False
     query = str(arguments.get("query") or "").casefold()
-    return not query or query in _words(entry.event).casefold()
+    return not query or query in words_of(entry.event).casefold()
 
 
 def _place(entries: Sequence[Entry], named: str) -> int:
@@ -142,7 +142,8 @@ def _name(entry: Entry) -> str:
     return f"#{entry.seq} {entry.uid} {entry.event.type}:"
 
 
-def _words(event: Event) -> str:
+def words_of(event: Event) -> str:
+    """What it says, as it is read again."""
     match event:
         case UserMessage() | MessageEdited() | AgentMessage():
             return _text(event.content)
