@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -55,18 +56,47 @@ _ATTACHED = Prepared(
 
 
 def attached_to(conversation: Conversation) -> list[AttachedStore]:
-    """Those that may be used there now: a person's own in no conversation that others read."""
+    """Those that may be used there now: of what its owner still sees, and of a person's own none where others
+    read."""
     rows = _ATTACHED.all(conversation=conversation.pk)
     if not rows:
         return []
     reach = reach_of(conversation)
     if not reach.on:
         return []
-    return [each for each in rows if reach.personal or each.store.owner_id is None]
+    seen = _seen(conversation, rows)
+    return [
+        each
+        for each in rows
+        if each.store_id in seen and (reach.personal or each.store.owner_id is None)
+    ]
+
+
+def _seen(conversation: Conversation, rows: Sequence[AttachedStore]) -> set[int]:
+    """The keys of their stores that its owner sees: she may have left since they were attached."""
+    stores = MemoryStore.objects.visible_to(conversation.owner)
+    keys = stores.filter(pk__in=[each.store_id for each in rows]).values_list("pk", flat=True)
+    return set(keys)
+
+
+def _take_away(conversation: Conversation) -> None:
+    """The files of stores that its owner sees no more. They are noted no more before they go: what is noted
+    and gone would be taken as removed by a command, should she come back."""
+    rows = _ATTACHED.all(conversation=conversation.pk)
+    folders = [(each, folder_of(conversation, each)) for each in rows]
+    there = [(each, folder) for each, folder in folders if folder.is_dir()]
+    if not there:
+        return
+    seen = _seen(conversation, rows)
+    for attached, folder in there:
+        if attached.store_id not in seen:
+            AttachedStore.objects.filter(pk=attached.pk).update(laid_out={}, problems=[])
+            _remove_tree(folder)
 
 
 def mounts(conversation: Conversation) -> tuple[Mount, ...]:
     found = []
+    _take_away(conversation)
     for attached in attached_to(conversation):
         folder = folder_of(conversation, attached)
         try:
@@ -91,6 +121,7 @@ def follow_rest(conversation: Conversation, row: Event, event: EventValue) -> No
 
 
 def _follow_all(conversation: Conversation) -> None:
+    _take_away(conversation)
     for attached in attached_to(conversation):
         if folder_of(conversation, attached).is_dir():
             try:
@@ -158,7 +189,10 @@ def _keep(
     for path in gone:
         memory = known.get(path)
         if memory is not None and memory.sha256 == before[path]:
-            delete_memory(actor=actor, memory=memory, author=author)
+            try:
+                delete_memory(actor=actor, memory=memory, author=author)
+            except AgentError as problem:
+                problems.append(f"{path}: {problem.message}")
     for path in changed:
         content = _content(workspace, path[1:])
         memory = known.get(path)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.models import Agent
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
@@ -19,7 +20,7 @@ from harness.history import Entry
 from harness.providers.scripted import call, reply
 from memory.actions.memories import change_memory, create_memory
 from memory.actions.remembering import forget_memory
-from memory.actions.stores import ORGANIZATION, create_store
+from memory.actions.stores import AGENT, ORGANIZATION, create_store
 from memory.models import MemoryStore
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.kitpart import part
@@ -169,6 +170,28 @@ def test_a_persons_own_store_is_not_mounted_where_others_read(alice, bob, conver
         actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
     )
     assert mounts_of(conversation) == ()
+
+
+@pytest.mark.parametrize("access", [Access.READ_WRITE, Access.READ_ONLY])
+def test_what_its_owner_sees_no_more_leaves_the_folder_and_comes_back_as_nothing_new(
+    converse, alice, bob, acme, access
+):
+    agent = Agent.objects.create(name="Clerk", organisation=acme, owner=bob)
+    store = create_store(actor=bob, organisation=acme, name="Its", scope=AGENT, agent=agent)
+    create_memory(actor=bob, store=store, path="/a.md", content="One.")
+    conversation, _script = converse([])
+    attach_stores(actor=alice, conversation=conversation, stores=[Wanted(store.uid, access)])
+    (mount,) = mounts_of(conversation)
+    assert (mount.source / "a.md").exists()
+    Agent.objects.filter(pk=agent.pk).update(private=True)
+    rules_of(conversation)
+    assert not (mount.source / "a.md").exists(), "before the next call"
+    assert mounts_of(conversation) == ()
+    Agent.objects.filter(pk=agent.pk).update(private=False)
+    (mount,) = mounts_of(conversation)
+    rules_of(conversation)
+    assert (mount.source / "a.md").read_text() == "One."
+    assert said(store) == [("created", "user_actor", "One.")]
 
 
 def test_who_may_only_read_a_store_attaches_it_so(converse, alice, bob, mallory, acme):
