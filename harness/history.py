@@ -15,6 +15,7 @@ from typing import Any
 from harness.agentconfig import Features
 from harness.branches import on_path
 from harness.content import foreign_kind
+from harness.contextplan import CHARACTERS
 from harness.estimates import BYTES_PER_TOKEN, CHARACTERS_PER_TOKEN
 from harness.events import (
     AgentCustomToolUse,
@@ -84,6 +85,7 @@ FIRST_RATE = BYTES_PER_TOKEN / CHARACTERS_PER_TOKEN
 """`History.rate` before any service has counted: ordinary text."""
 LOWEST_RATE = FIRST_RATE / 2
 """A service that counts less is not believed: it may have counted something else."""
+DENSE_RATE = BYTES_PER_TOKEN / CHARACTERS  # of what was not counted yet, at least
 SAID_TO_THE_AGENT = frozenset({"needs_revision", "max_iterations_reached"})
 """Results of an evaluation after which the agent has the word once more."""
 MAX_CONTINUATIONS = 3
@@ -309,12 +311,19 @@ class History:
         """Requests that were none of the dialogue."""
         self._estimated = 0
         """The upper estimate of the last main request's prompt."""
+        self._counted = (0, 0)  # of the last one that was counted, that and what it was
 
     # --- questions --------------------------------------------------------------------------------
 
     @property
     def last_seq(self) -> int:
         return self._last.seq if self._last else 0
+
+    def rate_of(self, at_most: int) -> float:
+        """`rate` of a prompt with this upper estimate, where what is new in it has its own at least."""
+        estimated, counted = self._counted
+        grown = counted + (at_most - estimated) * DENSE_RATE
+        return max(self.rate, min(1.0, grown / at_most)) if 0 < estimated < at_most else self.rate
 
     def unanswered(self) -> list[OpenCall]:
         """Calls without a result, in the order they were asked."""
@@ -810,6 +819,7 @@ class History:
         self.context_tokens = usage.total_tokens
         if self._estimated and usage.prompt_tokens:
             self.rate = min(1.0, max(LOWEST_RATE, usage.prompt_tokens / self._estimated))
+            self._counted = (self._estimated, usage.prompt_tokens)
         self.turn.failures = 0
         truncated = event.end == "max_tokens" and not self._calls
         self.turn.truncations = self.turn.truncations + 1 if truncated else 0

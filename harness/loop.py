@@ -440,7 +440,7 @@ class Loop:
             reserve=reserve,
             head=kit.head,
             at_most=sizes,
-            rate=history.rate,
+            rate=history.rate_of(sum(sizes.values())),
             cut=kit.cut,
         )
         return replace(request, plan=plan, prompt_at_most=sum(sizes.values()))

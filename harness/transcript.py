@@ -68,9 +68,9 @@ SHORTEN_FROM = 0.45
 """Share of the context window below which nothing is shortened. Past it all old results are, so that the
 prompt has as far as possible to grow until the next time."""
 
+MEDIA_CHARACTERS = 4_800  # of the room that the results of one step have together
+_NO_ROOM = "[An image is left out here: the context window has no room for it.]"
 _NO_RESULT = "No result of this call was recorded; it may or may not have run."
-
-
 _BROKEN_OFF = (
     "[{block[name]} of the MCP server “{server}” was begun by the model's service with {block[input]}; what"
     " came of it is not known.]"
@@ -456,7 +456,10 @@ def _opening(
         return 0, ()
     places = enumerate(entries[:index])
     cut = next((place for place, entry in places if entry.uid == event.through), index)
-    blocks: list[Block] = [Text(text=f"{texts.compaction_preamble}\n\n{event.summary}")]
+    summary = f"{texts.compaction_preamble}\n\n{event.summary}"
+    if window.reread and not event.fallback:  # which names it itself
+        summary += f"\n\n[{texts.reread.format(tool=window.reread)}]"
+    blocks: list[Block] = [Text(text=summary)]
     before, since = entries[: cut + 1], entries[cut + 1 : index]
     said = _inputs(before, texts, {})
     if words := kept(before, since, texts=texts, room=window.kept):
@@ -599,7 +602,7 @@ class _Answers:
             self.known.get(call_id) or ToolAnswer(call_id, as_blocks(_NO_RESULT), is_error=True)
             for call_id in calls
         ]
-        room = self._window.results
+        found, room = _with_media(found, self._window.results)
         sizes = [_characters(answer) for answer in found]
         if sum(sizes) <= room:
             return found
@@ -619,6 +622,19 @@ class _Answers:
     def _where(self, call_id: str) -> str:
         tool = self._window.reread
         return f" [{tool} with call {call_id} shows it whole.]" if tool else ""
+
+
+def _with_media(found: list[ToolAnswer], room: int) -> tuple[list[ToolAnswer], int]:
+    """The same with as many images as the room holds, and what is left of it for texts."""
+    kept_: list[ToolAnswer] = []
+    for answer in found:
+        blocks: list[Block] = []
+        for block in answer.content:
+            size = 0 if isinstance(block, Text) else MEDIA_CHARACTERS
+            blocks.append(block if size <= room else Text(text=_NO_ROOM))
+            room -= size if size <= room else 0
+        kept_.append(replace(answer, content=tuple(blocks)))
+    return kept_, room
 
 
 def _characters(answer: ToolAnswer) -> int:

@@ -24,6 +24,7 @@ from harness.messages import Usage
 from harness.providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said, scripted
 from tools_app.builtin.compacting import TOOLS as COMPACTING
+from tools_app.builtin.rereading import TOOLS as REREADING
 
 ASKED = CompactionRequested(focus="the prices")
 
@@ -57,6 +58,15 @@ async def test_the_focus_reaches_the_summariser_and_the_next_request_begins_with
     assert "They counted." in str(last.messages[0])
     assert "Two." in str(last.messages), "the last three requests stay as they were"
     assert "One." not in str(last.messages)
+
+
+@pytest.mark.parametrize("tools", [(), REREADING])
+async def test_with_a_summary_the_tool_is_named_that_reads_what_it_replaced(tools):
+    bench = await talked("They counted.", "Five.", tools=tools)
+    await bench.run(ASKED)
+    await bench.run(said("5"))
+    opening = str(bench.requests[-1].messages[0])
+    assert ("read_events shows them" in opening) is bool(tools)
 
 
 async def test_too_little_to_summarise_costs_nothing():

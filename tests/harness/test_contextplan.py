@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.agentconfig import Limits
-from harness.content import Text, text_of
+from harness.content import Base64Source, Image, Text, text_of
 from harness.contextplan import CHARACTERS, SHARES, Portion, allotted, fit, share_out
 from harness.errors import BadRequest
 from harness.estimates import prompt_tokens_at_most
@@ -108,6 +108,21 @@ async def test_results_of_one_step_that_no_window_would_hold_lose_their_middle_a
         assert text.endswith(letter * 100)
         assert "read_events with call sevt_" in text
     assert sum(map(len, texts)) < 16_000 * 0.25 * CHARACTERS + 500
+
+
+async def test_of_images_of_one_step_those_are_left_out_that_the_window_has_no_room_for():
+    image = Image(source=Base64Source(media_type="image/png", data="aGk="))
+    pictures = make_tool("pictures", lambda _context, _given: ToolOutput((image,) * 3))
+    bench = Bench(
+        scripted(reply(call("pictures", text="a"), call("look", text="b" * 400)), "Done."),
+        [pictures, make_tool("look")],
+        limits=Limits(context_window=16_000),
+    )
+    await bench.run(said("Go."))
+    shown, looked = (part.content for part in bench.requests[-1].messages[-1].parts)
+    assert [isinstance(block, Image) for block in shown] == [True, True, False]
+    assert "left out" in shown[2].text
+    assert text_of(looked) == "look: " + "b" * 400
 
 
 def _at_work(steps: int, *, size: int, window: int) -> Bench:
