@@ -21,6 +21,7 @@ from accounts.requests import SignedInRequest
 from harness.errors import AgentError, NotFound
 from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
+from memory.retrieval.words import as_said
 
 from .access import may_write
 from .actions import collections, documents
@@ -189,6 +190,7 @@ def _show(
         "address": address or AddressForm(),
         "words": words,
         "found": found,
+        "hits": [(hit, as_said(hit.why, words)) for hit in found.hits] if found else [],
     }
     return render(request, "documents/collection.html", context, status=status)
 

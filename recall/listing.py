@@ -9,10 +9,14 @@ from django.db.models import Count, QuerySet
 
 from accounts.models import Membership, Organisation, User
 from agents.models import Agent
-from conversations.models import Conversation
+from chat.links import address_of
+from conversations.models import Conversation, Event
 from documents.models import Passage
+from harness.content import text_of
+from harness.events import MessageEdited, UserMessage
 from memory.access import writable
 from memory.models import Memory, MemoryStore
+from memory.retrieval.words import as_said
 from memory.searching import matching
 
 from .beside import messages_of
@@ -50,7 +54,8 @@ def as_rows(user: User, found: list[Memory]) -> list[dict[str, Any]]:
     return [
         {
             "memory": memory,
-            "source": sources.get(memory.source_conversation),
+            "source": (source := sources.get(memory.source_conversation)),
+            "place": place_of(source, memory),
             "message": messages.get(memory.uid),
             "agent": names.get(memory.source_agent),
             "may_write": may[memory.store_id],
@@ -58,6 +63,14 @@ def as_rows(user: User, found: list[Memory]) -> list[dict[str, Any]]:
         }
         for memory in found
     ]
+
+
+def place_of(source: Conversation | None, memory: Memory) -> str:
+    """The address of where it was learned in a conversation that she may read."""
+    if source is None:
+        return ""
+    event = memory.source_event
+    return address_of(source, event) if event else source.get_absolute_url()
 
 
 def _sources(user: User, memories: list[Memory]) -> dict[str, Conversation]:
@@ -80,7 +93,7 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
         .exclude(hits=[], passages=[])
     )
     found = list(rows.order_by("-pk")[:RECALLS])
-    passages = _passages(user, found)
+    passages, said = _passages(user, found), _said(conversation, found)
     uids = {hit["memory"] for recall in found for hit in recall.hits}
     seen = Memory.objects.visible_to(user).filter(uid__in=uids).select_related("store")
     by_uid = {memory.uid: memory for memory in seen}
@@ -90,7 +103,7 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
             "hits": [
                 {
                     "memory": by_uid.get(hit["memory"]),
-                    "words": hit["words"],
+                    "words": as_said(hit["words"], said.get(recall.event_uid, "")),
                     "score": hit["score"],
                     "likeness": hit.get("likeness"),
                     "percent": round(100 * (hit.get("likeness") or 0)),
@@ -102,7 +115,7 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
             "passages": [
                 {
                     "passage": passages.get(each["passage"]),
-                    "words": each["words"],
+                    "words": as_said(each["words"], said.get(recall.event_uid, "")),
                     "likeness": each["likeness"],
                     "percent": round(100 * (each["likeness"] or 0)),
                 }
@@ -111,6 +124,18 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
         }
         for recall in found
     ]
+
+
+def _said(conversation: Conversation, recalls: list[Recall]) -> dict[str, str]:
+    """What the messages say that recalled something, by their events."""
+    uids = [recall.event_uid for recall in recalls]
+    rows = Event.objects.filter(conversation=conversation, uid__in=uids)
+    values = ((row.uid, row.value) for row in rows)
+    return {
+        uid: text_of(value.content)
+        for uid, value in values
+        if isinstance(value, UserMessage | MessageEdited)
+    }
 
 
 def _passages(user: User, recalls: list[Recall]) -> dict[str, Passage]:

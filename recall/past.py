@@ -1,6 +1,7 @@
 """Finds what was said in a person's other conversations: candidates by the index of messages, ordered as
-turns (`memory.retrieval.turns`), with the neighbours that a turn has in its own conversation. Of those that descend
-from the asking one, and those from which it does, also what was called and what came of it.
+turns (`memory.retrieval.turns`), with the neighbours that a turn has in its own conversation. Of
+conversations that descend from the asking one, and of those from which it does, also what was called and what
+came of it.
 
 Only conversations that she may read are looked at, and none of them while others read along where she asks.
 """

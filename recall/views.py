@@ -30,7 +30,7 @@ from memory.models import Memory, MemoryVersion
 from .actions import switching
 from .beside import messages_of, switches_of
 from .forms import CorrectionForm, MemoryForm
-from .listing import exported, memories_in, recalls_in, still_exported, stores_in
+from .listing import exported, memories_in, place_of, recalls_in, still_exported, stores_in
 from .models import MemoryOff
 
 WORDS_LIMIT = 200
@@ -196,13 +196,15 @@ def _list(request: SignedInRequest, form: MemoryForm, status: int = 200) -> Http
 def _show(
     request: SignedInRequest, memory: Memory, form: CorrectionForm, status: int = 200
 ) -> HttpResponse:
-    source = Conversation.objects.visible_to(request.user)
+    seen = Conversation.objects.visible_to(request.user)
+    source = seen.filter(uid=memory.source_conversation).first()
     context = {
         "memory": memory,
         "form": form,
         "may_write": may_write(request.user, memory.store),
         "waits": memory.waits,
-        "source": source.filter(uid=memory.source_conversation).first(),
+        "source": source,
+        "place": place_of(source, memory),
         "message": messages_of(request.user, [memory]).get(memory.uid),
         "versions": MemoryVersion.objects.filter(
             store=memory.store, memory_uid=memory.uid

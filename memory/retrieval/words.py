@@ -48,6 +48,15 @@ def terms_of(text: str) -> list[str]:
     return [term for term in found if term]
 
 
+def as_said(terms: Sequence[str], text: str) -> list[str]:
+    """The words of `text` that terms of it stand for, as people read them; a term of no word stays."""
+    words: dict[str, str] = {}
+    for word in _WORD.findall(_composed(text)):
+        for term in terms_of(word):
+            words.setdefault(term, word)
+    return list(dict.fromkeys(words.get(term, term) for term in terms))
+
+
 def audience_of(kind: str, *keys: int | None) -> str:
     """What stands in the index before each term of what the same people may see, so that a term of theirs is
     looked up without meeting anybody else's. No text gives it."""

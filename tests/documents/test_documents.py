@@ -318,7 +318,8 @@ def test_a_person_makes_a_collection_uploads_searches_and_opens_a_passage(alice,
     assert client.post(page, {"uploads": files}).status_code == 302
     for document in Document.objects.all():
         indexing.index_document(document.pk)
-    shown_page = client.get(page, {"q": "lunch"}).content.decode()
+    shown_page = client.get(page, {"q": "What do Lunches cost?"}).content.decode()
+    assert "found by: Lunches, cost" in shown_page
     passage = Passage.objects.get(heading="Meals")
     assert f"/passages/{passage.uid}/" in shown_page
     assert "b.txt" in shown_page

@@ -98,7 +98,10 @@ def test_what_one_conversation_learns_the_next_one_recalls_and_can_say_why(
     assert memory.uses == 1
     page = client_of(alice).get(f"/c/{second.uid}/memory/").content.decode()
     assert "The office of Acme is in Lisbon." in page
-    assert "offic" in page
+    assert "found by: office, Acme" in page, "in the words of the message"
+    one = client_of(alice).get(f"/settings/memory/{memory.uid}/").content.decode()
+    assert f"{first.get_absolute_url()}?at={memory.source_event}" in one
+    assert "only you see it" in one
 
 
 def test_a_message_that_nothing_fits_recalls_nothing(converse, alice, acme):

@@ -14,7 +14,9 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from accounts.actions.tokens import create_token
 from accounts.current_organisation import SHOWN
@@ -318,3 +320,42 @@ def test_nothing_of_alices_is_shared_changed_or_forgotten_by_others(world, bob, 
             with pytest.raises(ToolError):
                 made.tools[name].handler(context, arguments)
     assert list(Memory.objects.order_by("pk").values_list("uid", "content")) == before
+
+
+@pytest.mark.parametrize("road", ["pages", "api"])
+def test_what_is_others_answers_as_what_there_is_not_and_costs_the_same(road, world, mallory):
+    """Neither words nor the work done for them tell that something is there."""
+    passage = Passage.objects.get(document__name="own.md")
+    collection, memory = passage.document.collection.uid, Memory.objects.order_by("pk")[0]
+    store, talk = memory.store.uid, world.talk.uid
+    pages = {
+        "/settings/memory/{}/": memory.uid,
+        "/settings/decay/{}/": store,
+        "/c/{}/memory/": talk,
+        "/passages/{}/": passage.uid,
+        "/settings/documents/{}/": collection,
+    }
+    apis = {
+        "/api/memories/{}": memory.uid,
+        "/api/memories?store_id={}": store,
+        "/api/conversations/{}/recalled": talk,
+        "/api/collections/{}": collection,
+        "/api/collections/{}/search?q=keeper": collection,
+        "/v1/memory_stores/{}": store,
+        "/v1/memory_stores/{}/memories": store,
+    }
+    client = _program(world, mallory)
+    if road == "pages":
+        client = Client()
+        client.force_login(mallory)
+    for path, uid in (pages if road == "pages" else apis).items():
+        unknown = f"{uid[:-4]}zzzz"
+        client.get(path.format(unknown))
+        answers = []
+        for each in (unknown, uid):
+            with CaptureQueriesContext(connection) as queries:
+                answer = client.get(path.format(each))
+            said = answer.json()["error"]["message"] if road == "api" else ""
+            answers.append((answer.status_code, said.replace(each, ""), len(queries)))
+        assert answers[0] == answers[1], path
+        assert answers[0][0] in {404, 422}
