@@ -239,6 +239,7 @@ def test_what_was_true_then_is_found_as_well_as_what_is_true_now(program):
         body = {"text": f"The office of Acme is in {city}.", "key": "office"}
         assert program("POST", "", body)[0] == 201
     before, now = Memory.objects.order_by("pk")
+    assert now.valid_from
     moment = now.valid_from - timedelta(microseconds=1)
     asked = f"/search?q=Where+is+the+office+of+Acme%3F&at={quote(moment.isoformat())}"
     (hit,) = program("GET", asked)[1]["hits"]

@@ -51,6 +51,10 @@ def test_something_told_is_recalled_explained_put_right_and_forgotten(
     page.get_by_role("button", name="Put right").click()
     expect(page.locator("main")).to_contain_text(f"The {kettle} kettle is red.")
     looks_right(alice, "memory-one")
+    page.locator("dl").get_by_role("link", name=f"The {kettle} kettle is red").click()
+    called = alice.log.locator(".unit").filter(has_text="remember").first
+    expect(called).to_be_in_viewport()
+    page.go_back()
 
     page.get_by_role("button", name="Forget", exact=False).click()
     expect(page.locator("main")).not_to_contain_text(f"The {kettle} kettle")

@@ -319,6 +319,9 @@ def test_what_was_true_then_has_an_answer_and_what_came_to_be_known_when(convers
     known(alice, acme, key="office")
     known(alice, acme, text="The office of Acme is in Oslo.", key="office")
     before, now = Memory.objects.order_by("pk")
+    assert before.valid_from
+    assert before.valid_until
+    assert now.valid_from
     day = timedelta(days=1)
     Memory.objects.filter(pk=before.pk).update(
         valid_from=before.valid_from - 9 * day, valid_until=before.valid_until - 5 * day

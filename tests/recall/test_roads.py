@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -124,7 +125,7 @@ def by_tools(world: World, user: User) -> str:
     told = [section.text for section in made.sections]
     for name, arguments in tried:
         if name in made.tools:
-            told.append(_answer(lambda n=name, a=arguments: made.tools[n].handler(context, a)))
+            told.append(_answer(partial(made.tools[name].handler, context, arguments)))
     return "\n".join(told)
 
 
@@ -221,7 +222,7 @@ def by_the_command_line(world: World, user: User) -> str:
     acts = [("list", []), ("search", [QUESTION]), ("why", [world.talk.uid]), ("export", [])]
     for act, words in acts:
         options = {"act": act, "words": words, "url": "", "json": True, "limit": 20, "at": None}
-        told.write(_answer(lambda o=options: run(o, lambda: (user, world.organisation), screen)))
+        told.write(_answer(partial(run, options, lambda: (user, world.organisation), screen)))
     return told.getvalue()
 
 
@@ -299,7 +300,7 @@ def test_a_conversation_from_before_she_left_shows_nothing_any_more(world, bob, 
         ("search_documents", {"query": QUESTION}),
         ("read_passage", {"id": passage.uid}),
     ):
-        told.append(_answer(lambda n=name, a=arguments: handlers[n](context, a)))
+        told.append(_answer(partial(handlers[name], context, arguments)))
     assert seen("\n".join(told)) == set()
 
 
