@@ -217,8 +217,9 @@ def _open_in(held: sandboxes.Sandboxes) -> tuple[str, ...]:
 
 
 async def probe_sandboxes() -> None:
-    """Find out what each sandbox can promise here, once in this process."""
+    """End what killed processes left, and find out what each sandbox promises here, once in this process."""
     here = sandboxes.sandboxes()
+    await here.end_left()
     if not sandboxes.found():
         await here.probe()
         await report(FOUND, _in_words())

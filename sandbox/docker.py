@@ -26,6 +26,7 @@ from .environment import environment
 from .guarantees import Guarantee
 from .images import AttachedProgram, is_image, variables_file
 from .limits import limits_of
+from .owners import dead_owners, own_name
 from .policy import Policy
 from .refusals import refuse_rule
 from .remote import RemoteShell
@@ -35,6 +36,7 @@ HOME, TMP = "/home/agent", "/tmp"  # noqa: S108 - inside the container, its own
 CLIENT_SECONDS = 30.0
 MB = 1024 * 1024
 LABEL = "org.agentsite.sandbox"
+OWNER = "org.agentsite.owner"
 HELD = frozenset(Guarantee) - {Guarantee.EGRESS_ALLOW_LIST, Guarantee.EGRESS_PUBLIC_ONLY}
 REFUSED = {
     Guarantee.EGRESS_ALLOW_LIST: "a container's network cannot be limited to single hosts here",
@@ -51,8 +53,12 @@ class DockerBackend(ShellBackend[RemoteShell]):
         image: str = "debian:12",
         program: str = "docker",
         found: Capabilities | None = None,
+        owners: Path | None = None,
     ) -> None:
+        """`owners`: where processes tell each other that they live (`owners`); None: what this one leaves
+        when it is killed nobody ends."""
         super().__init__(found)
+        self._owners = owners
         self._image = image
         self._program = program
         self._disks = DiskWatches()
@@ -163,6 +169,20 @@ class DockerBackend(ShellBackend[RemoteShell]):
         self._programs = {one for one in self._programs if one.alive} | {program}
         return program
 
+    async def end_left(self) -> None:
+        """End the containers of processes that were killed. Raises `SandboxFailed`; cheap where none was."""
+        if self._owners is None:
+            return
+        with dead_owners(self._owners) as dead:
+            if not dead:
+                return
+            shown = f'{{{{.ID}}}} {{{{.Label "{OWNER}"}}}}'
+            told = await self._ask("ps", "--all", "--filter", f"label={OWNER}", "--format", shown)
+            lines = [line.split() for line in told.splitlines()]
+            left = [line[0] for line in lines if len(line) == 2 and line[1] in dead]
+            if left:
+                await self._ask("rm", "--force", *left)
+
     async def close(self) -> None:
         programs, self._programs = self._programs, set()
         await asyncio.gather(*(program.close() for program in programs))
@@ -206,6 +226,8 @@ class DockerBackend(ShellBackend[RemoteShell]):
         options += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
         options += ["--user", f"{os.geteuid()}:{os.getegid()}", "--ipc", "private"]
         options += ["--pids-limit", str(resources.pids), "--label", LABEL]
+        if self._owners is not None:
+            options += ["--label", f"{OWNER}={own_name(self._owners)}"]
         memory = f"{resources.memory_mb}m"
         options += ["--memory", memory, "--memory-swap", memory, "--shm-size", "16m"]
         options += ["--ulimit", f"nofile={resources.open_files}", "--ulimit", "core=0"]

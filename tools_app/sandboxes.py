@@ -7,12 +7,14 @@ conversation has, and when its shell ends, is the callers' part.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from harness.errors import AgentError
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.contract import Capabilities, SandboxBackend, Unavailable
 from sandbox.docker import DockerBackend
@@ -23,6 +25,8 @@ from sandbox.shells import ShellRegistry
 from sandbox.traffic import log_decision
 from sandbox.unconfined import UnconfinedBackend
 from tools_app.mountroots import mount_roots
+
+logger = logging.getLogger(__name__)
 
 NONE = "none"
 """The name of the backend that confines nothing."""
@@ -77,6 +81,15 @@ class Sandboxes:
             _found[name] = await backend.probe()
         return found()
 
+    async def end_left(self) -> None:
+        """End what processes left running outside of themselves that were killed."""
+        for backend in self._backends.values():
+            if isinstance(backend, DockerBackend):
+                try:
+                    await backend.end_left()
+                except AgentError as problem:
+                    logger.warning("what a killed process left could not be ended: %s", problem)
+
     async def close(self) -> None:
         """End every shell and whatever else runs in a sandbox of this process."""
         await self.shells.close_all()
@@ -125,7 +138,11 @@ def _made(name: str) -> SandboxBackend:
         case "process":
             return ProcessBackend(found=_found.get(name), roots=mount_roots())
         case "docker":
-            return DockerBackend(image=settings.AGENTSITE_DOCKER_IMAGE, found=_found.get(name))
+            return DockerBackend(
+                image=settings.AGENTSITE_DOCKER_IMAGE,
+                found=_found.get(name),
+                owners=settings.AGENTSITE_DATA_DIR / "containers",
+            )
         case "openshell":
             return OpenShellBackend(
                 endpoint=settings.AGENTSITE_OPENSHELL_ENDPOINT, found=_found.get(name)

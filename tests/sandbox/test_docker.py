@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.contract import KilledBy, Mount, Mounts, SandboxFailed, Unavailable
-from sandbox.docker import DockerBackend
+from sandbox.docker import OWNER, DockerBackend
 from sandbox.guarantees import Guarantee
 from sandbox.policy import Policy, parse_policy
 from sandbox.refusals import missing
@@ -66,6 +67,8 @@ match asked[0]:
         sys.exit(running.wait())
     case "kill":
         os.killpg(int((here / "running").read_text()), 9)
+    case "ps":
+        print((here / "left").read_text() if (here / "left").exists() else "")
     case "rm":
         client = here / "client"
         there = client.exists() and Path("/proc", client.read_text(), "exe").exists()
@@ -269,3 +272,41 @@ async def test_an_image_that_is_not_on_the_engine_is_named_and_not_pulled(
         await docker.open_program((IMAGE,), Policy(), place)
     assert refused.value.hint == f"put the image on the engine: docker pull {IMAGE}"
     assert not [each for each in client.asked("run") if "--interactive" in each]
+
+
+async def test_what_a_killed_process_left_is_ended_by_another_one(
+    client: Client, place: Mounts, tmp_path: Path
+):
+    owners = tmp_path / "owners"
+    began = (
+        "import sys, time; from pathlib import Path; from sandbox.owners import own_name; "
+        "print(own_name(Path(sys.argv[1])), flush=True); time.sleep(600)"
+    )
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", began, str(owners), stdout=asyncio.subprocess.PIPE
+    )
+    assert other.stdout is not None
+    name = (await other.stdout.readline()).decode().strip()
+    docker = DockerBackend(program=str(client.program), image="tools:1", owners=owners)
+    shell = await docker.open_shell(Policy(), place)
+    (run,) = [asked for asked in client.asked("run") if "--detach" in asked]
+    (own,) = [word.partition("=")[2] for word in run if word.startswith(f"{OWNER}=")]
+    elsewhere = "0123456789abcdef"
+    (tmp_path / "left").write_text(f"aaa {name}\nbbb {own}\nccc {elsewhere}\nddd\n")
+    await docker.end_left()
+    assert client.asked("ps") == [], "while all live"
+    other.kill()
+    await other.wait()
+    client.break_down("daemon")
+    with pytest.raises(SandboxFailed):
+        await docker.end_left()
+    client.break_down("")
+    await docker.end_left()
+    assert client.asked("rm") == [["rm", "--force", "aaa"]]
+    # What its client was still about to begin is looked for as well, and in the end it is forgotten.
+    await docker.end_left()
+    assert len(client.asked("rm")) == 2
+    os.utime(owners / name, (0, 0))
+    await docker.end_left()
+    assert [path.name for path in owners.iterdir()] == [own]
+    await shell.close()
