@@ -341,4 +341,5 @@ urlpatterns = [
     path("api/auth/config", who.AuthConfigView.as_view(), name="auth-config"),
     path("api/auth/me", who.MeView.as_view(), name="auth-me"),
     path("api/<anything:rest>", missing.MissingView.as_view(), name="missing"),
+    path("v0.1/<anything:rest>", missing.MissingView.as_view(), name="registry-missing"),
 ]

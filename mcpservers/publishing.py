@@ -1,6 +1,6 @@
 """What our own registry tells of the servers that are listed in it (`server.json`), and which those are.
 
-No secret, and nothing of what stands behind `?` in an address; headers and variables by their names alone.
+No secret: of an address what `publicurls` leaves, headers and variables by their names alone.
 Who lists a server is `actions.servers`' question, the wire is `api.registry`'s.
 """
 
@@ -21,6 +21,7 @@ from sandbox.images import is_image
 
 from .models import McpServer
 from .packages import package_of
+from .publicurls import public_url
 from .secrets import headers_of
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -80,12 +81,13 @@ def _entry(server: McpServer, host: str) -> Listed | None:
         package = _package(server)
         if package is None:
             return None
-        more = {"transport": {"type": "stdio"}, "environmentVariables": secrets}
-        told["packages"] = [{**package, **more}]
+        started = {"transport": {"type": "stdio"}, "environmentVariables": secrets}
+        told["packages"] = [{**package, **started}]
     else:
         kind = "sse" if server.protocol == _SSE else "streamable-http"
-        url = server.url.partition("?")[0]
-        told["remotes"] = [{"type": kind, "url": url, "headers": secrets}]
+        url, variables = public_url(server.url)
+        more = {"variables": variables} if variables else {}
+        told["remotes"] = [{"type": kind, "url": url, "headers": secrets, **more}]
     official = {
         "status": "active",
         "publishedAt": server.created_at.isoformat(),

@@ -16,7 +16,8 @@ from django.views.decorators.debug import sensitive_variables
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
 from harness.errors import Conflict, Invalid, NotFound
-from mcpservers.actions.servers import add_server, waiting_for
+from mcpservers.actions.servers import Published, add_server, waiting_for
+from mcpservers.addresses import host_of
 from mcpservers.models import McpServer
 from mcpservers.packages import Installed, installed_as
 from mcpservers.registries import Found, read_version, registry_named, search
@@ -90,7 +91,7 @@ def add_registered(
         arguments=arguments,
         headers=filled.headers,
         variables=filled.variables,
-        published=(found.name, found.version),
+        published=Published(host_of(registry_named(number)), found.name, found.version),
     )
 
 

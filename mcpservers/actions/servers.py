@@ -62,6 +62,16 @@ class _Place:
     """Whether it may stand at the address of one of these."""
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a server that is added was found."""
+
+    registry: str
+    """Its host."""
+    name: str
+    version: str
+
+
 @sensitive_variables("headers", "variables")
 def add_server(
     *,
@@ -79,12 +89,11 @@ def add_server(
     timeout_seconds: int = 60,
     look: bool = True,
     looked: Looked | None = None,
-    published: tuple[str, str] = ("", ""),
+    published: Published | None = None,
 ) -> McpServer:
     """At an address, with headers; or a program, with variables. What it has at its first look is taken as it
     is; afterwards changes are held. `look`: that is now, while the actor waits, unless too many wait already;
-    else it is soon. `looked`: what was found there a moment ago, in place of looking. `published`: name and
-    version in the registry that it is from. `agent` and
+    else it is soon. `looked`: what was found there a moment ago, in place of looking. `agent` and
     `conversation`: whose it is to be, by that scope.
 
     Raises NotFound, Forbidden, LimitReached, Conflict for a name that is taken, NotConfigured where secrets
@@ -119,11 +128,11 @@ def add_server(
             **place.row,
             **given,
             sealed=sealed,
-            published_name=published[0],
-            published_version=published[1],
+            published_name=published.name if published else "",
+            published_version=published.version if published else "",
             created_by=actor,
         )
-        about_server(Action.MCP_SERVER_ADDED, actor, server)
+        about_server(Action.MCP_SERVER_ADDED, actor, server, **_about(published))
         if looked is not None:
             keep_look(server.pk, looked)
         elif not look:
@@ -346,6 +355,17 @@ def _require_personal() -> None:
             _("Nobody adds servers of her own here."),
             hint=_("Ask who manages the organisation to add it."),
         )
+
+
+def _about(published: Published | None) -> dict[str, str]:
+    """What the audit log is told of where it was found."""
+    if published is None:
+        return {}
+    return {
+        "registry": published.registry,
+        "registered_as": published.name,
+        "version": published.version,
+    }
 
 
 def _checked(

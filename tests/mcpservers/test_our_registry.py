@@ -79,6 +79,41 @@ def test_members_find_what_is_listed_and_no_secret(
     assert ask(bob, acme, "/com.example.agents%2Ftracker/versions/9.9.9").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/s/3f9aK2mQ8xZ1pL7v/mcp", "/s/{key}/mcp"),
+        ("/123e4567-e89b-12d3-a456-426614174000/sse", "/{key}/sse"),
+        ("/token/hunter2/mcp", "/token/{key}/mcp"),
+        ("/mcp/key=hunter2", "/mcp/{key}"),
+        ("/a/AbCdEfGhIjKlMnOpQrStUv/b/sk-0123456789abcdef", "/a/{key}/b/{key2}"),
+        ("/internationalisation-service/v2025-11-25/mcp", None),
+    ],
+)
+def test_a_key_in_the_path_of_an_address_is_asked_of_whoever_adds_it(
+    ask: Any, bob: User, alice: User, acme: Organisation, listed: McpServer, path: str, shown: str | None
+):
+    url = f"https://keyed.example.org{path}"
+    change_server(actor=alice, server=listed, url=url)
+    change_server(actor=alice, server=listed, listed=True)
+    (entry,) = ask(bob, acme).json()["servers"]
+    (remote,) = entry["server"]["remotes"]
+    assert remote["url"] == f"https://keyed.example.org{shown or path}"
+    listed.refresh_from_db()
+    assert listed.url == url
+    # Where an address is seen by others no secret of it is taken, by whoever reads registries as we do.
+    (way,) = ways_of(read_server(entry["server"]))
+    assert bool(way.refusal) is (shown is not None)
+    assert [each.input.is_secret for each in way.questions] == [True] * remote["url"].count("{")
+
+
+def test_what_is_not_there_is_said_as_programs_read_it(ask: Any, client: Client):
+    for path in ("/v0.1/nothing", "/v0.1/servers/one", "/v0.1/servers/"):
+        for answer in (client.get(path), client.post(path)):
+            assert (answer.status_code, answer["Content-Type"]) == (404, "application/json"), path
+            assert answer.json()["error"]["code"] == "not_found"
+
+
 def test_mallory_sees_nothing_and_nobody_without_a_token_does(
     ask: Any,
     client: Client,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,6 +17,7 @@ from django.urls import reverse
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
+from audit.models import AuditEntry
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from mcpservers.actions.registry import (
     add_registered,
@@ -110,6 +112,9 @@ def test_a_server_is_added_at_the_version_that_was_looked_at(
     added = McpServer.objects.get()
     assert (added.name, added.url, added.last_error) == ("tracker", remote.url, "")
     assert (added.published_name, added.published_version) == ("com.example/tracker", "1.2.0")
+    noted = AuditEntry.objects.get(action="mcp_server_added").details
+    assert (noted["registered_as"], noted["version"]) == ("com.example/tracker", "1.2.0")
+    assert noted["registry"] == urlsplit(registry.url).netloc
     assert headers_of(added) == {"Authorization": "Bearer alices-secret-token", "X-Region": "us"}
     assert added.tools.get().remote_name == "echo"
     told = browser.get(reverse("mcpservers:server", args=[added.uid])).content.decode()
