@@ -9,8 +9,9 @@ begin, and what it adds to an answer is added to theirs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -29,32 +30,24 @@ from django.utils.cache import patch_vary_headers
 from django.utils.log import log_response
 
 from agentsite.callers import Callers, person_of
+from agentsite.doors import Door
 from agentsite.logs import Receive, Scope, Send
+from agentsite.promises import Promise, promised_by
 from jobs.connections import keep_open, with_healthy_connections
 from jobs.shares import Shares
+from mcpdoor.door import begin
+from wire.halves import first_half
 
 T = TypeVar("T")
 
 _threads = ThreadPoolExecutor(
     settings.AGENTSITE_REQUEST_THREADS, thread_name_prefix="agentsite-request"
 )
+MOMENT = 0.02
+"""Seconds in which most answers of coroutines are sent."""
 _OF_THE_PROMISE = frozenset({"Content-Type", "Content-Length"})
 _answering = Shares(max(1, settings.AGENTSITE_REQUEST_THREADS // 4))
 """Of these threads, how many answer one person: what she asks for may be made to take long."""
-
-
-class Promise(HttpResponse):
-    """What middleware sees of an answer that a coroutine has yet to give."""
-
-    def __init__(
-        self, request: HttpRequest, view: Callable[[], Awaitable[HttpResponseBase]]
-    ) -> None:
-        super().__init__()
-        self.request = request
-        self.view = view
-        self.language = translation.get_language()
-        self.is_kept = False
-        """There is an answer, with whose end the request ends."""
 
 
 class Views(BaseHandler):
@@ -66,6 +59,8 @@ class Views(BaseHandler):
 
     def make_view_atomic(self, view: Callable[..., Any]) -> Callable[..., Any]:
         """Whatever Django calls for an answer goes through here."""
+        if (first := first_half(view)) is not None:
+            return partial(promised_by, first)
         view = super().make_view_atomic(view)
         if not iscoroutinefunction(view):
             return view
@@ -85,6 +80,7 @@ class Pages(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._views = Views()
+        self._doors = {"/mcp": Door(begin)}
         self._callers = Callers()
 
     async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -95,8 +91,10 @@ class Pages(ASGIHandler):
         with body:
             answer = partial(self._answer, scope, body)
             who = self._callers.key_of(scope)
-            response, person = await _answering.run(who, _in_thread, answer)
-            if person is not None:
+            # Of what is behind a door nothing goes back to the loop by itself, so nothing has to be carried.
+            in_thread = _in_thread_alone if scope["path"] in self._doors else _in_thread
+            response, person = await _answering.run(who, in_thread, answer)
+            if person is not None and person != who:
                 self._callers.learn(scope, person)
             if response.streaming or isinstance(response, Promise):
                 await self._send_while_heard(response, receive, send)
@@ -114,7 +112,8 @@ class Pages(ASGIHandler):
             response: HttpResponseBase
             person: int | None = None
             if request is not None:
-                response = self._views.get_response(request)
+                answering = self._doors.get(request.path_info, self._views)
+                response = answering.get_response(request)
                 person = person_of(request)
             else:
                 assert refusal is not None  # noqa: S101 - one of the two, says Django
@@ -129,19 +128,22 @@ class Pages(ASGIHandler):
     async def _send_while_heard(
         self, response: HttpResponseBase, receive: Receive, send: Send
     ) -> None:
-        """Until all is sent, or nobody listens any more."""
-        sending = asyncio.ensure_future(self._send(response, send))
-        leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        """Until all is sent, or nobody listens any more, which is looked at where it takes a moment."""
+        tasks = [asyncio.ensure_future(self._send(response, send))]
         try:
-            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                sending.result()
+            await asyncio.wait(tasks, timeout=MOMENT)
+            if not tasks[0].done():
+                tasks.append(asyncio.ensure_future(self.listen_for_disconnect(receive)))
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0].done():
+                tasks[0].result()
         finally:
-            for task in (sending, leaving):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             if isinstance(response, Promise) and not response.is_kept:
                 response.close()
+                response.request.close()
 
     async def _send(self, response: HttpResponseBase, send: Send) -> None:
         if isinstance(response, Promise):
@@ -194,6 +196,12 @@ class Pages(ASGIHandler):
 
 async def _in_thread(function: Callable[[], T]) -> T:
     return await sync_to_async(function, thread_sensitive=False, executor=_threads)()
+
+
+async def _in_thread_alone(function: Callable[[], T]) -> T:
+    """The same for what runs no coroutine in there and sets nothing for the loop: it costs a third."""
+    run = copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_threads, run, function)
 
 
 async def _read_on(pieces: Any) -> AsyncIterator[bytes]:

@@ -710,6 +710,26 @@ MIDDLEWARE = [
     "agentsite.nul.NulMiddleware",
     "agentsite.declined.DeclinedMiddleware",
 ]
+AGENTSITE_MIDDLEWARE_OF_PAGES = frozenset(
+    {
+        "agentsite.csp.ContentSecurityPolicyMiddleware",
+        "whitenoise.middleware.WhiteNoiseMiddleware",
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+        "django_htmx.middleware.HtmxMiddleware",
+        "allauth.account.middleware.AccountMiddleware",
+        "accounts.middleware.LanguageMiddleware",
+        "accounts.middleware.OrganisationMiddleware",
+        "agentsite.drawing.DrawingMiddleware",
+        "axes.middleware.AxesMiddleware",
+        "agentsite.nul.NulMiddleware",
+        "agentsite.declined.DeclinedMiddleware",
+    }
+)
+"""Of these, such as are for whoever is signed in by a cookie, or for addresses with parameters: nothing to
+whoever shows a token at the one address of `/mcp` (`agentsite.doors`)."""
 
 ROOT_URLCONF = "agentsite.urls"
 ASGI_APPLICATION = "agentsite.asgi.application"

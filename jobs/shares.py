@@ -47,25 +47,40 @@ class Shares:
             try:
                 return function()
             finally:
-                with suppress(RuntimeError):  # the loop is gone, and all who would wait on it
-                    loop.call_soon_threadsafe(share.release)
+                if place.end():
+                    with suppress(RuntimeError):  # the loop is gone, and all who would wait on it
+                        loop.call_soon_threadsafe(share.release)
 
         try:
             return await in_thread(held)
         finally:
-            if place.take():
+            if place.leave():
                 share.release()
 
 
 class _Place:
-    """Taken either by the thread that begins the work or by whoever gives it up."""
+    """Taken either by the thread that begins the work or by whoever gives it up. Who is done with it last
+    gives it back: mostly who waits, so that the loop need not be called a second time."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._taken = False
+        self._taken = self._ended = self._left = False
 
     def take(self) -> bool:
         """Whether it was still free."""
         with self._lock:
             taken, self._taken = self._taken, True
         return not taken
+
+    def end(self) -> bool:
+        """The work has ended: whether nobody waits for it any more."""
+        with self._lock:
+            self._ended = True
+            return self._left
+
+    def leave(self) -> bool:
+        """Nobody waits any more: whether no work is under way, nor ever will be."""
+        with self._lock:
+            self._left = True
+            taken, self._taken = self._taken, True
+            return self._ended or not taken

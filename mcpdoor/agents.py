@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from time import monotonic
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ _waiting: Counter[int] = Counter()
 
 class Agents(Part):
     def tools(self, who: Principal) -> Sequence[Tool]:
-        return [Tool(_described(each), _calling(each)) for each in EVERY if who.may(each.scope)]
+        return _tools_of(frozenset(scope for scope in _SCOPES if who.may(scope)))
 
     async def unlisted(self, call: Call) -> HandlerResult:
         """A tool that the token does not open: said in words, which its person can act on."""
@@ -184,6 +184,14 @@ def _cancel(who: Principal, uid: str) -> bool:
     return True
 
 
+_SCOPES = frozenset(each.scope for each in EVERY)
+
+
+@cache
+def _tools_of(scopes: frozenset[TokenScope]) -> Sequence[Tool]:
+    return [Tool(_described(each), _calling(each)) for each in EVERY if each.scope in scopes]
+
+
 def _calling(offered: Offered) -> Any:
     async def call(call: Call) -> HandlerResult:
         try:
@@ -197,6 +205,8 @@ def _calling(offered: Offered) -> Any:
 async def _called(offered: Offered, call: Call) -> HandlerResult:
     who, context = call.who, call.context
     before = _round_before(call)
+    if offered.at_once:
+        return _told(tools.perform(who, offered, call.arguments)[0])
     if before is None:
         state, seconds = await in_thread(tools.perform, who, offered, call.arguments)
     else:
@@ -336,7 +346,6 @@ def _told(
     return types.CallToolResult(content=content, structured_content=state, is_error=is_error)
 
 
-@lru_cache(maxsize=64)
 def _described(each: Offered) -> types.Tool:
     return types.Tool(
         name=each.name,

@@ -6,6 +6,8 @@ begun.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.translation import gettext as _
@@ -20,9 +22,9 @@ from mcpclients.callers import caller_at_mcp
 from mcpclients.metadata import challenge
 from reading.foreignjson import TooLong, TooManyParts, Unreadable, read_json
 from wire.givenjson import refusal_of
+from wire.halves import Rest, in_halves
 
 from .lookups import EVERY
-from .threads import in_thread
 from .tools import Principal
 
 MOST_BYTES = 1_000_000
@@ -33,26 +35,31 @@ _CHANGING = frozenset({"tasks/update", "tasks/cancel"})
 _READING = frozenset(each.name for each in EVERY if each.reads)
 
 
-@csrf_exempt
-async def serve(request: HttpRequest) -> HttpResponseBase:
-    """Answer one message of an MCP client."""
+def begin(request: HttpRequest) -> HttpResponseBase | Rest:
+    """In a thread: a refusal, or what answers one message of an MCP client."""
     if request.method != "POST":
         return _refusal(405, _("MCP messages are posted."), {"Allow": "POST"})
     try:
-        who = await in_thread(_admitted, request)
+        found = _admitted(request)
     except TooMany as problem:
         return _refusal(429, problem.message, {"Retry-After": str(problem.retry_after)})
     except Forbidden as problem:
         return _refusal(403, problem.message, {})
     except TooLarge as problem:
         return _refusal(413, problem.message, {})
-    if who is None:
+    if found is None:
         return _unknown(request)
-    return await _answered(request, who)
+    # Whose share of the threads her next request takes.
+    request.user = found[0].user
+    return _answered(request, *found)
+
+
+serve = csrf_exempt(in_halves(begin))
 
 
 @sensitive_variables("secret")
-def _admitted(request: HttpRequest) -> Principal | None:
+def _admitted(request: HttpRequest) -> tuple[Principal, Any] | None:
+    """Who asks, and what; None of what cannot be read."""
     origin = request.headers.get("origin")
     if origin is not None and not _may_ask(origin, request):
         raise Forbidden(_("Pages of this site's own alone may ask here."))
@@ -60,10 +67,10 @@ def _admitted(request: HttpRequest) -> Principal | None:
     caller = caller_at_mcp(secret) if secret else None
     if caller is None:
         return None
-    count_request(caller.token, writes=_writes(request.body))
-    _prepare()
+    message = _read(request.body)
+    count_request(caller.token, writes=_writes(message))
     base = f"{request.scheme}://{request.get_host()}"
-    return Principal(caller.user, caller.organisation, caller, base)
+    return Principal(caller.user, caller.organisation, caller, base), message
 
 
 def _may_ask(origin: str, request: HttpRequest) -> bool:
@@ -77,14 +84,18 @@ def _may_ask(origin: str, request: HttpRequest) -> bool:
     )
 
 
-def _writes(body: bytes) -> bool:
-    """Whether it counts as a change: what cannot be read does. Raises TooLarge."""
+def _read(body: bytes) -> Any:
+    """Raises TooLarge."""
     try:
-        message = read_json(body, limit=MOST_BYTES, parts=MOST_PARTS)
+        return read_json(body, limit=MOST_BYTES, parts=MOST_PARTS)
     except (TooLong, TooManyParts) as problem:
         raise refusal_of(problem) from None
     except Unreadable:
-        return True
+        return None
+
+
+def _writes(message: Any) -> bool:
+    """Whether it counts as a change: what cannot be read does."""
     if not isinstance(message, dict):
         return True
     given = message.get("params")
@@ -93,17 +104,11 @@ def _writes(body: bytes) -> bool:
     return method in _CHANGING or (method == "tools/call" and name not in _READING)
 
 
-def _prepare() -> None:
-    """Heavy, and of no use to most processes; imported for the first who asks, in her thread."""
+def _answered(request: HttpRequest, who: Principal, message: Any) -> Rest:
+    # Heavy, and of no use to most processes; imported for the first who asks, in her thread.
     with keeping_what_is_imported():
-        from . import exchange  # noqa: F401, PLC0415
-
-
-async def _answered(request: HttpRequest, who: Principal) -> HttpResponseBase:
-    # Imported by now (`_prepare`).
-    from .exchange import Exchange  # noqa: PLC0415
-
-    return await Exchange(request, who).answer()
+        from .exchange import Exchange  # noqa: PLC0415
+    return Exchange(request, who, message).answer
 
 
 def _unknown(request: HttpRequest) -> HttpResponse:

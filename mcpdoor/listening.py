@@ -54,7 +54,9 @@ class TaskNews(types.Notification[dict[str, Any], Literal["notifications/tasks"]
 
 
 def listen_method(
-    parts: Sequence[Part], who: Principal, names: Callable[[Lists], Awaitable[Sequence[str]]]
+    parts: Sequence[Part],
+    speaker: Callable[[], Principal],
+    names: Callable[[Lists], Awaitable[Sequence[str]]],
 ) -> Mapping[str, Method]:
     """`names`: what a list of this person's has now."""
 
@@ -63,6 +65,7 @@ def listen_method(
     ) -> types.SubscriptionsListenResult:
         if context.request_id is None:
             raise MCPError(types.INVALID_REQUEST, "subscriptions/listen requires a request id")
+        who = speaker()
         with _place(who.user.pk):
             stream = _Stream(parts, who, context, names)
             await stream.begin(params.notifications)

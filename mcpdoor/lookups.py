@@ -88,6 +88,7 @@ LOOKUPS: tuple[Offered, ...] = (
         Reckon,
         reckon,
         reads=True,
+        at_once=True,
     ),
     Offered(
         "search_memories",

@@ -139,8 +139,8 @@ class Part:
         """The same of a task."""
         return None
 
-    def methods(self, who: Principal) -> Mapping[str, Method]:
-        """Methods of the protocol that no field above is for."""
+    def methods(self) -> Mapping[str, Method]:
+        """Methods of the protocol that no field above is for; the same for everybody."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The parts (`parts`) as one MCP server for one person: made for a request, or for a process on stdio.
+"""The parts (`parts`) as one MCP server: for one person (stdio), or for whoever the request at hand is of.
 
 Stateless, so both eras of the protocol are answered alike and no process has to remember anybody.
 """
@@ -6,8 +6,10 @@ Stateless, so both eras of the protocol are answered alike and no process has to
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -44,17 +46,41 @@ offer(Agents())
 offer(Library())
 
 
+_speaker: ContextVar[Principal] = ContextVar("mcp_speaker")
+
+
+@contextmanager
+def speaking_for(who: Principal) -> Iterator[None]:
+    """What the server for all does meanwhile, here and in tasks that begin here, it does for her."""
+    before = _speaker.set(who)
+    try:
+        yield
+    finally:
+        _speaker.reset(before)
+
+
 def server_for(who: Principal) -> Server[Any]:
+    return _server(lambda: who)
+
+
+@cache
+def server_for_all() -> Server[Any]:
+    """For whom it is spoken, `speaking_for` says, and it serves nobody without. It is made once: making one
+    takes as long as answering a small call."""
+    return _server(_speaker.get)
+
+
+def _server(speaker: Callable[[], Principal]) -> Server[Any]:
     parts = offered()
 
     async def list_tools(_context: Context, params: Any) -> types.ListToolsResult:
         _require_first(params)
-        tools = [each.described for each in _tools(parts, who).values()]
+        tools = [each.described for each in _tools(parts, speaker()).values()]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> Any:
-        call = Call(who, context, params)
-        found = _tools(parts, who).get(params.name)
+        call = Call(speaker(), context, params)
+        found = _tools(parts, speaker()).get(params.name)
         if found is not None:
             return await found.call(call)
         for part in parts:
@@ -66,7 +92,9 @@ def server_for(who: Principal) -> Server[Any]:
         _context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = params.cursor if params is not None else None
-        pages = [page for part in parts if (page := await part.resources(who, cursor)) is not None]
+        pages = [
+            page for part in parts if (page := await part.resources(speaker(), cursor)) is not None
+        ]
         if not pages:
             raise _no_cursor()
         following = [page.following for page in pages if page.following is not None]
@@ -78,7 +106,7 @@ def server_for(who: Principal) -> Server[Any]:
     async def list_templates(_context: Context, params: Any) -> types.ListResourceTemplatesResult:
         _require_first(params)
         return types.ListResourceTemplatesResult(
-            resource_templates=[each for part in parts for each in part.templates(who)]
+            resource_templates=[each for part in parts for each in part.templates(speaker())]
         )
 
     async def read_resource(
@@ -86,7 +114,7 @@ def server_for(who: Principal) -> Server[Any]:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         for part in parts:
-            if (held := await part.read(who, uri)) is not None:
+            if (held := await part.read(speaker(), uri)) is not None:
                 return types.ReadResourceResult(contents=list(held))
         raise MCPError(_not_found(context), "Resource not found", {"uri": uri[:2_000]})
 
@@ -94,27 +122,27 @@ def server_for(who: Principal) -> Server[Any]:
         _require_first(params)
         found: dict[str, types.Prompt] = {}
         for part in parts:
-            for each in await part.prompts(who):
+            for each in await part.prompts(speaker()):
                 found.setdefault(each.name, each)
         return types.ListPromptsResult(prompts=list(found.values()))
 
     async def get_prompt(_context: Context, params: types.GetPromptRequestParams) -> Any:
         for part in parts:
-            if (said := await part.prompt(who, params)) is not None:
+            if (said := await part.prompt(speaker(), params)) is not None:
                 return said
         raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
 
     async def names(of: Lists) -> list[str]:
         match of:
             case "tools":
-                return list(_tools(parts, who))
+                return list(_tools(parts, speaker()))
             case "prompts":
-                return [each.name for part in parts for each in await part.prompts(who)]
-        pages = [await part.resources(who, None) for part in parts]
+                return [each.name for part in parts for each in await part.prompts(speaker())]
+        pages = [await part.resources(speaker(), None) for part in parts]
         return sorted(str(each.uri) for page in pages if page for each in page.resources)
 
     def schema_of(name: str) -> Mapping[str, Any] | None:
-        found = _tools(parts, who).get(name)
+        found = _tools(parts, speaker()).get(name)
         return found.described.input_schema if found is not None else None
 
     server: Server[Any] = Server(
@@ -138,12 +166,12 @@ def server_for(who: Principal) -> Server[Any]:
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
-    own = (task_methods(parts, who), listen_method(parts, who, names))
-    for methods in (*own, *(part.methods(who) for part in parts)):
+    own = (task_methods(parts, speaker), listen_method(parts, speaker, names))
+    for methods in (*own, *(part.methods() for part in parts)):
         for name, method in methods.items():
             server.add_request_handler(name, method.params, method.handle)
     server.extensions[EXTENSION] = {}
-    server.middleware += [_unbroken, _sealed(who)]
+    server.middleware += [_unbroken, _sealed(speaker)]
     return server
 
 
@@ -186,14 +214,18 @@ def _not_found(context: Context) -> int:
 RESOURCE_NOT_FOUND = -32002
 
 
-def _sealed(who: Principal) -> RequestStateBoundary:
+def _sealed(speaker: Callable[[], Principal]) -> RequestStateBoundary:
     """What a client keeps for us between two rounds: sealed, and good for this person, request and day."""
-    person = f"{who.organisation.pk}:{who.user.pk}"
+
+    def person(_context: Context) -> str:
+        who = speaker()
+        return f"{who.organisation.pk}:{who.user.pk}"
+
     return RequestStateBoundary(
         RequestStateSecurity(
             codec=_codec(settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS),
             ttl=STATE_SECONDS,
-            bind_principal=lambda _context: person,
+            bind_principal=person,
         ),
         default_audience=NAME,
     )

@@ -47,11 +47,11 @@ def missing(**capabilities: dict[str, Any]) -> MCPError:
     )
 
 
-def task_methods(parts: Sequence[Part], who: Principal) -> Mapping[str, Method]:
+def task_methods(parts: Sequence[Part], speaker: Callable[[], Principal]) -> Mapping[str, Method]:
     async def get(context: Context, params: TaskParams) -> dict[str, Any]:
         _require_asked_well(context, params.task_id)
         for part in parts:
-            if (task := await part.task(who, context, params.task_id)) is not None:
+            if (task := await part.task(speaker(), context, params.task_id)) is not None:
                 return detailed(task)
         raise _no_task()
 
@@ -61,7 +61,9 @@ def task_methods(parts: Sequence[Part], who: Principal) -> Mapping[str, Method]:
             raise MCPError(types.INVALID_PARAMS, f"inputResponses: at most {MOST_ANSWERS}")
 
         async def give(part: Part) -> bool:
-            return await part.answer_task(who, context, params.task_id, params.input_responses)
+            return await part.answer_task(
+                speaker(), context, params.task_id, params.input_responses
+            )
 
         return await _acknowledged(parts, give)
 
@@ -69,7 +71,7 @@ def task_methods(parts: Sequence[Part], who: Principal) -> Mapping[str, Method]:
         _require_asked_well(context, params.task_id)
 
         async def end(part: Part) -> bool:
-            return await part.cancel_task(who, context, params.task_id)
+            return await part.cancel_task(speaker(), context, params.task_id)
 
         return await _acknowledged(parts, end)
 

@@ -107,6 +107,8 @@ class Offered:
     reads: bool = False
     begins: bool = False
     """It gives an agent something to do, which may take long: the state has the message's id."""
+    at_once: bool = False
+    """It asks no table and takes no time, so it is done where it is asked for and not in a thread."""
 
     @property
     def waits(self) -> bool:

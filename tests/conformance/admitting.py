@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.decorators import async_only_middleware
+
+Answer = Callable[[HttpRequest], HttpResponseBase]
 
 
-@async_only_middleware
-def admitted(
-    get_response: Callable[[HttpRequest], Awaitable[HttpResponseBase]],
-) -> Callable[[HttpRequest], Awaitable[HttpResponseBase]]:
-    async def answer(request: HttpRequest) -> HttpResponseBase:
+def admitted(get_response: Answer) -> Answer:
+    def answer(request: HttpRequest) -> HttpResponseBase:
         if "HTTP_AUTHORIZATION" not in request.META and (token := _token()):
             request.META["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-        return await get_response(request)
+        return get_response(request)
 
     return answer
 
