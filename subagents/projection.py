@@ -105,7 +105,7 @@ def _ask(conversation: Conversation, event: CallHandedOut) -> None:
         background=bool(given.get("background", False)),
         files=files_of(given, kind),
     )
-    dispatch(BEGIN, pk=row.pk)
+    dispatch(BEGIN, pk=row.pk, root=row.root_id)
 
 
 def _rest(child: Conversation, row: Event, rest: SessionStatusIdle) -> None:
@@ -141,7 +141,7 @@ def _end(child: Conversation, row: Event, state: State, detail: str, *, asked: s
     found.state, found.detail = state, detail[:500]
     found.ended_at, found.ended_seq = timezone.now(), row.seq
     found.save(update_fields=["state", "detail", "ended_at", "ended_seq"])
-    dispatch(TELL, pk=found.pk)
+    dispatch(TELL, pk=found.pk, root=found.root_id)
 
 
 def _stop_waited_for(conversation: Conversation) -> None:
