@@ -440,6 +440,7 @@ def alices_objects(
         "api/mcp-servers/": {"uid": mcp.uid},
         "settings/hooks/": {"uid": hook.uid},
         "v0.1/servers/": {"name": "com.example/listed", "version": "latest"},
+        "v0.1/": {"rest": "nothing"},
         "settings/mcp-servers/": {"uid": mcp.uid},
         "mcp-questions/": {"uid": of_server.uid},
         "mcp-attachments/": {"uid": conversation.uid, "server_uid": mcp.uid},
