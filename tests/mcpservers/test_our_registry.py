@@ -91,7 +91,13 @@ def test_members_find_what_is_listed_and_no_secret(
     ],
 )
 def test_a_key_in_the_path_of_an_address_is_asked_of_whoever_adds_it(
-    ask: Any, bob: User, alice: User, acme: Organisation, listed: McpServer, path: str, shown: str | None
+    ask: Any,
+    bob: User,
+    alice: User,
+    acme: Organisation,
+    listed: McpServer,
+    path: str,
+    shown: str | None,
 ):
     url = f"https://keyed.example.org{path}"
     change_server(actor=alice, server=listed, url=url)
