@@ -12,6 +12,7 @@ from typing import Any
 from reading.hostnames import split_address
 
 _WORD = re.compile(r"[A-Za-z0-9]{12,}", re.ASCII)
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 _LONG = 20
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _BEFORE_KEYS = frozenset({"apikey", "api-key", "api_key", "key", "secret", "token"})
@@ -40,7 +41,7 @@ def _is_like_a_key(segment: str) -> bool:
     if set("=%:;@,") & set(segment) or _UUID.search(segment):
         return True
     for found in _WORD.findall(segment):
-        kinds = (any(map(str.isdigit, found)), any(map(str.isalpha, found)))
-        if all(kinds) or (len(found) >= _LONG and not found.islower()):
+        has_both = _DIGIT.search(found) and _LETTER.search(found)
+        if has_both or (len(found) >= _LONG and not found.islower()):
             return True
     return False
