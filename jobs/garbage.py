@@ -29,8 +29,8 @@ def collect_seldom() -> None:
 
 
 class Pause:
-    """Of collections while a process loads its apps: nearly all that is made then stays, and looking through
-    it over and over takes a tenth of a start."""
+    """Of collections while a process loads its apps, and seldom ones from then on: nearly all that is made
+    then, and what is imported behind it, stays, and looking through it over and over takes a fifth of a start."""
 
     def __init__(self) -> None:
         self._is_ours = False
@@ -44,6 +44,7 @@ class Pause:
         """Nothing where somebody else had switched them off."""
         if self._is_ours:
             self._is_ours = False
+            gc.set_threshold(*THRESHOLDS)
             gc.enable()
 
 

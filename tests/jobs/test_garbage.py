@@ -15,10 +15,12 @@ from jobs import garbage
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    thresholds = gc.get_threshold()
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
     yield
     gc.unfreeze()
     gc.set_threshold(*thresholds)
+    if frozen:
+        garbage.keep_loaded()  # for the tests behind these
 
 
 class Knot:
@@ -59,6 +61,16 @@ def test_only_much_that_is_imported_is_kept(
             monkeypatch.setitem(sys.modules, f"imported_{number}", ModuleType("imported"))
 
     assert (gc.get_freeze_count() > before) is kept
+
+
+def test_after_loading_collections_are_seldom():
+    gc.set_threshold(700, 10, 10)
+    pause = garbage.Pause()
+    pause.begin()
+    assert not gc.isenabled()
+    pause.end()
+    assert gc.isenabled()
+    assert gc.get_threshold() == garbage.THRESHOLDS
 
 
 def test_who_switched_collections_off_is_not_overruled():
