@@ -12,6 +12,7 @@ from django.core.cache import caches
 from django.core.cache.backends.locmem import LocMemCache
 from hypothesis import HealthCheck, settings
 
+from jobs.garbage import collect_seldom
 from tests import prepared
 from tests.cast import acme, alice, bob, client_of, elsewhere, mallory, staff
 from tests.one_day import one_day
@@ -34,8 +35,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
+    collect_seldom()
     gc.enable()
 
 
