@@ -30,7 +30,7 @@ def collect_seldom() -> None:
 
 class Pause:
     """Of collections while a process loads its apps, and seldom ones from then on: nearly all that is made
-    then, and what is imported behind it, stays, and looking through it over and over takes a fifth of a start."""
+    then or imported behind it stays, and looking through it over and over takes a fifth of a start."""
 
     def __init__(self) -> None:
         self._is_ours = False

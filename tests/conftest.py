@@ -11,10 +11,12 @@ import pytest
 from django.core.cache import caches
 from django.core.cache.backends.locmem import LocMemCache
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
 from jobs.garbage import collect_seldom
 from tests import prepared
 from tests.cast import acme, alice, bob, client_of, elsewhere, mallory, staff
+from tests.dividing import Division, longest_first
 from tests.one_day import one_day
 
 __all__ = ["acme", "alice", "bob", "client_of", "elsewhere", "mallory", "one_day", "staff"]
@@ -32,6 +34,17 @@ def pytest_configure() -> None:
     # All that is imported and collected stays to the end; looking through it over and over took a quarter of
     # the collection's time.
     gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Division | None:
+    """In place of xdist's own `--dist loadfile`."""
+    return Division(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:
