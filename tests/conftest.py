@@ -18,6 +18,7 @@ from tests import prepared
 from tests.cast import acme, alice, bob, client_of, elsewhere, mallory, staff
 from tests.dividing import Division, longest_first
 from tests.one_day import one_day
+from tests.properties import examples
 
 __all__ = ["acme", "alice", "bob", "client_of", "elsewhere", "mallory", "one_day", "staff"]
 
@@ -25,7 +26,10 @@ Started = tuple[bool, Callable[[], None]]
 
 # How fast examples come says how busy the machine is.
 settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "any machine",
+    deadline=None,
+    max_examples=examples(),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
 

@@ -97,6 +97,7 @@ from tests.chat.drawing import (
     order_of,
     record,
 )
+from tests.properties import examples
 
 __all__ = ["conversation"]
 
@@ -421,7 +422,9 @@ def test_live_equals_reload_for_a_conversation_of_all_types(
     cuts=st.lists(st.integers(0, 200), max_size=12),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_live_equals_reload_whatever_happens_and_however_it_is_cut(
     alice: User, acme: Organisation, choices: list[int], cuts: list[int]
@@ -440,7 +443,9 @@ def test_where_one_went_back_says_so_whatever_is_asked_there(conversation: Conve
     cuts=st.lists(st.integers(0, 200), max_size=12),
 )
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_live_equals_reload_on_every_branch(
     alice: User, acme: Organisation, choices: list[int], cuts: list[int]
@@ -482,7 +487,9 @@ def test_a_turn_that_ends_while_its_page_is_drawn_is_shown_as_ended(
     again=st.integers(0, 6),
 )
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_live_equals_reload_whatever_happens_while_the_log_is_read(
     alice: User, acme: Organisation, choices: list[int], cut: int, query: int, again: int

@@ -26,6 +26,7 @@ from harness.events import MessageEdited, UserMessage
 from harness.history import Entry
 from tests.conversations.conftest import MakeAgent
 from tests.conversations.scenes import begin, talk
+from tests.properties import examples
 
 HOSTILE = [
     '"',
@@ -116,7 +117,7 @@ def test_operators_are_words(alice: User, conversation: Conversation):
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -46,6 +46,7 @@ from hooks.requests import before_request
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
 from tests.harness.test_outcomes import CHECKED, checking, judged
 from tests.patience import PATIENCE
+from tests.properties import examples
 
 know(HooksAnswered)
 
@@ -456,7 +457,7 @@ ANYTHING = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(sorted(POINTS)), ANYTHING, st.booleans()), max_size=6),
     st.sampled_from(["always_deny", "always_ask"]),

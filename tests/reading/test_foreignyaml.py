@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reading.foreignyaml import read_yaml
 from tests.heartbeat import seconds_of_work
+from tests.properties import examples
 
 ODD = (
     'a: !!int ""',
@@ -74,7 +75,7 @@ PIECES = [*"ab01:.-+!{}[]?,'\"\\ \n~#|>%", "!!int ", "!!set ", "\\ud8", "!!float
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_read_or_refused(text):
     try:
         found = read_yaml(text)

@@ -36,6 +36,7 @@ from receipts.verifying import (
     verify_files,
 )
 from tests.conversations.conftest import converse, environment, make_agent, rested, still_engine
+from tests.properties import examples
 
 __all__ = ["converse", "environment", "make_agent", "still_engine"]
 
@@ -209,7 +210,7 @@ def test_what_was_signed_verifies_whole_and_redacted(data):
     assert redacted(less, events=lambda _event: False) == less
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=receipts, place=st.integers(min_value=0), bit=st.integers(0, 7), less=st.booleans())
 def test_a_flipped_bit_anywhere_is_refused(data, place, bit, less):
     if less:

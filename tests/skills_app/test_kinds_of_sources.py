@@ -31,6 +31,7 @@ from skills_app.models import Skill, SkillSource, SkillVersion
 from skills_app.openindex import read_open_index
 from skills_app.packing import pack, unpack
 from tests.cast import shown
+from tests.properties import examples
 from tests.standins.skillsite import SkillSite, skill_site
 
 from .conftest import files_of, text_of
@@ -119,7 +120,7 @@ def test_a_bomb_is_refused_before_it_unfolds(settings):
 TAR = tar_of(SKILL)
 
 
-@hypothesis_settings(max_examples=200)
+@hypothesis_settings(max_examples=examples(200))
 @given(st.integers(0, len(TAR) - 1), st.integers(1, 255))
 def test_a_tar_archive_with_any_byte_changed_is_refused_in_our_words_or_read_whole(place, change):
     """Which of both its digest decides; what reads it fails in no other way."""

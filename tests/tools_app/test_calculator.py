@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ToolError
+from tests.properties import examples
 from tools_app import calculator
 from tools_app.calculator import calculate
 
@@ -133,7 +134,7 @@ expressions = st.recursive(
 
 
 @given(expressions)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_it_agrees_with_fractions(expression: str):
     exact = re.sub(r"\((-?\d+)\)", r"Fraction(\1)", expression)
     try:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from harness.errors import AgentError, Declined, Invalid, NotFound
 from tests.heartbeat import seconds_of_work
 from tests.hostile import marks
+from tests.properties import examples
 from tools_app.confinement import DEPTH_LIMIT, NAME_LIMIT, PATH_LIMIT, parse_path, shown
 from tools_app.leases import FOLDER as LEASES
 from tools_app.workspace import Workspace
@@ -283,7 +284,9 @@ PATHS = st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=8).map("/".joi
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(400),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(path=PATHS, name=st.sampled_from(sorted(EVERY_USE)))
 def test_no_path_whatever_reaches_outside(root, outside, path, name):

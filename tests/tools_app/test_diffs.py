@@ -7,6 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tools_app.diffs import MATCHED_LINES, SHOWN_CHARACTERS, diff_of
 
 
@@ -42,7 +43,7 @@ def applied(before: str, diff: str) -> str:
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "x = 1"]), max_size=40).map("\n".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(before=LINES, after=LINES)
 def test_a_diff_applied_to_the_old_text_gives_the_new_one(before, after):
     change = diff_of("a", before, after)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.content import text_of
 from harness.events import DiffDisplay
 from harness.tools import ToolContext
+from tests.properties import examples
 from tools_app.builtin.files import LISTED, READ_CHARACTERS, edit_file
 
 
@@ -197,7 +198,9 @@ TEXT = st.text(
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(before=TEXT, old=TEXT, after=TEXT, new=TEXT)
 def test_an_edit_is_a_literal_replacement_for_every_text(root, before, old, after, new):

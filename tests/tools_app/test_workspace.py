@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
+from tests.properties import examples
 from tools_app import leases
 from tools_app import workspace as module
 from tools_app.workspace import (
@@ -261,7 +262,9 @@ def test_many_uploads_of_one_name_at_once_are_all_kept(root, workspace):
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(name=st.text(max_size=30))
 def test_an_upload_of_any_name_lands_in_the_root_or_is_refused(root, name):
