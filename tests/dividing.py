@@ -12,11 +12,21 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[1]
 
-LONG = ("scale", "journeys", "attack_web", "killing", "contract", "seed_protocol", "commandline")
-"""Folders whose tests start processes and wait for them, the longest first. pytest-django has what needs no
-database last."""
-TOGETHER = ("scale", "contract", "seed_protocol", "commandline")
-"""Folders with servers of their own, which each process that has one of their files would start again."""
+LONG = (
+    "scale",
+    "journeys",
+    "attack_web",
+    "killing",
+    "contract",
+    "seed_protocol",
+    "commandline",
+    "architecture",
+)
+"""Folders whose tests start processes or ask every address, the longest first. pytest-django has what needs
+no database last."""
+TOGETHER = ("scale", "contract", "seed_protocol", "commandline", "architecture")
+"""Folders with servers of their own or a parsed product, which each process that has one of their files would
+make again."""
 
 
 class Division(LoadFileScheduling):

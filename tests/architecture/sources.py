@@ -30,7 +30,13 @@ def parsed(path: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All that is written in `path`, from the top down. Walked once, as long as parsing takes."""
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
 def called_in(path: Path) -> frozenset[str]:
     """The last names of whatever is called in `path`."""
-    calls = (node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
+    calls = (node.func for node in nodes_of(path) if isinstance(node, ast.Call))
     return frozenset(ast.unparse(func).rpartition(".")[2] for func in calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .sources import PRODUCT, parsed
+from .sources import PRODUCT, nodes_of
 
 
 def test_who_hears_that_a_request_failed_hears_that_its_address_is_none():
@@ -12,7 +12,7 @@ def test_who_hears_that_a_request_failed_hears_that_its_address_is_none():
     handlers = {
         f"{path.as_posix()}:{node.lineno}": ast.unparse(node.type)
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ExceptHandler) and node.type is not None
         if "HTTPError" in ast.unparse(node.type)
     }

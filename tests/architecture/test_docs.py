@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .sources import MODULES, PACKAGES, ROOT, called_in, parsed
+from .sources import MODULES, PACKAGES, ROOT, called_in, nodes_of, parsed
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ADDING = (ROOT / "docs/adding.md").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def registrations(path: Path) -> set[str]:
     """The functions of other packages that an app calls at its start."""
     ours = [
         node
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom)
         and not node.level
         and (node.module or "").partition(".")[0] in {*PACKAGES} - {path.parts[0]}

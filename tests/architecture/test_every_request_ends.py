@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
-from .sources import PRODUCT, parsed
+from .sources import PRODUCT, nodes_of
 
 INSIDE = ("sandbox/inside/", "skills_app/shipped/", "bench/")
 """What runs in a sandbox, which has its own time and no keys; and what measures."""
@@ -34,11 +35,16 @@ WITHOUT_AN_END = frozenset({"urlopen", "urlretrieve", "Client", "HTTPTransport"}
 SENDING = frozenset({"get", "post", "put", "patch", "delete", "head", "request", "ws_connect"})
 
 
-def _calls() -> Iterator[tuple[str, ast.Call, str, str]]:
+@cache
+def _calls() -> tuple[tuple[str, ast.Call, str, str], ...]:
+    return tuple(_found())
+
+
+def _found() -> Iterator[tuple[str, ast.Call, str, str]]:
     for path in PRODUCT:
         if path.as_posix().startswith(INSIDE):
             continue
-        for node in ast.walk(parsed(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func) if not isinstance(node.func, ast.Call) else ""
                 owner, _, name = called.rpartition(".")

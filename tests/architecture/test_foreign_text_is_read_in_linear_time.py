@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.architecture.expressions import Use, fault_of, fault_of_linear, uses
-from tests.architecture.sources import MODULES, ROOT, parsed
+from tests.architecture.sources import MODULES, ROOT, nodes_of, parsed
 from tests.hostile import EXPRESSIONS
 
 IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "sandbox/inside/", "skills_app/shipped/")
@@ -206,7 +206,7 @@ def _imports() -> Iterator[tuple[str, str]]:
         name = path.as_posix()
         if name.startswith(IN_A_PROCESS_OF_ITS_OWN):
             continue
-        for node in ast.walk(parsed(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 yield from ((name, one.name.partition(".")[0]) for one in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .sources import PRODUCT, parsed
+from .sources import PRODUCT, nodes_of
 
 READERS = frozenset(
     {
@@ -38,7 +38,7 @@ def test_times_of_others_are_read_in_one_place():
     reading = {
         path.as_posix()
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).rpartition(".")[2] in READERS
         and not path.as_posix().startswith(INSIDE)

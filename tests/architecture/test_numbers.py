@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .sources import PRODUCT, parsed
+from .sources import PRODUCT, nodes_of
 
 ASKING = frozenset({"isdigit", "isdecimal", "isnumeric"})
 PLACE = "reading/digits.py"
@@ -16,7 +16,7 @@ def test_whether_a_text_is_a_number_is_asked_in_one_place():
     asking = {
         path.as_posix()
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and node.attr in ASKING
         if not path.as_posix().startswith(ALONE)
     }
@@ -27,7 +27,7 @@ def test_numbers_to_another_base_are_read_in_one_place():
     reading = {
         path.as_posix()
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "int" and len(node.args) == 2
         if not path.as_posix().startswith(ALONE)
     }
@@ -39,7 +39,7 @@ def test_no_option_of_a_command_is_read_as_any_number():
     anything = {
         path.as_posix()
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".add_argument")
         for given in node.keywords
         if given.arg == "type" and ast.unparse(given.value) in {"int", "float"}
@@ -53,7 +53,7 @@ def test_no_number_that_is_none_comes_in_a_body():
     given = {
         f"{path.as_posix()}:{node.lineno}"
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "serializers.FloatField"
         if {"required", "min_value", "max_value"} & {one.arg for one in node.keywords}
     }
