@@ -10,13 +10,16 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Self
 
 import anthropic
 import httpx2 as httpx
 import pytest
 
 from harness.providers.scripted import Hold, call, reply, say
+from tests.commandline.forks import Forks
 from tests.contract.conftest import MakeAgent
 from tests.contract.live import World
 from tests.journeys.site import ROOT
@@ -191,27 +194,44 @@ class Terminal:
             text=True,
         )
 
+    def __enter__(self) -> Self:
+        self._forks = Forks(self._environment)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._forks.close()
+
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
-        with self.start(*words) as process:
-            out, notes = process.communicate(timeout=300)
-        assert process.returncode == code, notes
-        return out, notes
+        """In a fork of one that has imported everything; `start` is a process from its beginning."""
+        with TemporaryFile() as nothing, TemporaryFile() as out, TemporaryFile() as notes:
+            ended = self._forks.run(
+                ["agent", *words],
+                environment=self._environment,
+                directory=Path(self._environment["AGENTSITE_DATA_DIR"]),
+                files=(nothing.fileno(), out.fileno(), notes.fileno()),
+                seconds=300,
+            )
+            out.seek(0)
+            notes.seek(0)
+            said = out.read().decode(), notes.read().decode()
+        assert ended == code, said[1]
+        return said
 
 
 def test_by_the_command_line_alone(world: World, story: Story, tmp_path):
-    here = Terminal(world, str(tmp_path))
-    where = ("--agent", story.agent, "--environment", world.environment)
-    out, notes = here.run("ask", story.begin, *where, code=3)
-    assert out == "I write.\n"
-    found = re.search(r"agent approve (sesn_\w+) (\w+)", notes)
-    assert found, notes
-    uid, asked = found.groups()
-    here.run("approve", uid, asked)
-    with here.start("ask", story.count, "--conversation", uid) as asking:
-        story.counts()
-        here.run("stop", uid)
-        out, notes = asking.communicate(timeout=300)
-    assert (out, asking.returncode) == ("One, two, \n", 130), notes
-    out, _notes = here.run("ask", story.go_on, "--conversation", uid)
-    assert out == "Went on.\n"
-    story.told_in(here.run("export", uid, "--format", "markdown")[0])
+    with Terminal(world, str(tmp_path)) as here:
+        where = ("--agent", story.agent, "--environment", world.environment)
+        out, notes = here.run("ask", story.begin, *where, code=3)
+        assert out == "I write.\n"
+        found = re.search(r"agent approve (sesn_\w+) (\w+)", notes)
+        assert found, notes
+        uid, asked = found.groups()
+        here.run("approve", uid, asked)
+        with here.start("ask", story.count, "--conversation", uid) as asking:
+            story.counts()
+            here.run("stop", uid)
+            out, notes = asking.communicate(timeout=300)
+        assert (out, asking.returncode) == ("One, two, \n", 130), notes
+        out, _notes = here.run("ask", story.go_on, "--conversation", uid)
+        assert out == "Went on.\n"
+        story.told_in(here.run("export", uid, "--format", "markdown")[0])
