@@ -15,7 +15,7 @@ LEAST_POINTS = 4
     "form",
     [
         ["--every", "30", "--branches", "--mcp"],
-        ["--every", "32", "--compaction", "--database", "postgresql", "--process", "worker"],
+        ["--every", "48", "--compaction", "--database", "postgresql", "--process", "worker"],
         ["--every", "30", "--composed"],
         ["--every", "120", "--tree"],
         ["--every", "20", "--analysis"],
