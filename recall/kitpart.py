@@ -23,7 +23,7 @@ from memory.models import Memory
 from . import passages
 from .models import Access, AttachedStore, Recall
 from .mounted import attached_to
-from .reach import Reach, reach_of, stores_for
+from .reach import Reach, has_memories, reach_of, stores_for
 from .reminding import look_again
 from .room import newest
 from .tools import EXTRA, TOOLS
@@ -114,6 +114,8 @@ def _memories(
     conversation: Conversation, reach: Reach, recalls: Sequence[list[dict[str, Any]]]
 ) -> tuple[list[Memory], list[Memory]]:
     """Pinned ones, and others that its messages recalled; those alone that may be told here now."""
+    if not has_memories(conversation, reach):
+        return [], []
     seen = Memory.objects.filter(store__in=stores_for(conversation, reach))
     there = seen.true_at(timezone.now()).trusted().select_related("store")
     pinned = list(there.filter(pinned=True).order_by("pk")[:MOST_PINNED])

@@ -46,8 +46,10 @@ AT_A_TIME = 500
 """Orders, and runs, that one look takes; the next one goes on."""
 MOST_QUEUED = 10
 """Runs of one order that wait for an earlier one; more are left out."""
-MOST_REST = 0.03
-"""Seconds after each that begins: a thousand that are due at once take half of a processor, not all of it."""
+MOST_BEGUN = 2_000
+"""Runs that one look begins: what waits for the next one waits for seconds."""
+MOST_REST = 0.01
+"""Seconds after each that begins: a thousand that are due at once leave a part of the processor to others."""
 PATIENCE = timedelta(hours=1)
 """How long a run is tried again to which the site says *too many*."""
 
@@ -94,14 +96,20 @@ def take_due(now: datetime | None = None) -> int:
     return each_apart(partial(_take, now), due, told=told)
 
 
+_TAKEN = Prepared(
+    lambda given: (
+        StandingOrder.objects.due(given.now)
+        .filter(pk=given.order)
+        .select_for_update(of=("self",), no_key=True, skip_locked=True)
+        .select_related("owner", "agent_version")
+    )
+)
+"""Asked for each order that is due, of which there may be a thousand in a minute."""
+
+
 def _take(now: datetime, order_id: int) -> None:
     with transaction.atomic():
-        held = StandingOrder.objects.due(now).filter(pk=order_id)
-        order = (
-            held.select_for_update(of=("self",), no_key=True, skip_locked=True)
-            .select_related("owner", "agent_version")
-            .first()
-        )
+        order = _TAKEN.first(order=order_id, now=now)
         if order is None:
             return  # somebody else has it
         if not may_go_on(order):
@@ -171,7 +179,7 @@ def queue_run(
 def begin_queued(
     now: datetime | None = None,
     *,
-    most: int = AT_A_TIME,
+    most: int = MOST_BEGUN,
     rest: Callable[[float], object] | None = None,
 ) -> int:
     """Begin what waits to; how many rows that were. Of more than one look takes, chance says which, or those
