@@ -20,6 +20,9 @@ from jobs.prepared import Prepared
 from .models import PolicyRule
 from .models.policyrule import PolicyRuleQuerySet
 
+_OF_NEW = Prepared(
+    lambda given: _at(given.organisation, given.agent, [given.owner], []).order_by("id")
+)
 _TOP_LEVEL = Prepared(
     lambda given: _at(
         given.organisation, given.agent, [given.owner], [given.conversation]
@@ -58,7 +61,7 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
 def rules_of_new(organisation: int, agent: int, owner: int) -> tuple[LevelledRule, ...]:
     """Those that would hold in a conversation of this person with this agent, begun now."""
     configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
-    rows = _at(organisation, agent, [owner], []).order_by("id")
+    rows = _OF_NEW.all(organisation=organisation, agent=agent, owner=owner)
     return (*configured, *(row.levelled() for row in rows))
 
 

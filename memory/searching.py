@@ -171,9 +171,14 @@ def _ranked(
         )
         for key, row in by_key.items()
     ]
-    found = TurnIndex(turns, asked=question).search(question.text, limit=len(turns), near=near)
-    # What is no longer so stands behind what is, where both answer the same.
-    best = sorted(found.hits, key=lambda hit: not _is_true(by_key[hit.turn.id], at))[:limit]
+    found = TurnIndex(turns, asked=question).search(
+        question.text,
+        limit=limit,
+        near=near,
+        # What is no longer so stands behind what is, where both answer the same.
+        behind=lambda turn: not _is_true(by_key[turn.id], at),
+    )
+    best = found.hits
     rows = Memory.objects.select_related("store").in_bulk([int(hit.turn.id) for hit in best])
     hits = [Hit(rows[int(hit.turn.id)], hit) for hit in best if int(hit.turn.id) in rows]
     return Recalled(tuple(hits), found.confidence, found.low)

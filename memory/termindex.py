@@ -20,7 +20,7 @@ CANDIDATES = 200
 """Rows that are compared with a question."""
 FEW = 500
 """A term that more rows have is common: it finds rows together with another, or where nothing else does."""
-COMMON = 4
+COMMON = 3
 """So many common terms of a question are looked up in pairs, the rarest of them."""
 OF_A_PAIR = 60
 ORDERED = 2_000

@@ -17,6 +17,7 @@ from conversations.judging import judging_kit
 from conversations.models import Conversation
 from harness.history import History
 from harness.policy import Situation
+from jobs.prepared import Prepared
 from prompts.choosing import choose as choose_prompts
 from skillsets.fixing import chosen_for
 from steering.models import SteeringFile
@@ -82,13 +83,22 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]
     return found
 
 
+_LAST = Prepared(
+    lambda given: (
+        OrderRun.objects.filter(order=given.order)
+        .exclude(pk=given.run)
+        .exclude(fingerprint={})
+        .order_by("-pk")
+    )
+)
+
+
 def note(run: OrderRun) -> None:
     """Put into the run, which begins, what it was set up with and what differs from the last that began. It
     is not saved."""
     assert run.conversation is not None, "it has begun"  # noqa: S101
     run.fingerprint = fingerprint_of(run.order, run.conversation)
-    earlier = OrderRun.objects.filter(order=run.order).exclude(pk=run.pk).exclude(fingerprint={})
-    last = earlier.order_by("-pk").first()
+    last = _LAST.first(order=run.order_id, run=run.pk)
     run.drift = drift(last.fingerprint, run.fingerprint) if last is not None else []
 
 

@@ -6,7 +6,7 @@ the question) stands in the modules beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -83,13 +83,19 @@ class TurnIndex:
             (terms_of(turn.text) if turn.terms is None else turn.terms for turn in self._turns),
             None if asked is None else {*asked.terms, *asked.pairs, *asked.names},
         )
-        self._lower = [turn.text.lower() for turn in self._turns]
         self._asks = [_asks(turn.text) for turn in self._turns]
         self._speakers = {turn.speaker: set(terms_of(turn.speaker)) for turn in self._turns}
 
-    def search(self, query: str, *, limit: int = 10, near: Near | None = None) -> Found:
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        near: Near | None = None,
+        behind: Callable[[Turn], bool] | None = None,
+    ) -> Found:
         """The turns that fit best, best first; the same for the same, whoever asks. `near`: what vectors say,
-        by the ids of turns."""
+        by the ids of turns. `behind`: of which turns those stand behind all others that fit."""
         question = read_question(query)
         terms, named = self._without_speakers(question)
         own = self._fitting(question, self._terms.scores(weights_of(question, terms)))
@@ -107,12 +113,13 @@ class TurnIndex:
         order = sorted(scores, key=lambda number: (-scores[number], -number))
         if question.now:
             order = self._newest_first(order, scores, question, terms)
+        confidence = round(self._best_cover(question, terms, order[:5]), 4)
+        if behind is not None:
+            order.sort(key=lambda number: behind(self._turns[number]))
+        best = order[:limit]
         return Found(
-            tuple(
-                self._ranked(number, scores[number], terms, like.get(number))
-                for number in order[:limit]
-            ),
-            round(self._best_cover(question, terms, order[:5]), 4),
+            tuple(self._ranked(number, scores[number], terms, like.get(number)) for number in best),
+            confidence,
         )
 
     def _without_speakers(self, question: Question) -> tuple[list[str], set[str]]:
@@ -131,11 +138,13 @@ class TurnIndex:
                 number: score
                 for number, score in scores.items()
                 if all(
-                    phrase in " ".join(self._lower[number].split()) for phrase in question.phrases
+                    phrase in " ".join(self._turns[number].text.lower().split())
+                    for phrase in question.phrases
                 )
             }
-        for number in scores:
-            if any(written in self._lower[number] for written in question.identifiers):
+        for number in scores if question.identifiers else ():
+            text = self._turns[number].text.lower()
+            if any(written in text for written in question.identifiers):
                 scores[number] *= AS_WRITTEN
         return scores
 
