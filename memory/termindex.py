@@ -166,7 +166,9 @@ class _OnSQLite:
         new, old = _behind_audience("new."), _behind_audience("old.")
         take = f"INSERT INTO {index} (rowid, terms) VALUES (new.id, {new});"  # noqa: S608
         leave = f"INSERT INTO {index} ({index}, rowid, terms) VALUES ('delete', old.id, {old});"  # noqa: S608
-        tokens = 'tokenize="unicode61 remove_diacritics 0", detail=none'
+        # Its tables are old: what was a mark when they were made may be a letter by now.
+        signs = "unicode61 remove_diacritics 0 categories 'L* N* Co M*'"
+        tokens = f'tokenize="{signs}", detail=none'
         changed = f"AFTER UPDATE OF terms ON {table} WHEN old.terms <> new.terms"
         return [
             f"CREATE VIRTUAL TABLE {index} USING fts5(terms, content='', {tokens})",

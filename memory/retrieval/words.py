@@ -39,12 +39,12 @@ def terms_of(text: str) -> list[str]:
     found: list[str] = []
     for word in _WORD.findall(_composed(text)):
         if _UNSPACED.search(word):
-            found += _pairs(plain(word))
+            found += _pairs(_signs(word))
             continue
-        found.append(_stem(plain(word).replace("_", "")))
+        found.append(_stem(_signs(word)))
         parts = _PART.findall(word)
         if len(parts) > 1:
-            found += [_stem(plain(part)) for part in parts]
+            found += [_stem(_signs(part)) for part in parts]
     return [term for term in found if term]
 
 
@@ -83,6 +83,13 @@ def plain(word: str) -> str:
     except ValueError:  # no language's word
         pass
     return "".join(sign for sign in folded if not unicodedata.combining(sign))
+
+
+def _signs(word: str) -> str:
+    """`plain`, without what is no sign of a word: "½" comes apart into digits and a stroke, and what an index
+    takes for the end of a term may not stand within one."""
+    found = plain(word)
+    return found if found.isalnum() else "".join(sign for sign in found if sign.isalnum())
 
 
 def _composed(text: str) -> str:
