@@ -12,10 +12,19 @@ from typing import Any
 from reading.hostnames import split_address
 
 _WORD = re.compile(r"[A-Za-z0-9]{12,}", re.ASCII)
-_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
+_DIGIT = re.compile(r"[0-9]")
 _LONG = 20
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
-_BEFORE_KEYS = frozenset({"apikey", "api-key", "api_key", "key", "secret", "token"})
+_KNOWN = re.compile(
+    r"(?:[spr]k|gh[a-z]|github_pat|glpat|xox[a-z]|key|token|secret)[-_]", re.IGNORECASE
+)
+"""How keys of many services begin."""
+_BEFORE_KEYS = frozenset(
+    f"{before}{name}{more}"
+    for before in ("", "api", "api-", "api_", "access-", "access_")
+    for name in ("key", "secret", "token")
+    for more in ("", "s")
+)
 PLACE = {"description": "A key that is part of the address.", "isRequired": True, "isSecret": True}
 
 
@@ -37,11 +46,15 @@ def public_url(url: str) -> tuple[str, dict[str, Any]]:
 
 
 def _is_like_a_key(segment: str) -> bool:
-    """By its look: words and dates between hyphens are shorter, and long words have no capitals inside."""
-    if set("=%:;@,") & set(segment) or _UUID.search(segment):
+    """By its look: words and dates between hyphens are shorter, and words have few capitals inside."""
+    if set("=%:;@,") & set(segment) or _UUID.search(segment) or _KNOWN.match(segment):
         return True
     for found in _WORD.findall(segment):
-        has_both = _DIGIT.search(found) and _LETTER.search(found)
-        if has_both or (len(found) >= _LONG and not found.islower()):
+        capitals = sum(map(str.isupper, found))
+        if (
+            _DIGIT.search(found)
+            or 3 * capitals > len(found)
+            or (len(found) >= _LONG and not found.islower())
+        ):
             return True
     return False

@@ -87,7 +87,12 @@ def test_members_find_what_is_listed_and_no_secret(
         ("/token/hunter2/mcp", "/token/{key}/mcp"),
         ("/mcp/key=hunter2", "/mcp/{key}"),
         ("/a/AbCdEfGhIjKlMnOpQrStUv/b/sk-0123456789abcdef", "/a/{key}/b/{key2}"),
+        ("/sk_live_4242abcd/mcp", "/{key}/mcp"),
+        ("/access-tokens/abc/mcp", "/access-tokens/{key}/mcp"),
+        ("/s/QWxhZGRpbjpvcGVu/mcp", "/s/{key}/mcp"),
+        ("/s/123456789012345/mcp", "/s/{key}/mcp"),
         ("/internationalisation-service/v2025-11-25/mcp", None),
+        ("/MyCompanyServer/skills/mcp", None),
     ],
 )
 def test_a_key_in_the_path_of_an_address_is_asked_of_whoever_adds_it(
