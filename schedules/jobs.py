@@ -21,9 +21,15 @@ async def begin_what_is_due() -> None:
     while await engine.in_tool_thread(running.take_due) >= running.AT_A_TIME:
         pass
     await engine.in_tool_thread(queueing.begin_waiting)
-    await engine.in_tool_thread(running.begin_queued, rest=time.sleep)
+    await engine.in_tool_thread(running.begin_queued_alone, rest=_rest)
     await engine.in_tool_thread(ending.settle_ends)
     await engine.in_tool_thread(results.send_waiting)
+
+
+def _rest(seconds: float) -> bool:
+    """Whether the process is about to end, which is not to wait for a thousand more."""
+    time.sleep(seconds)
+    return engine.draining
 
 
 @job("schedules.prune", every="AGENTSITE_SWEEP_SECONDS")

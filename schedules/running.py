@@ -7,6 +7,7 @@ be one row, and a row is begun under the lock of its order. What follows from a 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -180,19 +181,34 @@ def begin_queued(
     now: datetime | None = None,
     *,
     most: int = MOST_BEGUN,
-    rest: Callable[[float], object] | None = None,
+    rest: Callable[[float], bool] | None = None,
 ) -> int:
     """Begin what waits to; how many rows that were. Of more than one look takes, chance says which, or those
     that may not begin for days would keep everybody else's waiting behind them. `rest` is told after each for
-    how many seconds nothing more should begin, since others want to be answered meanwhile."""
+    how many seconds nothing more should begin, since others want to be answered meanwhile, and says whether
+    to leave the others to the next look."""
     queued = OrderRun.objects.queued().order_by("?")
     waiting = sorted(queued.values_list("pk", flat=True)[:most])
     for run_id in waiting:
         began = time.monotonic()
         begin(run_id, now, wait=False)
-        if rest is not None:
-            rest(min(MOST_REST, time.monotonic() - began))
+        if rest is not None and rest(min(MOST_REST, time.monotonic() - began)):
+            break
     return len(waiting)
+
+
+_looking = threading.Lock()
+
+
+def begin_queued_alone(*, rest: Callable[[float], bool]) -> int:
+    """`begin_queued`, one look at a time in a process. A look at many may outlast the time between two of
+    them: side by side they would hold thread after thread, and no rest would be one."""
+    if not _looking.acquire(blocking=False):
+        return 0
+    try:
+        return begin_queued(rest=rest)
+    finally:
+        _looking.release()
 
 
 def begin(run_id: int, now: datetime | None = None, *, wait: bool = True) -> None:

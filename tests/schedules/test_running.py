@@ -336,13 +336,33 @@ def test_of_many_that_are_due_at_once_each_leaves_room_before_the_next(
     running.take_due(NINE)
     begun: list[int] = []
 
-    def rest(seconds: float) -> None:
+    def rest(seconds: float) -> bool:
         assert 0 < seconds <= running.MOST_REST
         begun.append(OrderRun.objects.filter(state="started").count())
+        return False
 
     running.begin_queued(NINE, rest=rest)
     assert begun == [1, 2, 3]
     assert [states(order) for order in orders] == 3 * [[("started", "")]]
+
+
+def test_a_look_at_many_ends_with_its_process_and_no_other_goes_on_beside_it(
+    make_order: MakeOrder,
+) -> None:
+    for number in range(3):
+        make_order(name=f"Order {number}")
+    running.take_due(NINE)
+    beside: list[int] = []
+
+    def rest(_seconds: float) -> bool:
+        beside.append(running.begin_queued_alone(rest=rest))
+        return True
+
+    assert running.begin_queued_alone(rest=rest) == 3
+    assert beside == [0]
+    assert OrderRun.objects.filter(state="started").count() == 1
+    assert running.begin_queued_alone(rest=lambda _seconds: False) == 2
+    assert OrderRun.objects.filter(state="started").count() == 3
 
 
 def test_with_replace_the_newer_of_two_runs_stays_whichever_began_first(
