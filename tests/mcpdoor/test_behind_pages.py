@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ async def answer(
     more = True
     while more:
         piece = await asked.receive_output(PATIENCE)
-        whole, more = whole + piece["body"], piece.get("more_body", False)
+        whole, more = whole + piece.get("body", b""), piece.get("more_body", False)
     await asked.wait(PATIENCE)
     told = {name.decode().lower(): value.decode() for name, value in start["headers"]}
     return start["status"], told, whole
@@ -128,6 +129,65 @@ async def test_each_caller_is_answered_as_herself_however_many_ask_at_once(
         [each["name"] for each in found["agents"]] for _told, found in await asyncio.gather(*asked)
     ]
     assert names == [["Hers"], []] * 5
+
+
+def shapes(secret: str, name: str) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """A call as clients of each revision make it, with an answer that is whole and one that may stream."""
+    params = {"name": name, "arguments": {}}
+    for accept in ("application/json, text/event-stream", "application/json"):
+        shown = {"authorization": f"Bearer {secret}", "accept": accept}
+        yield {**shown, **modern("tools/call", name)}, request("tools/call", params, envelope())
+        yield {**shown, "mcp-protocol-version": "2025-06-18"}, request("tools/call", params)
+        yield shown, request("tools/call", params)
+
+
+async def named(pages: Pages, headers: dict[str, str], said: Any) -> list[str]:
+    status, _told, body = await answer(pages, headers, said)
+    assert status == 200, body
+    written = body.decode()
+    line = next(each for each in written.splitlines() if "structuredContent" in each)
+    found = json.loads(line.removeprefix("data: "))["result"]["structuredContent"]
+    return [each["name"] for each in found["agents"]]
+
+
+async def hung_up(pages: Pages, headers: dict[str, str], said: Any) -> list[str]:
+    asked = ask(pages, headers)
+    await asked.send_input({"type": "http.request", "body": json.dumps(said).encode()})
+    await asked.send_input({"type": "http.disconnect"})
+    await asked.wait(PATIENCE)
+    return []
+
+
+async def test_no_revision_and_nobody_who_hangs_up_or_fails_mixes_callers(
+    pages: Pages, alice: User, acme: Organisation, mallory: User, elsewhere: Organisation,
+    make_agent: MakeAgent,
+):  # fmt: skip
+    make: Any = sync_to_async(create_token)
+    wanted: list[list[str]] = []
+    asked: list[Awaitable[list[str]]] = []
+    shown: dict[str, str] = {}
+    for who, where, name in ((alice, acme, "Hers"), (mallory, elsewhere, "Theirs")):
+        agent = await sync_to_async(make_agent)(name, provider="demo")
+        await Agent.objects.filter(pk=agent.pk).aupdate(organisation=where)
+        token = await make(actor=who, organisation=where, name="t", scopes=ALL)
+        shown[name] = token.secret
+    for _round in range(2):
+        for name, secret in shown.items():
+            for headers, said in shapes(secret, "list_agents"):
+                asked.append(named(pages, headers, said))
+                wanted.append([name])
+                asked.append(hung_up(pages, headers, said))
+                wanted.append([])
+            for headers, said in shapes(secret, "no_such_tool"):
+                asked.append(failing(pages, headers, said))
+                wanted.append([])
+    assert await asyncio.gather(*asked) == wanted
+
+
+async def failing(pages: Pages, headers: dict[str, str], said: Any) -> list[str]:
+    _status, _told, body = await answer(pages, headers, said)
+    assert b"structuredContent" not in body
+    return []
 
 
 async def test_every_request_begins_and_ends_once(pages: Pages, secret: str):
