@@ -2,6 +2,7 @@
 
 Each process holds the lock of a file of its own for as long as it lives; the system lets go of it however it
 ends. What was begun in its name is then for whoever looks: of processes that share the folder, and no others.
+A copy of the folder, which nobody locks, tells of nobody: a name says which file it is of.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ def own_name(folder: Path) -> str:
     key = (os.getpid(), folder)
     if key not in _own:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = secrets.token_hex(8)
-        hidden = folder / f".{name}"
+        hidden = folder / f".{secrets.token_hex(8)}"
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        name = f"{os.fstat(descriptor).st_ino:x}-{secrets.token_hex(8)}"
         # Seen by others once it is locked.
         hidden.rename(folder / name)
         _own[key] = name
@@ -61,8 +62,11 @@ def _locked_in(folder: Path) -> dict[Path, int]:
         except FileNotFoundError:
             continue
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held[path] = descriptor
+            if path.name.startswith(f"{os.fstat(descriptor).st_ino:x}-"):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held[path] = descriptor
+                continue
         except BlockingIOError:
-            os.close(descriptor)
+            pass
+        os.close(descriptor)
     return held

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from sandbox.contract import KilledBy, Mount, Mounts, SandboxFailed, Unavailable
 from sandbox.docker import OWNER, DockerBackend
 from sandbox.guarantees import Guarantee
+from sandbox.owners import dead_owners, own_name
 from sandbox.policy import Policy, parse_policy
 from sandbox.refusals import missing
 
@@ -310,3 +312,12 @@ async def test_what_a_killed_process_left_is_ended_by_another_one(
     await docker.end_left()
     assert [path.name for path in owners.iterdir()] == [own]
     await shell.close()
+
+
+async def test_a_copy_of_the_folder_ends_nothing_of_whoever_lives_in_the_first_one(tmp_path):
+    owners, copied = tmp_path / "owners", tmp_path / "copied"
+    name = own_name(owners)
+    shutil.copytree(owners, copied)
+    with dead_owners(copied) as dead:
+        assert dead == frozenset()
+    assert [path.name for path in owners.iterdir()] == [name]
