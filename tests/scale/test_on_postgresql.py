@@ -62,7 +62,7 @@ def test_runs_sockets_and_search_keep_their_promises(postgresql, migrated, redis
     assert "skipped" not in done.stdout
 
 
-@pytest.mark.parametrize("name", ["database", "claims", "locks"])
+@pytest.mark.parametrize("name", ["database", "claims", "locks", "postings"])
 def test_under_load_it_stays_within_bounds(postgresql, migrated, redis, name):
     done = run_tests(postgresql, migrated, redis, f"tests/scale/inside/{name}.py")
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

@@ -1,4 +1,5 @@
-"""On PostgreSQL every change of rows, however made, leaves the index with what they have."""
+"""Run by `test_on_postgresql` in a process of its own: every change of rows, however made, leaves the index
+with what they have."""
 
 from __future__ import annotations
 
@@ -9,10 +10,7 @@ from memory.actions.remembering import own_store, remember
 from memory.models import Memory
 from memory.termindex import index_of
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="the index is SQLite's own"),
-]
+pytestmark = pytest.mark.django_db
 
 
 def kept() -> set[tuple[str, int]]:
@@ -31,7 +29,7 @@ def run(sql: str) -> None:
         cursor.execute(sql)
 
 
-def test_every_way_to_change_rows(alice, bob, acme):
+def test_the_index_follows_every_way_to_change_rows(alice, bob, acme):
     store = own_store(actor=alice, organisation=acme)
     texts = ["one two two", "½ of ﱞ", "x" * 1_900, "東京 " * 50, "'quoted' \\ {braces},NULL"]
     made = [remember(actor=alice, store=store, text=text).memory for text in texts]
