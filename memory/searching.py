@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.functions import Coalesce, Left
-from django.db.models.lookups import GreaterThanOrEqual, LessThan
+from django.db.models import F, OuterRef, QuerySet
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from accounts.models import User
@@ -100,11 +99,7 @@ def search_memories(
     rows = Memory.objects.filter(ExistsForEach(seen.filter(pk=OuterRef("store"))))
     if at is not None:
         rows = rows.true_at(at)
-    known_from = Coalesce("valid_from", "created_at")
-    if since is not None:
-        rows = rows.filter(GreaterThanOrEqual(known_from, since))
-    if until is not None:
-        rows = rows.filter(LessThan(known_from, until))
+    rows = rows.known_between(since, until)
     if kinds:
         rows = rows.filter(kind__in=kinds)
     if for_agents:

@@ -16,6 +16,7 @@ from harness.content import text_of
 from harness.events import MessageEdited, UserMessage
 from memory.access import writable
 from memory.models import Memory, MemoryStore
+from memory.retrieval.question import QUESTION_LIMIT
 from memory.retrieval.words import as_said
 from memory.searching import matching
 
@@ -127,12 +128,12 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
 
 
 def _said(conversation: Conversation, recalls: list[Recall]) -> dict[str, str]:
-    """What the messages say that recalled something, by their events."""
+    """What the messages say that recalled something, by their events, as far as it was looked for."""
     uids = [recall.event_uid for recall in recalls]
     rows = Event.objects.filter(conversation=conversation, uid__in=uids)
     values = ((row.uid, row.value) for row in rows)
     return {
-        uid: text_of(value.content)
+        uid: text_of(value.content)[:QUESTION_LIMIT]
         for uid, value in values
         if isinstance(value, UserMessage | MessageEdited)
     }

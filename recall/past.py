@@ -81,20 +81,21 @@ def search_past(
 
 
 def around(conversation: Conversation, seq: int) -> str:
-    """What was said at a place of a conversation, and beside it; in one that an agent began, also what was
-    called and what came of it."""
-    if conversation.parent_id is not None:
-        turns = _steps_around(conversation, seq)
-        lines = [f"“{conversation.title or conversation.uid}”, begun by an agent"]
-        return "\n".join([*lines, *(f"[{turn.id}] {turn.speaker}: {turn.text}" for turn in turns)])
-    entries = SearchEntry.objects.filter(conversation=conversation, seq__gt=0)
-    before = list(entries.filter(seq__lte=seq).order_by("-seq")[: AROUND + 1])[::-1]
-    after = list(entries.filter(seq__gt=seq).order_by("seq")[:AROUND])
-    turns = _as_turns(conversation, [*before, *after])
+    """What was said at a place of a conversation, and beside it; in one that an agent began, and where
+    something was called, also what was called and what came of it."""
     title = conversation.title or conversation.uid
-    lines = [f"“{title}”, {conversation.created_at:%Y-%m-%d}"]
-    lines += [f"[{turn.id}] {turn.speaker}: {turn.text}" for turn in turns]
-    return "\n".join(lines)
+    begun = f"{conversation.created_at:%Y-%m-%d}"
+    if conversation.parent_id is not None:
+        begun = "begun by an agent"
+    if conversation.parent_id is not None or _is_call(conversation, seq):
+        turns = _steps_around(conversation, seq)
+    else:
+        entries = SearchEntry.objects.filter(conversation=conversation, seq__gt=0)
+        before = list(entries.filter(seq__lte=seq).order_by("-seq")[: AROUND + 1])[::-1]
+        after = list(entries.filter(seq__gt=seq).order_by("seq")[:AROUND])
+        turns = _as_turns(conversation, [*before, *after])
+    lines = [f"[{turn.id}] {turn.speaker}: {turn.text}" for turn in turns]
+    return "\n".join([f"“{title}”, {begun}", *lines])
 
 
 def _chosen(
@@ -145,6 +146,10 @@ def _steps_around(conversation: Conversation, seq: int) -> list[Turn]:
     before = list(rows.filter(seq__lte=seq).order_by("-seq")[: AROUND + 1])[::-1]
     after = list(rows.filter(seq__gt=seq).order_by("seq")[:AROUND])
     return [_as_turn(conversation, row) for row in (*before, *after)]
+
+
+def _is_call(conversation: Conversation, seq: int) -> bool:
+    return _steps(conversation).filter(seq=seq).exclude(type__in=_SPEAKERS).exists()
 
 
 def _steps(conversation: Conversation) -> QuerySet[Event]:

@@ -51,10 +51,12 @@ READ = 20_000
 def search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     conversation = _conversation(context)
     query = arguments.get("query", "")
-    if not query.strip():
-        return ToolOutput(_listed(conversation))
-    stores = stores_for(conversation, reach_of(conversation))
     at, since, until = (_moment(arguments, name) for name in ("at", "since", "until"))
+    if since is not None and until is not None and since >= until:
+        raise ToolError("since is a day behind until.", hint="Give the earlier day as since.")
+    if not query.strip():
+        return ToolOutput(_listed(conversation, at or timezone.now(), since, until))
+    stores = stores_for(conversation, reach_of(conversation))
     if at is None and not arguments.get("also_ended"):
         at = timezone.now()
     lineage = arguments.get("lineage", "")
@@ -215,7 +217,8 @@ def _found(conversation: Conversation, uid: str) -> Memory:
 
 
 def _moment(arguments: dict[str, Any], name: str) -> datetime | None:
-    """Where a day begins in the server's zone; where it ends of `until` and `at`, which include it."""
+    """Where a day begins in the server's zone; of `until`, which includes it, where the next one does; of
+    `at` its last moment, at which what begins with the next one is not true yet."""
     given = arguments.get(name)
     if not given:
         return None
@@ -223,12 +226,18 @@ def _moment(arguments: dict[str, Any], name: str) -> datetime | None:
     if day is None:
         raise ToolError(f"{name}: {given[:40]} is no day.", hint="Write it like 2026-01-31.")
     begins = timezone.make_aware(datetime.combine(day, time.min))
-    return begins if name == "since" else begins + timedelta(days=1)
+    if name == "since":
+        return begins
+    ends = begins + timedelta(days=1)
+    return ends if name == "until" else ends - timedelta(microseconds=1)
 
 
-def _listed(conversation: Conversation) -> str:
+def _listed(
+    conversation: Conversation, at: datetime, since: datetime | None, until: datetime | None
+) -> str:
     stores = stores_for(conversation, reach_of(conversation))
-    rows = Memory.objects.filter(store__in=stores).trusted().true_at(timezone.now())
+    rows = Memory.objects.filter(store__in=stores).trusted().true_at(at)
+    rows = rows.known_between(since, until)
     newest = rows.select_related("store").order_by("-pinned", "-updated_at", "-pk")[:LISTED]
     lines = [f"Store “{store.name}” ({store.scope}): {store.uid}" for store in stores]
     lines += [f"{each.uid} ({_about(each)}) {_short(each.content)}" for each in newest]

@@ -11,6 +11,8 @@ from typing import Self
 
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import GreaterThanOrEqual, LessThan
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -43,6 +45,13 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """What held then, as far as anybody said until when."""
         begun = Q(valid_from=None) | Q(valid_from__lte=moment)
         return self.filter(begun, Q(valid_until=None) | Q(valid_until__gt=moment))
+
+    def known_between(self, since: datetime | None, until: datetime | None) -> Self:
+        """What came to be known from `since` on and before `until`."""
+        known_from, rows = Coalesce("valid_from", "created_at"), self.all()
+        if since is not None:
+            rows = rows.filter(GreaterThanOrEqual(known_from, since))
+        return rows if until is None else rows.filter(LessThan(known_from, until))
 
     def trusted(self) -> Self:
         """What agents may be reminded of: all but what strangers wrote and no person has confirmed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -341,6 +341,27 @@ def test_what_was_true_then_has_an_answer_and_what_came_to_be_known_when(convers
     assert cities(since=4) == cities(until=6) == []
     assert cities(at=6, until=9) == ["Lisbon"]
     assert "no day" in found_by(converse, **asked, at="soon")
+    assert "behind" in found_by(converse, **asked, since="2026-02-01", until="2026-01-31")
+
+
+def test_what_begins_with_the_next_day_is_not_true_at_the_end_of_this_one(converse, alice, acme):
+    known(alice, acme, key="office")
+    known(alice, acme, text="The office of Acme is in Oslo.", key="office")
+    before, now = Memory.objects.order_by("pk")
+    moved = datetime(2026, 2, 1, tzinfo=timezone.get_current_timezone())
+    Memory.objects.filter(pk=before.pk).update(valid_from=None, valid_until=moved)
+    Memory.objects.filter(pk=now.pk).update(valid_from=moved)
+    asked = {"query": "Where is the office of Acme?"}
+    assert "Lisbon" in found_by(converse, **asked, at="2026-01-31")
+    assert "Oslo" in found_by(converse, **asked, at="2026-02-01")
+
+
+def test_without_a_question_what_came_to_be_known_then_is_listed(converse, alice, acme):
+    known(alice, acme)
+    today, day = timezone.localdate(), timedelta(days=1)
+    assert "Lisbon" in found_by(converse, since=str(today))
+    assert "Lisbon" not in found_by(converse, until=str(today - day))
+    assert "Lisbon" not in found_by(converse, at=str(today - day))
 
 
 def test_two_sources_that_cover_a_question_are_told_with_high_confidence(converse, alice, acme):
@@ -398,6 +419,23 @@ def test_of_its_own_children_and_parents_an_agent_finds_what_was_done_and_of_no_
     say(below, "Ask those above.")
     assert "The quay is closed." in result(below)
     assert "nine" not in result(below)
+
+
+def test_what_those_above_called_is_read_again_at_its_place_as_what_they_said_is(converse, alice):
+    above, _script = converse(
+        [reply(call("think", thought="The quay opens at nine.")), reply("One moment.")]
+    )
+    say(above, "Find out when the harbour is open.")
+    search = call("search_memory", query="When does the quay open?", lineage="parents")
+    below, _script = converse([reply(search), reply("So.")])
+    Conversation.objects.filter(pk=below.pk).update(parent=above)
+    say(below, "Ask those above.")
+    place = f"{above.uid}#{above.events.get(type='agent.tool_use').seq}"
+    assert place in result(below)
+    again, _script = converse([reply(call("read_memory", id=place)), reply("At nine.")])
+    say(again, "Read it.")
+    assert "opens at nine" in result(again)
+    assert "begun by an agent" not in result(again)
 
 
 @pytest.mark.parametrize("seq", ["", "x", "²", "-1", "9" * 19])
