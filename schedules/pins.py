@@ -8,6 +8,7 @@ without being pinned is told by `fingerprints`.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,19 +16,24 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from agents.models import AgentVersion
+from agents.rosters import versions_of
 from conversations.models import Conversation
 from harness.errors import NotFound
 from jobs.prepared import Prepared
 from prompts.choosing import version_for
 from prompts.models import UsedPrompt
 from skills_app.models import SkillVersion
-from skillsets.fixing import chosen_for
+from skillsets.fixing import chosen_for, chosen_of_agent
 from skillsets.models import UsedSkill
 from steering.models import SteeringFile
 
 Pins = Mapping[str, Mapping[str, list[str]]]
 """By `skills`, `own` (the owner's own skills), `prompts` and `steering`, of each name the version as people
-call it and a digest of what it is."""
+call it and a digest of what it is; by `called`, of the id of each agent that it may call on, its name and a
+digest of all these."""
+
+MOST_CALLED = 100
+"""Agents of rosters, and of their rosters, that are looked at."""
 
 _SKILLS = Prepared(
     lambda given: UsedSkill.objects.filter(conversation=given.conversation).select_related(
@@ -42,6 +48,15 @@ def pins_of(version: AgentVersion, organisation: Organisation, owner: User) -> d
     """What a run of the owner's would be given now: its agent's skills and her own that come along, each with
     what they require, prompts, and the organisation's standing instructions. What cannot be had is left out;
     no run begins without a prompt."""
+    return {
+        **_skills(chosen_for(version, organisation, owner).versions),
+        "prompts": _prompts(version, organisation),
+        "steering": _steering(organisation.pk, version.agent_id),
+        "called": _called(version, organisation, owner),
+    }
+
+
+def _prompts(version: AgentVersion, organisation: Organisation) -> dict[str, list[str]]:
     prompts = {}
     for use in version.config.prompts:
         try:
@@ -49,10 +64,40 @@ def pins_of(version: AgentVersion, organisation: Organisation, owner: User) -> d
         except NotFound:
             continue
         prompts[use.name] = [str(found.number), found.digest]
+    return prompts
+
+
+def _called(version: AgentVersion, organisation: Organisation, owner: User) -> dict[str, list[str]]:
+    """Whom it may call on, and whom these may: their versions stay, what these name does not. They begin when
+    they are called, so this is what they would be given."""
+    found: dict[int, AgentVersion] = {}
+    level = [version]
+    while level and len(found) < MOST_CALLED:
+        met = {
+            each.pk: each
+            for one in level
+            for each in versions_of(one.config.roster.agents).values()
+        }
+        level = [each for each in met.values() if each.pk not in {*found, version.pk}]
+        found |= {each.pk: each for each in level}
+    if not found:
+        return {}
+    theirs = SteeringFile.objects.filter(
+        organisation=organisation, agent__in={one.agent_id for one in found.values()}
+    )
+    texts = dict(theirs.values_list("agent", "text"))
     return {
-        **_skills(chosen_for(version, organisation, owner).versions),
-        "prompts": prompts,
-        "steering": _steering(organisation.pk, version.agent_id),
+        f"{one.agent.uid} {one.number}": [
+            one.agent.name,
+            _digest(
+                [
+                    _skills(chosen_of_agent(one, organisation, owner).versions),
+                    _prompts(one, organisation),
+                    texts.get(one.agent_id, ""),
+                ]
+            ),
+        ]
+        for one in found.values()
     }
 
 
@@ -70,6 +115,9 @@ def pins_in(conversation: Conversation) -> dict[str, Any]:
             for one in (told if has_prompts else ())
         },
         "steering": _steering(conversation.organisation_id, conversation.agent_version.agent_id),
+        "called": _called(
+            conversation.agent_version, conversation.organisation, conversation.owner
+        ),
     }
 
 
@@ -89,10 +137,15 @@ def _steering(organisation_id: int, agent_id: int) -> dict[str, list[str]]:
     return {
         "organisation" if row.agent_id is None else "agent": [
             "",
-            hashlib.sha256(row.text.encode()).hexdigest(),
+            _digest(row.text),
         ]
         for row in rows
     }
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def departure(pinned: Pins, now: Pins) -> str:
@@ -125,3 +178,10 @@ def _departures(pinned: Pins, now: Pins) -> Iterator[str]:
         yield _("The organisation’s standing instructions are not those that it was saved with.")
     if was.get("agent") != is_.get("agent"):
         yield _("The standing instructions for its agent are not those that it was saved with.")
+    was, is_ = pinned.get("called", {}), now.get("called", {})
+    changed = [key for key in {*was, *is_} if was.get(key) != is_.get(key)]
+    for name in sorted({(was.get(key) or is_[key])[0] for key in changed}):
+        yield _(
+            "The skills, prompts or standing instructions of “%(name)s”, which its agent may call on, are"
+            " not those that it was saved with."
+        ) % {"name": name}

@@ -71,10 +71,15 @@ def _whose(version: AgentVersion, owner: User) -> User | None:
     return owner if version.agent.owner_id == owner.pk else None
 
 
+def chosen_of_agent(version: AgentVersion, organisation: Organisation, owner: User) -> Chosen:
+    """Its own alone, as it works for her."""
+    return choose(version.config.skills, organisation, _whose(version, owner))
+
+
 def chosen_for(version: AgentVersion, organisation: Organisation, owner: User) -> Chosen:
     """All that `fix` would give a conversation of hers with this version now: its agent's, then her own; of
     hers that cannot be had nothing is said."""
-    found = choose(version.config.skills, organisation, _whose(version, owner))
+    found = chosen_of_agent(version, organisation, owner)
     hers = tuple(SkillUse(name=name) for name in _own_names(owner.pk, organisation.pk))
     known = {each.skill_id for each in found.versions}
     own = choose(hers, organisation, owner).versions if hers else ()

@@ -82,7 +82,7 @@ class StandingOrder(models.Model):
     model = models.CharField(max_length=200)
     """What the agent's model meant when the order was saved; a run with another one does not begin."""
     pins = models.JSONField(default=dict)
-    """What the agent's skills and prompts were when the order was saved (`schedules.pins`)."""
+    """What instructs its runs, as it was when the order was saved (`schedules.pins`)."""
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
     messages = models.JSONField(default=list)
     """The content of each first message, as the log stores it."""

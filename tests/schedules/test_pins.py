@@ -206,6 +206,43 @@ def test_an_own_skill_that_is_called_as_one_of_the_agents_takes_no_part_in_it(
     assert begun(alice, order).state == "started"
 
 
+def test_whom_its_agent_may_call_on_is_instructed_as_it_was_when_it_was_saved(
+    alice: User,
+    acme: Organisation,
+    released: Callable[..., Any],
+    scripted: Callable[..., Agent],
+    make_order: MakeOrder,
+) -> None:
+    version = released()
+    below = scripted(skills=[SkillUse(name=version.skill.name)])
+    critic = scripted(roster={"agents": [{"agent": below.uid, "version": 1, "name": "critic"}]})
+    lead = scripted(
+        roster={
+            "agents": [
+                {"agent": critic.uid, "version": 1, "name": "critic"},
+                {"agent": "self", "name": "again"},
+            ]
+        }
+    )
+    order = make_order(agent=lead)
+    assert begun(alice, order).state == "started"
+
+    save_steering_file(actor=alice, organisation=acme, text="Be brief.", agent=critic)
+    run = begun(alice, order)
+    assert run.state == "failed"
+    assert f"“{critic.name}”, which its agent may call on" in run.words
+    assert run.words.count("which its agent may call on") == 1
+    assert problem(alice, order) == run.words
+    pin_order(actor=alice, order=order)
+    assert begun(alice, order).state == "started"
+
+    # Also whom these may call on.
+    release(alice, version.skill, **{"notes.md": b"New."})
+    assert f"“{below.name}”, which its agent may call on" in begun(alice, order).words
+    pin_order(actor=alice, order=order)
+    assert begun(alice, order).state == "started"
+
+
 def test_a_file_of_the_workspace_instructs_no_run_whatever_it_says(
     alice: User, acme: Organisation, scripted: Callable[..., Agent], make_order: MakeOrder
 ) -> None:
