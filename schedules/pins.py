@@ -32,6 +32,8 @@ Pins = Mapping[str, Mapping[str, list[str]]]
 call it and a digest of what it is; by `called`, of the id of each agent that it may call on, its name and a
 digest of all these."""
 
+MOST_WORDS = 500
+"""Characters of why a run did not begin that are kept."""
 MOST_CALLED = 100
 """Agents of rosters, and of their rosters, that are looked at."""
 
@@ -153,8 +155,17 @@ def departure(pinned: Pins, now: Pins) -> str:
     found = list(_departures(pinned, now))
     if not found:
         return ""
+    more = _("There is more that differs.")
     again = _("Save the schedule again to go on with what is there now.")
-    return " ".join([*found[:5], again])
+    room = MOST_WORDS - len(more) - len(again) - 2
+    told: list[str] = []
+    for words in found:
+        room -= len(words) + 1
+        if told and room < 0:
+            told.append(more)
+            break
+        told.append(words)
+    return " ".join([*told, again])
 
 
 def _departures(pinned: Pins, now: Pins) -> Iterator[str]:

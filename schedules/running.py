@@ -37,7 +37,7 @@ from .auditing import announce_run
 from .drafts import messages_of, outcome_of
 from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
-from .pins import departure, pins_in
+from .pins import MOST_WORDS, departure, pins_in
 from .templates import filled, strangers_of
 
 logger = logging.getLogger(__name__)
@@ -356,7 +356,7 @@ def _fail_unbegun(run_id: int, now: datetime, refusal: CannotBegin) -> None:
 def _fail(run: OrderRun, now: datetime, refusal: CannotBegin) -> None:
     """It did not begin. What no later try mends pauses the order at once."""
     run.state, run.ended_at = OrderRun.State.FAILED, now
-    run.error, run.words = refusal.error, refusal.words[:500]
+    run.error, run.words = refusal.error, refusal.words[:MOST_WORDS]
     run.is_settled = False
     run.save(update_fields=["state", "ended_at", "error", "words", "is_settled"])
     announce_run(run, "deployment_run.started", "deployment_run.failed")

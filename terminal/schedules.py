@@ -207,7 +207,10 @@ def _resume(person: User, organisation: Organisation, options: Options) -> Endin
 def _pin(person: User, organisation: Organisation, options: Options) -> Ending:
     order = pin_order(actor=person, order=_find(person, organisation, options["name"]))
     check = preflight_of(order)
-    _say(options, _row(order), check.problem or f"{order.name}: it goes on with what is there now")
+    on = "goes on with what is there now"
+    if order.paused_at is not None:
+        on = "is paused; once it is resumed, it " + on
+    _say(options, _row(order), check.problem or f"{order.name}: it {on}")
     return Ending.REFUSED if check.problem else Ending.DONE
 
 

@@ -117,6 +117,8 @@ def test_it_goes_on_with_what_is_there_now_when_its_owner_says_so(
     assert "goes on with what is there now" in schedule("pin", order.uid)
     check = rows(schedule("check", order.uid, "--json"))[0]
     assert (check["problem"], check["instructed_by"]) == ("", ["Acme"])
+    schedule("pause", order.uid)
+    assert "is paused" in schedule("pin", order.uid)
 
 
 def test_mallory_finds_nobodys_schedule(

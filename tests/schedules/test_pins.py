@@ -206,6 +206,18 @@ def test_an_own_skill_that_is_called_as_one_of_the_agents_takes_no_part_in_it(
     assert begun(alice, order).state == "started"
 
 
+def test_what_a_run_says_of_many_that_differ_is_whole_and_says_what_to_do(
+    alice: User, acme: Organisation, make_order: MakeOrder
+) -> None:
+    order = make_order()
+    for number in range(9):
+        own_skill(alice, acme, f"{'my-very-long-name-of-a-skill-' * 2}{number}")
+    words = begun(alice, order).words
+    assert words.endswith("Save the schedule again to go on with what is there now.")
+    assert words == problem(alice, order)
+    assert "more" in words
+
+
 def test_whom_its_agent_may_call_on_is_instructed_as_it_was_when_it_was_saved(
     alice: User,
     acme: Organisation,
