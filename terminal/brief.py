@@ -14,8 +14,8 @@ from brief.compiling import compile_brief
 from brief.contents import Contents, Line
 from brief.models import Brief
 from brief.sending import LONGEST
-from harness.arguments import whole_number
 from harness.errors import Invalid, NotFound
+from reading.arguments import whole_number
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable
 from terminal.talk import Ending

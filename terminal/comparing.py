@@ -19,8 +19,8 @@ from comparisons.actions.comparisons import start_comparison, stop_comparison
 from comparisons.models import SCALE, Comparison
 from comparisons.showing import Shown, as_json, show
 from conversations.actions.conversations import find_agent, find_environment
-from harness.arguments import amount
 from pipelines.access import find_pipeline
+from reading.arguments import amount
 from spending.amounts import LARGEST_DOLLARS, units_of
 from terminal.screen import printable
 from terminal.talk import Ending

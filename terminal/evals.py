@@ -32,8 +32,8 @@ from evals.gate import words_on
 from evals.models import Evaluation, Suite
 from evals.reports import compare, summary
 from evals.shipped import example_suites
-from harness.arguments import amount, whole_number
 from harness.errors import Invalid, NotFound
+from reading.arguments import amount, whole_number
 from spending.amounts import LARGEST_DOLLARS, money, units_of
 from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person

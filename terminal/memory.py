@@ -23,7 +23,6 @@ from decay.actions.rules import FIELDS, LONGEST, lift_rule, put_in_force, save_r
 from decay.fading import extent_of
 from decay.models import DecayRule
 from decay.statistics import Statistics, statistics_of
-from harness.arguments import whole_number
 from harness.errors import Invalid, NotFound
 from memory.access import may_write
 from memory.actions.remembering import forget_memory
@@ -34,6 +33,7 @@ from memory.embedding.paying import Payer
 from memory.models import Memory, MemoryStore
 from memory.retrieval.turns import Turn
 from memory.searching import search_memories, stores_of
+from reading.arguments import whole_number
 from reading.foreignjson import Unreadable, read_json
 from reading.moments import moment_of
 from recall.listing import as_row, exported, memories_in, recalls_in, stores_in

@@ -16,7 +16,6 @@ from typing import Any
 
 from accounts.models import Organisation, User
 from conversations.actions.conversations import find_environment
-from harness.arguments import amount, whole_number
 from harness.errors import Invalid
 from pipelines.access import find_pipeline, find_run
 from pipelines.actions.definitions import save_pipeline
@@ -26,6 +25,7 @@ from pipelines.files import read_pipeline, written_pipeline
 from pipelines.models import Pipeline, PipelineRun
 from pipelines.shipped import example_pipelines
 from pipelines.showing import Shown, as_json, show
+from reading.arguments import amount, whole_number
 from spending.amounts import LARGEST_DOLLARS, units_of
 from terminal import comparing
 from terminal.givenfiles import text_at

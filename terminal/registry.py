@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from accounts.models import Organisation, User
-from harness.arguments import whole_number
 from harness.errors import Invalid
 from mcpservers.actions.registry import (
     add_registered,
@@ -22,6 +21,7 @@ from mcpservers.actions.registry import (
 )
 from mcpservers.models import McpServer
 from mcpservers.serverjson import LATEST, Question, ServerJson
+from reading.arguments import whole_number
 from terminal.givenfiles import text_at
 from terminal.local import find_organisation, find_person
 from terminal.screen import printable

@@ -17,11 +17,11 @@ from django.utils import timezone
 from accounts.models import Organisation, User
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.actions.outcomes import checks_in
-from harness.arguments import whole_number
 from harness.content import Text
 from harness.errors import Invalid, NotFound
 from harness.events import UserDefineOutcome, UserMessage
 from harness.grading import ITERATIONS, MOST_ITERATIONS
+from reading.arguments import whole_number
 from schedules.actions.orders import create_order, pause_order, pin_order, resume_order
 from schedules.actions.runs import run_now
 from schedules.drafts import MOST_RESULT_FILES, Draft

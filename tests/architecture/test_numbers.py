@@ -45,7 +45,7 @@ def test_no_option_of_a_command_is_read_as_any_number():
         if given.arg == "type" and ast.unparse(given.value) in {"int", "float"}
         if not path.as_posix().startswith(ALONE)
     }
-    assert anything == set(), "use harness.arguments"
+    assert anything == set(), "use reading.arguments"
 
 
 def test_no_number_that_is_none_comes_in_a_body():

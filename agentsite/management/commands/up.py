@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentsite import server, startup
 from agentsite.seeding import seed
-from harness.arguments import whole_number
+from reading.arguments import whole_number
 
 port_number = whole_number(1, 65_535)
 PROCESSES = whole_number(1, 1_000)

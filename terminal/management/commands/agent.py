@@ -18,9 +18,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from accounts.models import Organisation, User
-from harness.arguments import whole_number
 from harness.errors import Declined, Invalid
 from mcpdoor.stdio import serve_stdio
+from reading.arguments import whole_number
 from terminal import brief, evals, memory, pipelines, prompts, receipts, registry, schedules, skills
 from terminal.door import Door, Stored
 from terminal.local import LocalDoor, find_organisation, find_person

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
-from harness.arguments import whole_number
 from harness.errors import AgentError
+from reading.arguments import whole_number
 from terminal.local import find_organisation, find_person
 
 LONGEST_DAYS = 3_650
