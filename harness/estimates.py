@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from harness.content import Document, Image, Text
+from harness.content import Document, Image, PlainTextSource, Text
 from harness.messages import (
     Elsewhere,
     Message,
@@ -110,6 +110,8 @@ def _part(part: Part) -> int:
             return _json_size(part.block) + MESSAGE_TOKENS
         case ToolAnswer():
             return MESSAGE_TOKENS + sum(_part(block) for block in part.content)
+        case Document(source=PlainTextSource(data=data)):
+            return MESSAGE_TOKENS + _size(data) + _size(f"{part.title or ''}{part.context or ''}")
         case Image() | Document():
             return MEDIA_TOKENS
 

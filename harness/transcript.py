@@ -11,7 +11,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from harness.branches import on_path
-from harness.content import Block, Text, UploadedFile, as_blocks, text_of
+from harness.content import (
+    Block,
+    Document,
+    Image,
+    PlainTextSource,
+    Text,
+    UploadedFile,
+    as_blocks,
+    text_of,
+)
 from harness.contextplan import CHARACTERS, KEPT_SHARE, RESULTS_SHARE, SHARES, allotted
 from harness.events import (
     AgentMessage,
@@ -69,7 +78,7 @@ SHORTEN_FROM = 0.45
 prompt has as far as possible to grow until the next time."""
 
 MEDIA_CHARACTERS = 4_800  # of the room that the results of one step have together
-_NO_ROOM = "[An image is left out here: the context window has no room for it.]"
+_NO_ROOM = "[{what} is left out here: the context window has no room for it.]"
 _NO_RESULT = "No result of this call was recorded; it may or may not have run."
 _BROKEN_OFF = (
     "[{block[name]} of the MCP server “{server}” was begun by the model's service with {block[input]}; what"
@@ -625,16 +634,27 @@ class _Answers:
 
 
 def _with_media(found: list[ToolAnswer], room: int) -> tuple[list[ToolAnswer], int]:
-    """The same with as many images as the room holds, and what is left of it for texts."""
+    """The same with as many images and documents as the room holds, and what is left of it for texts."""
     kept_: list[ToolAnswer] = []
     for answer in found:
         blocks: list[Block] = []
         for block in answer.content:
-            size = 0 if isinstance(block, Text) else MEDIA_CHARACTERS
-            blocks.append(block if size <= room else Text(text=_NO_ROOM))
+            size = _media_characters(block)
+            what = "An image" if isinstance(block, Image) else "A document"
+            blocks.append(block if size <= room else Text(text=_NO_ROOM.format(what=what)))
             room -= size if size <= room else 0
         kept_.append(replace(answer, content=tuple(blocks)))
     return kept_, room
+
+
+def _media_characters(block: Block) -> int:
+    match block:
+        case Text():
+            return 0
+        case Document(source=PlainTextSource(data=data)):
+            return len(data)
+        case _:
+            return MEDIA_CHARACTERS
 
 
 def _characters(answer: ToolAnswer) -> int:

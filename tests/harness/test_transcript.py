@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.agentconfig import Limits, RoleOverride
-from harness.content import Text, UploadedFile, text_of
+from harness.content import (
+    Base64Source,
+    Block,
+    Document,
+    PlainTextSource,
+    Text,
+    UploadedFile,
+    text_of,
+)
 from harness.errors import BadRequest, ContextTooLong, Overloaded
+from harness.estimates import prompt_tokens_at_most
 from harness.events import (
     AgentMessage,
     AgentThinking,
@@ -26,13 +35,15 @@ from harness.events import (
     SessionStatusIdle,
     SpanModelRequestEnd,
     SpanModelRequestStart,
+    UserCustomToolResult,
     UserInterrupt,
     UserMessage,
     UserToolConfirmation,
     WakeDue,
 )
+from harness.frontends import FrontEnd, Surrounding
 from harness.history import Entry, History
-from harness.messages import Elsewhere, Thinking, ToolAnswer, ToolCall, Usage
+from harness.messages import Elsewhere, Message, ModelRequest, Thinking, ToolAnswer, ToolCall, Usage
 from harness.providers.scripted import call, reply
 from harness.texts import Texts
 from harness.transcript import SHORTEN_BATCH, Dialogue, Window, build_messages, remembered
@@ -238,6 +249,41 @@ def test_only_old_and_long_results_are_shortened_and_the_stored_ones_stay_whole(
     assert all("xxx" in str(e.event) for e in log.entries if isinstance(e.event, AgentToolResult))
     short = _log_with_results(count, size=10, prompt=900)
     assert not any("shortened" in text for text in _answers(short, window=small))
+
+
+def test_what_a_front_end_says_with_a_result_takes_the_room_that_it_has_and_is_no_image():
+    notes = tuple(Surrounding(description=f"Note {n}", value="x" * 300) for n in range(9))
+    scan = Document(source=Base64Source(media_type="application/pdf", data="eA=="))
+
+    def answered(*blocks: Block) -> str:
+        log = Log()
+        log.user("Go.")
+        log.begin()
+        asked = log.ask()
+        log.end("tool_use")
+        log.add(
+            UserCustomToolResult(
+                custom_tool_use_id=asked, content=blocks, front_end=FrontEnd(context=notes)
+            )
+        )
+        messages = log.messages(window=Window(tokens=12_000))
+        (found,) = (p for m in messages for p in m.parts if isinstance(p, ToolAnswer))
+        return str(found.content)
+
+    told = answered(Text(text="Shown."))
+    assert all(f"Note {n}" in told for n in range(9))
+    assert "left out" not in told
+    assert "[A document is left out here" in answered(scan, scan)
+
+
+def test_a_document_that_is_text_is_estimated_by_what_it_says():
+    def size(words: str) -> int:
+        block = Document(source=PlainTextSource(data=words))
+        messages = (Message("user", (block,)),)
+        return prompt_tokens_at_most(ModelRequest(model="m", system="", messages=messages))
+
+    assert size("x" * 100_000) - size("x" * 200) == 49_900
+    assert size("x" * 200) < 1_000
 
 
 def test_nothing_is_shortened_while_there_is_room():
