@@ -18,6 +18,7 @@ from django.utils import timezone
 from conversations.kitparts import Part, Section
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
+from harness.contextplan import CHARACTERS, SHARES
 from memory.models import Memory
 
 from . import passages
@@ -42,6 +43,8 @@ HEADING = (
     "search_memory finds others."
 )
 ENDING = "</memory>"
+FRAME = len(HEADING) + len(passages.HEADING) + len(NO_ROOM) + len(ENDING) + 10
+"""Characters that stand around what is told."""
 LINE = 600
 """Characters of one memory that are told."""
 
@@ -52,12 +55,22 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
         return Part()
     look_again(conversation)
     given = attached_to(conversation)
-    texts = (_about_stores(given), section_text(conversation, reach))
+    stores = _about_stores(given)
+    sections = (
+        Section(PLACE, stores, most=len(stores)),
+        Section(
+            PLACE,
+            section_text(conversation, reach, _room(config)),
+            most=settings.AGENTSITE_MEMORY_PROMPT + FRAME,
+            source="recall",
+            reread="search_memory finds the rest",
+        ),
+    )
     tools = (*TOOLS, *WRITING) if any(each.access == Access.READ_WRITE for each in given) else TOOLS
     return Part(
         tools={tool.name: tool for tool in tools},
         extras={EXTRA: conversation.pk},
-        sections=tuple(Section(PLACE, text, most=len(text)) for text in texts if text),
+        sections=tuple(section for section in sections if section.text),
     )
 
 
@@ -77,12 +90,19 @@ def _about_stores(given: Sequence[AttachedStore]) -> str:
     return "\n".join(lines)
 
 
-def section_text(conversation: Conversation, reach: Reach) -> str:
+def _room(config: AgentConfig) -> int:
+    """Characters for memories and places: no more than the section's share of the window, so that
+    nothing cuts its end off, where the newest stands."""
+    most: int = settings.AGENTSITE_MEMORY_PROMPT
+    share = int(config.limits.context_window * SHARES["recall"] * CHARACTERS)
+    return min(most, share - FRAME)
+
+
+def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
     kept = Recall.objects.filter(conversation=conversation).order_by("pk")
     recalls = list(kept.values_list("hits", "passages"))
     pinned, recalled = _memories(conversation, reach, [hits for hits, _ in recalls])
     places = passages.lines_of(conversation, [found for _, found in recalls])
-    room = settings.AGENTSITE_MEMORY_PROMPT
     first = _fitting([line_of(each) for each in pinned], int(room * PINNED))
     lines = {each.uid: line_of(each) for each in recalled} | places
     wanted = [

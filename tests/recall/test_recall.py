@@ -13,6 +13,7 @@ from conversations.actions.messages import edit_message, post_message
 from conversations.actions.sharing import share_conversation
 from conversations.log import append
 from conversations.models import Conversation, ShareRole
+from harness.agentconfig import Limits
 from harness.content import Document, PlainTextSource, Text
 from harness.errors import NotFound, ToolError
 from harness.events import (
@@ -307,6 +308,27 @@ def test_earlier_conversations_are_found_with_what_stands_beside(converse, alice
     third, _script = converse([reply(call("read_memory", id=place)), reply("Blue.")])
     say(third, "Read it.")
     assert "person: What is the code of the door?" in result(third)
+
+
+def test_in_a_small_window_what_is_asked_now_is_told_and_the_section_has_its_end(
+    converse, alice, acme
+):
+    towns = ("Lisbon", "Oslo", "Bremen", "Genoa")
+    for town in towns:
+        known(alice, acme, text=f"The harbour of {town}: {f'{town}berth ' * 40}")
+    conversation, script = converse(
+        [reply("Yes.") for _ in towns],
+        limits=Limits(context_window=8_000),
+        instructions="Be kind. " * 450,
+    )
+    for times, town in enumerate(towns, start=1):
+        say(conversation, f"Tell me of the harbour of {town} and every {town}berth.", times)
+    told = script.requests[-1].system
+    section = told[told.index("<memory>") :]
+    assert "harbour of Genoa:" in section
+    assert "</memory>" in section
+    assert "more found no room here" in section
+    assert "left out here" not in section
 
 
 def found_by(converse, **arguments) -> str:
