@@ -43,7 +43,9 @@ class _Having:
 class _Asked(Protocol):
     """One database's way to ask its index. `places`: audiences, as they stand before a term."""
 
-    def having_each(self, terms: Sequence[str], places: Sequence[str]) -> list[_Having]: ...
+    def having_each(
+        self, terms: Sequence[str], places: Sequence[str], few: int
+    ) -> list[_Having]: ...
 
     def having_both(self, pairs: Pairs, places: Sequence[str]) -> list[int]:
         """The newest rows of each pair, with those of the other pairs behind them."""
@@ -65,29 +67,24 @@ class TermIndexOf:
     ) -> list[int]:
         """Keys of rows that have some of the terms, first those that have most of the rare ones, then the
         newest; at most `most`."""
-        ask = self._asking(model)
         places = sorted(audiences)
         if not places or not terms:
             return []
-        found: dict[int, list[int]] = {number: [] for number in range(len(terms))}
-        for number, key in ask(
-            [_Wanted(_behind([term], places), self.few + 1, self.few + 1) for term in terms]
-        ):
-            found[number].append(key)
+        index = self._asked(model)
+        found = dict(zip(terms, index.having_each(terms, places, self.few), strict=True))
         scores: dict[int, float] = {}
-        common = [terms[number] for number in found if len(found[number]) > self.few]
-        for keys in found.values():
-            if 0 < len(keys) <= self.few:
-                weight = math.log(2 + self.few / len(keys))
-                for key in keys:
+        for having in found.values():
+            if having.keys:
+                weight = math.log(2 + self.few / len(having.keys))
+                for key in having.keys:
                     scores[key] = scores.get(key, 0.0) + weight
-        pairs = list(itertools.combinations(common[:COMMON], 2))
-        for _number, key in ask(
-            [_Wanted(_behind(pair, places), OF_A_PAIR, ORDERED) for pair in pairs]
-        ):
-            scores[key] = scores.get(key, 0.0) + 2 * math.log(2)
+        common = [term for term in found if found[term].is_common]
+        common.sort(key=lambda term: -found[term].reach)
+        weight = 2 * math.log(2)
+        for key in index.having_both(list(itertools.combinations(common[:COMMON], 2)), places):
+            scores[key] = scores.get(key, 0.0) + weight
         if len(scores) < self.most and common:
-            for _number, key in ask([_Wanted(_behind(common[:1], places), self.most)]):
+            for key in index.having_all(common[:1], places, self.most):
                 scores.setdefault(key, 0.0)
         return sorted(scores, key=lambda key: (-scores[key], -key))[: self.most]
 
@@ -126,19 +123,19 @@ class _OnSQLite:
     connection: BaseDatabaseWrapper
     index: str
 
-    def having_each(self, terms: Sequence[str], places: Sequence[str]) -> list[_Having]:
+    def having_each(self, terms: Sequence[str], places: Sequence[str], few: int) -> list[_Having]:
         # Keys that nobody will look at are not handed over: most terms of a question are common.
-        kept = f"CASE WHEN count(*) <= {FEW} THEN group_concat(id) END"
+        kept = f"CASE WHEN count(*) <= {few} THEN group_concat(id) END"
         part = (
             f"SELECT %s, {kept}, count(*), max(id) "  # noqa: S608
-            f"FROM (SELECT rowid AS id FROM {self.index} WHERE {self.index} MATCH %s LIMIT {FEW + 1})"
+            f"FROM (SELECT rowid AS id FROM {self.index} WHERE {self.index} MATCH %s LIMIT {few + 1})"
         )
         given: list[Any] = []
         for number, term in enumerate(terms):
             given += [number, _matching([[f"{place}{term}" for place in places]], " OR ")]
         rows = sorted(self._rows(" UNION ALL ".join([part] * len(terms)), given))
         return [
-            _Having(list(map(int, keys.split(","))) if keys else [], count > FEW, last or 0)
+            _Having(list(map(int, keys.split(","))) if keys else [], count > few, last or 0)
             for _number, keys, count, last in rows
         ]
 
@@ -191,21 +188,21 @@ class _OnPostgreSQL:
     connection: BaseDatabaseWrapper
     index: str
 
-    def having_each(self, terms: Sequence[str], places: Sequence[str]) -> list[_Having]:
+    def having_each(self, terms: Sequence[str], places: Sequence[str], few: int) -> list[_Having]:
         wanted = [
             (number, f"{place}{term}") for number, term in enumerate(terms) for place in places
         ]
         sql = f"""
-            SELECT number, CASE WHEN count(*) <= {FEW} THEN array_agg(id) END, count(*), max(id)
+            SELECT number, CASE WHEN count(*) <= {few} THEN array_agg(id) END, count(*), max(id)
             FROM unnest(%s::int[], %s::text[]) AS wanted (number, behind), LATERAL (
-                SELECT id FROM {self.index} WHERE term = behind ORDER BY id LIMIT {FEW + 1}
+                SELECT id FROM {self.index} WHERE term = behind ORDER BY id LIMIT {few + 1}
             ) AS those
             GROUP BY number
         """  # noqa: S608
         numbers, behind = zip(*wanted, strict=True)
         rows = {row[0]: row for row in self._rows(sql, [list(numbers), list(behind)])}
         return [
-            _Having(row[1] or [], row[2] > FEW, row[3])
+            _Having(row[1] or [], row[2] > few, row[3])
             if (row := rows.get(number))
             else _Having([], is_common=False, reach=0)
             for number in range(len(terms))

@@ -26,8 +26,9 @@ from memory.actions.remembering import (
 )
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Kind, Memory, MemoryStore, MemoryVersion
+from memory.retrieval.question import read_question
 from memory.retrieval.words import terms_of
-from memory.searching import search_memories
+from memory.searching import INDEX, search_memories
 from memory.termindex import TermIndexOf
 from memory.writing import HoldsSecret
 
