@@ -64,7 +64,8 @@ def test_a_session_brings_a_server_and_its_vault_and_the_call_asks(
         initial_events=[text(opening)],
     )
     assert [each.name for each in session.agent.mcp_servers] == ["hers"]
-    assert remote.headers[-1]["authorization"] == f"Bearer {TOKEN}"
+    # Beside what is asked for the agents of other tests, which show nothing.
+    assert f"Bearer {TOKEN}" in {each.get("authorization") for each in remote.headers}
     idle(alice, session.id)
     (use,) = [one for one in listed(alice, session.id) if one.type == "agent.mcp_tool_use"]
     assert (use.name, use.mcp_server_name) == ("echo", "hers")
