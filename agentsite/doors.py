@@ -8,7 +8,6 @@ AGENTSITE_MIDDLEWARE_OF_PAGES, so whatever is new stands here as well. The view 
 from __future__ import annotations
 
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
 from csp.constants import HEADER
@@ -18,10 +17,9 @@ from django.core.exceptions import ImproperlyConfigured, MiddlewareNotUsed
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import set_urlconf
-from django.utils.log import log_response
 from django.utils.module_loading import import_string
 
-from agentsite.promises import Promise, promised_by
+from agentsite.promises import Promise, log_failure, promised_by
 from wire.halves import First
 
 _HOOKS = ("process_view", "process_exception", "process_template_response")
@@ -44,14 +42,7 @@ class Door:
         response.headers.setdefault(HEADER, self._policy)
         if not isinstance(response, Promise):
             request.close()
-        if response.status_code >= HTTPStatus.BAD_REQUEST:
-            log_response(
-                "%s: %s",
-                response.reason_phrase,
-                request.path,
-                response=response,  # type: ignore[arg-type]  # of any kind, it reads the status alone
-                request=request,
-            )
+        log_failure(request, response)
         return response
 
 

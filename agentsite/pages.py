@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
@@ -27,12 +26,11 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBas
 from django.urls import set_script_prefix
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
-from django.utils.log import log_response
 
 from agentsite.callers import Callers, person_of
 from agentsite.doors import Door
 from agentsite.logs import Receive, Scope, Send
-from agentsite.promises import Promise, promised_by
+from agentsite.promises import Promise, log_failure, promised_by
 from jobs.connections import keep_open, with_healthy_connections
 from jobs.shares import Shares
 from mcpdoor.door import begin
@@ -183,14 +181,7 @@ class Pages(ASGIHandler):
             response.headers.setdefault("Content-Length", str(len(response.content)))
         for name, cookie in promise.cookies.items():
             response.cookies.setdefault(name, cookie)
-        if response.status_code >= HTTPStatus.BAD_REQUEST:
-            log_response(
-                "%s: %s",
-                response.reason_phrase,
-                request.path,
-                response=response,  # type: ignore[arg-type]  # of any kind, it reads the status alone
-                request=request,
-            )
+        log_failure(request, response)
         return response
 
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import StreamingHttpResponse
-from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -38,7 +36,6 @@ from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
 from memory.models import Memory, MemoryStore, MemoryVersion
 from memory.searching import matching, search_memories, stores_of
-from reading.moments import moment_of
 from recall.actions.switching import leave_out, switch_memory
 from recall.listing import as_row, exported, recalls_in, still_exported, stores_in
 from recall.models import MemoryOff
@@ -46,6 +43,7 @@ from v1.memorystores import author
 
 from .base import ApiView
 from .bodies import read_body
+from .moments import moment_given
 from .pages import cursor_of, encode_cursor, limit_of, page
 from .schema import CURSOR, LIKENESS, LIMIT, answers, errors, listed
 from .serializers import StrictSwitch, StrictText
@@ -205,19 +203,6 @@ class RecallRow(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     hits = RecallHit(many=True)
     passages = RecalledPassage(many=True, help_text="Of documents, which the agent was named.")
-
-
-def _moment(given: str | None) -> datetime | None:
-    if given is None:
-        return None
-    found = moment_of(given)
-    if found is None or is_naive(found):
-        raise Invalid(
-            _("This is no moment with its offset."),
-            field="at",
-            hint=_("Write it like 2026-11-28T12:00:00Z."),
-        )
-    return found
 
 
 def _row(memory: Memory) -> dict[str, Any]:
@@ -410,7 +395,7 @@ class MemorySearchView(MemoryView):
     )
     def get(self, request: Any) -> Response:
         words = self.words_of(request, needed=True)
-        at = _moment(request.query_params.get("at"))
+        at = moment_given(request.query_params.get("at"), field="at")
         stores = stores_of(self.actor).filter(organisation=self.organisation)
         look_up(Payer(self.organisation.pk, self.actor.pk), self.actor.pk, words)
         found = search_memories(self.actor, words, stores, limit=limit_of(request, 10), at=at)

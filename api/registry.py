@@ -6,10 +6,8 @@ It speaks that interface's shapes; who may ask, how often, and how it errs is as
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
-from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -17,13 +15,13 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from accounts.models import TokenScope
-from harness.errors import Invalid, NotFound
+from harness.errors import NotFound
 from mcpservers.publishing import Listed, listed_for
 from mcpservers.serverjson import LATEST
-from reading.moments import moment_of
 
 from .base import ApiView
 from .mcpservers import TAG
+from .moments import moment_given
 from .pages import cursor_of, encode_cursor, limit_of
 from .schema import answers
 
@@ -81,7 +79,8 @@ class ListedServersView(OurRegistryView):
         query = request.query_params
         limit, cursor = min(limit_of(request, USUAL), MOST), cursor_of(request, str)
         wanted = query.get("search", "").casefold()
-        version, since = query.get("version", LATEST), _since(query.get("updated_since"))
+        version = query.get("version", LATEST)
+        since = moment_given(query.get("updated_since"), field="updated_since")
         found = [
             each
             for each in self.entries()
@@ -122,16 +121,3 @@ class ListedVersionView(OurRegistryView):
         raise NotFound(
             _("There is no such server in the registry."), hint=_("GET /v0.1/servers lists them.")
         )
-
-
-def _since(given: str | None) -> datetime | None:
-    if given is None:
-        return None
-    found = moment_of(given)
-    if found is None or is_naive(found):
-        raise Invalid(
-            _("This is no moment with its offset."),
-            field="updated_since",
-            hint=_("Write it like 2026-11-28T12:00:00Z."),
-        )
-    return found
