@@ -24,7 +24,7 @@ STRANDS_STAMP := $(STRANDS)/.strands-$(firstword $(shell cksum requirements-stra
 DEV_STAMP := $(VENV)/.dev-$(firstword $(shell cksum requirements-dev.txt))
 
 SOURCES := agentsite operations agui api mcpdoor terminal v1 timers comparisons brief evals pipelines learning receipts teams_app titles schedules subagents programs approvals deadletters folders hooks mcpservers prompts recall retention sharedfiles skillsets spending steering timelines tryouts workers \
-	chat keeping notices conversations agents vaults documents decay memory skills_app rendering tools_app owndata audit mcpclients webhooks sandbox accounts live wire jobs net harness reading \
+	chat keeping notices conversations agents vaults documents decay memory skills_app rendering tools_app owndata audit mcpclients webhooks sandbox accounts live wire jobs providers net harness reading \
 	bench tests manage.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --generate-hashes \
 	--python-version 3.11

@@ -1,6 +1,6 @@
 """A provider key is tried before it is stored: one request, and only where its scope may lead.
 
-What is asked says `harness.providers.probing`; keys are stored by `accounts.actions.provider_keys`.
+What is asked says `providers.probing`; keys are stored by `accounts.actions.provider_keys`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from django.views.decorators.debug import sensitive_variables
 from accounts.models import Scope
 from accounts.provider_connections import JudgedConnections
 from harness.errors import AddressRefused, Busy
-from harness.providers.probing import Outcome, probe
 from jobs.turnstile import Turnstile
 from net.addresses import NEVER, Address, meanings, sort_of
+from providers.probing import Outcome, probe
 
 if TYPE_CHECKING:
     from net.lookups import Judge

@@ -17,8 +17,8 @@ from accounts.models import Organisation, ProviderKey, Scope, User
 from accounts.models.provider_key import ProviderKeyQuerySet
 from accounts.provider_addresses import Server, leads_inside, server_of
 from harness.errors import NotConfigured
-from harness.providers.table import KINDS
 from jobs.prepared import Prepared
+from providers.table import KINDS
 
 PROVIDERS = {
     "anthropic": _("Anthropic, or another Messages API"),

@@ -14,8 +14,8 @@ from accounts.models import Organisation, User
 from harness.agentconfig import AgentConfig, Features, ToolRule
 from harness.errors import AgentError, Invalid
 from harness.modelcards import LADDER
-from harness.providers.table import KINDS
 from harness.tools import Effect
+from providers.table import KINDS
 
 from .modelchoices import AUTO, offers_for, words_for
 from .models import AgentVersion

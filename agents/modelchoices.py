@@ -14,7 +14,7 @@ from accounts.models import Organisation, User
 from accounts.provider_keys import resolve
 from harness.errors import Invalid, NotConfigured
 from harness.modelcards import card_for
-from harness.providers.table import KINDS, ProviderKind
+from providers.table import KINDS, ProviderKind
 
 from .modelnames import known_models
 

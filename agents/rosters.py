@@ -13,8 +13,8 @@ from accounts.models import Organisation
 from harness.agentconfig import AgentConfig
 from harness.errors import Invalid
 from harness.modelfaults import read_as
-from harness.providers.table import KINDS
 from harness.roster import SELF, TYPES, Callee, Roster
+from providers.table import KINDS
 
 from .models import Agent, AgentVersion
 

@@ -21,7 +21,7 @@ from conversations.kits import choose_provider
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.modelcards import LADDER, ModelCard, card_for
-from harness.providers.table import KINDS
+from providers.table import KINDS
 
 MILLION = 1_000_000
 OWN, OTHER = "", "other"

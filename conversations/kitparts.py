@@ -16,7 +16,7 @@ from harness.agentconfig import AgentConfig
 from harness.history import History
 from harness.hooks import PASSED, About, Hooks, Ruling
 from harness.kit import RemoteOffer
-from harness.providers.contract import Provider
+from harness.provider import Provider
 from harness.rules import LevelledRule
 from harness.tools import Tool
 from sandbox.contract import Mount

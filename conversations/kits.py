@@ -29,8 +29,7 @@ from harness.kit import Kit
 from harness.messages import ModelRequest, Piece
 from harness.outcomechecks import CheckRunner
 from harness.ports import Live, Tracer
-from harness.providers.contract import Provider
-from harness.providers.table import ProviderConfig, build, kind_of, preload
+from harness.provider import Provider
 from harness.rules import LevelledRule
 from harness.texts import Texts
 from harness.tools import Tool
@@ -38,6 +37,7 @@ from jobs.engine import engine
 from jobs.garbage import keeping_what_is_imported
 from jobs.prepared import Prepared
 from net.addresses import meant_by
+from providers.table import ProviderConfig, build, kind_of, preload
 from sandbox.policy import Policy
 from tools_app.builtin.background import EXTRA as BACKGROUND
 from tools_app.builtin.shell import EXTRA as SHELL

@@ -29,7 +29,7 @@ from harness.messages import (
     ToolCallDone,
     Usage,
 )
-from harness.providers.contract import Provider
+from harness.provider import Provider
 from jobs.engine import engine
 
 from .models import CachedReply

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from harness.messages import ModelRequest, Piece
-from harness.providers.scripted import Reply, call, play, reply, say
+from providers.scripted import Reply, call, play, reply, say
 
 from .checks.spec import Script, ScriptedReply
 

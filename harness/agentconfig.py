@@ -241,7 +241,7 @@ class Features(_Strict):
 
 class AgentConfig(_Strict):
     provider: str = "auto"
-    """A name of `harness.providers.table`, or `auto`: the first one the person has a key for."""
+    """A name of `providers.table`, or `auto`: the first one the person has a key for."""
     model: str = ""
     """Empty: the provider's default model."""
     instructions: str = Field(default="", max_length=100_000)

@@ -26,7 +26,7 @@ from harness.outcomechecks import CheckRunner
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
-from harness.providers.contract import Provider
+from harness.provider import Provider
 from harness.rules import CONDITIONS, LevelledRule, conditions_of
 from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext

@@ -38,6 +38,7 @@ from harness.events import (
     SpanModelRequestStart,
 )
 from harness.external import FRONT_END
+from harness.held import MOST_CHARACTERS, too_long
 from harness.history import Entry, History
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
@@ -57,7 +58,6 @@ from harness.messages import (
 )
 from harness.policy import Verdict
 from harness.ports import LiveBlock
-from harness.providers.held import MOST_CHARACTERS, too_long
 from reading.growingtext import GrowingText
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from conversations.kitparts import Layer
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation
 from harness.messages import ModelRequest, Piece
-from harness.providers.scripted import play, reply
+from providers.scripted import play, reply
 
 from .models import PipelineVersion, StepRun
 

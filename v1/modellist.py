@@ -18,7 +18,7 @@ from accounts.api.authentication import Caller
 from agents.models import AgentVersion
 from harness.errors import Invalid, NotFound
 from harness.modelcards import card_for
-from harness.providers.table import KINDS
+from providers.table import KINDS
 from spending.models import ModelPrice
 
 from . import modelnames

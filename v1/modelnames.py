@@ -5,7 +5,7 @@ Ours are two words, provider and model; `auto` is the first provider the person 
 
 from __future__ import annotations
 
-from harness.providers.table import KINDS
+from providers.table import KINDS
 
 AUTO = "auto"
 CLAUDE = "claude-"

@@ -23,7 +23,7 @@ from agents.uses import is_used
 from audit import record as audit
 from harness.agentconfig import AgentConfig
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-from harness.providers.table import KINDS
+from providers.table import KINDS
 from sandbox.policy import read_policy
 from tools_app.catalogue import find
 from webhooks import outbox

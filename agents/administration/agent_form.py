@@ -27,7 +27,7 @@ from agents.switches import help_text
 from agents.versiondiff import label_of
 from harness.agentconfig import AgentConfig
 from harness.modelcards import LADDER
-from harness.providers.table import KINDS
+from providers.table import KINDS
 
 from .custom_tools import CustomToolsField
 from .tool_rules import ToolRulesField

@@ -27,8 +27,8 @@ from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation, Event, ShareRole
 from harness.errors import AgentError, Invalid, TooMany
 from harness.modelcards import card_for
-from harness.providers.table import KINDS
 from notices.waiting import mark_seen
+from providers.table import KINDS
 from reading.digits import number_of
 
 from .lookup import find_conversation

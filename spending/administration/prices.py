@@ -13,7 +13,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from accounts.administration.requests import actor_of, beside_its_field
 from accounts.adminwrites import DeletesEach
 from accounts.formwords import OurModelForm
-from harness.providers.table import KINDS
+from providers.table import KINDS
 from spending.actions.prices import RATES, change_price, check_rates, create_price, delete_price
 from spending.models import ModelPrice
 

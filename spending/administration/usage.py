@@ -21,7 +21,7 @@ from unfold.contrib.filters.admin import (
 
 from accounts.administration.readonly import ReadOnlyAdmin
 from conversations.administration.log import OF_CONVERSATION, conversation_link
-from harness.providers.table import KINDS
+from providers.table import KINDS
 from reading.moments import day_of
 from spending.models import Usage
 

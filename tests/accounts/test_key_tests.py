@@ -13,7 +13,7 @@ from accounts.keytests import AT_ONCE, try_key
 from accounts.models import ProviderKey, Role, Scope
 from accounts.persons import whose_place
 from accounts.provider_keys import resolve
-from harness.providers.probing import Outcome
+from providers.probing import Outcome
 from tests.cast import join, make_user, shown
 from tests.standins.modellist import SECRET_WORDS, ModelList, model_list
 

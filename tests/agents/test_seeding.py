@@ -17,8 +17,8 @@ from agents.models import Agent, AgentVersion, Environment, Prompt
 from agents.seeds import AGENTS
 from agentsite.seeding import seed
 from harness.policy import Policy
-from harness.providers.table import KINDS
 from harness.texts import Texts
+from providers.table import KINDS
 from spending import seeding as price_seeding
 from spending.actions.prices import change_price
 from spending.models import ModelPrice

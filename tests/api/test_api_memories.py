@@ -14,12 +14,12 @@ from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from conversations.actions.messages import post_message
-from harness.providers.scripted import reply
 from memory.access import Author
 from memory.actions.remembering import Source, own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Memory, MemoryVersion
 from memory.searching import search_memories, stores_of
+from providers.scripted import reply
 from recall.models import MemoryOff
 from tests.conversations.conftest import rested
 

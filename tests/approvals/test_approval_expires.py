@@ -19,9 +19,9 @@ from conversations.log import append
 from harness.errors import Expired, NotWaiting
 from harness.events import SpanToolStart
 from harness.history import Entry
-from harness.providers.scripted import call, reply
 from jobs.engine import engine
 from keeping import export
+from providers.scripted import call, reply
 from tests.approvals.asking import asks
 from tests.conversations.conftest import Converse, rested, types
 from tests.patience import PATIENCE

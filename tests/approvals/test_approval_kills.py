@@ -19,8 +19,8 @@ from conversations.actions.messages import post_message
 from conversations.jobs import sweep
 from conversations.models import Conversation
 from harness.events import UserToolConfirmation
-from harness.providers.scripted import call, reply
 from jobs.engine import engine
+from providers.scripted import call, reply
 from tests.approvals.asking import a_reviewer
 from tests.conversations.conftest import Converse, rested, types
 from tests.killing.databases import release

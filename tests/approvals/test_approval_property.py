@@ -34,9 +34,9 @@ from harness.events import SessionStatusRunning, SpanToolStart
 from harness.history import Entry
 from harness.messages import ModelRequest
 from harness.patterns import input_hash
-from harness.providers.scripted import Answer, call, reply
 from harness.tools import Effect, Tool, ToolContext
 from jobs.engine import engine
+from providers.scripted import Answer, call, reply
 from tests.approvals.asking import a_reviewer
 from tests.conversations.conftest import Converse
 from tests.patience import PATIENCE

@@ -23,9 +23,9 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
 from harness.content import text_of
 from harness.events import AgentToolResult
-from harness.providers.scripted import Script, call, reply
 from harness.tools import Effect, Tool
 from jobs.engine import engine
+from providers.scripted import Script, call, reply
 from tests.approvals.asking import a_reviewer
 from tests.conversations.conftest import Converse, MakeAgent, rested
 from tests.patience import PATIENCE

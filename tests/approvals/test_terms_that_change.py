@@ -35,8 +35,8 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.patterns import input_hash
-from harness.providers.scripted import call, reply
 from harness.tools import Effect, Tool, ToolContext
+from providers.scripted import call, reply
 from tests.approvals.asking import a_reviewer
 from tests.conversations.conftest import Converse, rested, types
 from tools_app.catalogue import all_tools

@@ -21,7 +21,7 @@ PUT_TOGETHER = {
     "evals/checks/judging.py:_fits": "RE2, and one search of each text",
     "evals/checks/judging.py:missing_in": "the same",
     "evals/checks/spec.py:_expression": "RE2, and no search",
-    "harness/providers/demo.py:_RULES": "a table of constants, in a stand-in for a model service",
+    "providers/demo.py:_RULES": "a table of constants, in a stand-in for a model service",
     "harness/schemas.py:compiled": "RE2, and one search of each text",
     "reading/unseen.py:_unseen": "one set of signs, once and in a row",
 }

@@ -15,7 +15,7 @@ OF_OURS = {
     "chat/protocol.py": "frames with texts of ours and pages drawn here",
     "conversations/logsql.py": "numbers of events",
     "live/redis_wire.py": "made valid right before",
-    "harness/providers/anthropic_request.py": "who asks for one part writes the whole otherwise",
+    "providers/anthropic_request.py": "who asks for one part writes the whole otherwise",
 }
 """Modules that write what nobody else wrote, or hear of the refusal elsewhere."""
 

@@ -14,7 +14,7 @@ from accounts.actions.organisations import create_organisation
 from accounts.models import Organisation, Role, User
 from conversations.models import Conversation
 from harness.messages import Usage as Tokens
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from spending.actions.budgets import remove_budget, set_budget
 from spending.models import Budget, BudgetPeriod
 from tests.attack_web.case import Got, attack, control, tried

@@ -13,7 +13,7 @@ from accounts.models import Organisation, User
 from audit.models import AuditEntry
 from harness.content import Text
 from harness.events import AgentMessage
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from spending.models import Usage
 from tests.approvals.asking import asks
 from tests.attack_web.case import Got, attack, control, tried

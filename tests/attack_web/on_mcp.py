@@ -13,8 +13,8 @@ from typing import Any
 
 from accounts.models import Organisation, User
 from conversations.models import Conversation
-from harness.providers.scripted import call, reply
 from mcpservers.models import McpQuestion, McpServer
+from providers.scripted import call, reply
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.inside import INNER
 from tests.attack_web.on_addresses import SPELLINGS

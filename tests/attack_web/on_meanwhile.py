@@ -15,7 +15,7 @@ from agents.actions.environments import change_environment
 from agents.models import Environment
 from approvals.models import Approval
 from conversations.models import Conversation
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import World
 from tools_app.workspace import workspace_for

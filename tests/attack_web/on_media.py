@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import Scope
 from conversations.models import Conversation, Event, StoredFile
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.waits import Memory, Waits
 from tests.attack_web.world import World

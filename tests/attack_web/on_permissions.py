@@ -12,7 +12,7 @@ from agents.models import Agent, AgentVersion
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
 from conversations.models import Conversation, Event
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.approvals.asking import asks
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.world import World

@@ -15,7 +15,7 @@ from conversations.models import Conversation
 from harness.content import Text
 from harness.events import AgentMessage, AgentToolUse
 from harness.history import Entry
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from reading.commandwords import LONGEST
 from tests.attack_web.case import Got, attack, control, tried
 from tests.attack_web.waits import Waits, require_that_waiting_is_seen

@@ -31,9 +31,9 @@ from harness.errors import Invalid, NotFound, Overloaded
 from harness.events import ModelUsage, SpanModelRequestEnd
 from harness.ids import new_id
 from harness.messages import ModelSettings
-from harness.providers.scripted import Fail, Scripted, registered, reply, say
 from harness.texts import Texts
 from jobs.engine import engine
+from providers.scripted import Fail, Scripted, registered, reply, say
 from schedules.models import StandingOrder
 from spending.actions.budgets import set_budget
 from spending.beside import LOST_AFTER, REST

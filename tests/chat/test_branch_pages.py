@@ -12,7 +12,7 @@ from conversations.log import append
 from conversations.models import Event
 from harness.events import SessionStatusRunning
 from harness.history import Entry
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.conversations.conftest import rested, still, types
 from tests.conversations.scenes import fill
 

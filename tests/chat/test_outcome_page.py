@@ -11,7 +11,7 @@ from chat.presentation.judged import shown
 from chat.presentation.units import units_of
 from conversations.models import Conversation, Event
 from conversations.outcomes import outcomes_of
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, types
 

@@ -17,10 +17,10 @@ from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.events import SessionUpdated, UserMessage
 from harness.history import Entry
-from harness.providers.scripted import Hold, call, registered, reply, say, think
 from jobs.engine import engine
 from keeping.models import SeenMark
 from live.hub import hub
+from providers.scripted import Hold, call, registered, reply, say, think
 from tests.chat.sockets import Browser
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,9 +11,9 @@ from accounts.models import Organisation, User
 from comparisons.actions.comparisons import start_comparison
 from comparisons.models import Comparison
 from conversations.models import Run
-from harness.providers.scripted import registered, reply
 from pipelines.actions.definitions import save_pipeline
 from pipelines.models import Pipeline
+from providers.scripted import registered, reply
 from tests.conversations.conftest import environment, make_agent, still_engine, until
 from tests.pipelines.conftest import QUESTION, spec_of, step, worker
 

@@ -19,10 +19,10 @@ from conversations.actions.redacting import redact_content
 from conversations.actions.sharing import share_conversation
 from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-from harness.providers.scripted import registered, reply
 from harness.redacted import REMOVED
 from pipelines.actions.definitions import save_pipeline
 from pipelines.models import PipelineRun
+from providers.scripted import registered, reply
 from spending.models import ModelPrice
 from tests.conversations.conftest import until
 from tests.pipelines.conftest import spec_of

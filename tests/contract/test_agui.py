@@ -14,7 +14,7 @@ import pytest
 from ag_ui.core import Event, ResumeEntry, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 
-from harness.providers.scripted import call, reply, say, think
+from providers.scripted import call, reply, say, think
 from tests.contract.conftest import World
 from tests.journeys.site import ROOT
 

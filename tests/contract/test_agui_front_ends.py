@@ -9,7 +9,7 @@ import pytest
 from ag_ui.core import Context, ResumeEntry, RunAgentInput, Tool, ToolMessage
 
 from harness.content import Document
-from harness.providers.scripted import call, reply, say
+from providers.scripted import call, reply, say
 from tests.contract.conftest import World
 from tests.contract.test_agui import (
     ASKS,

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 from anthropic import beta_async_tool
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.contract.conftest import World
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.contract.test_agui import Program, asks, conversation_of, said_in
 from tests.contract.test_sessions import idle, listed, text
 from tests.patience import until

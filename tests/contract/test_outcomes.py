@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.contract.conftest import error_type
 from tests.contract.test_sessions import idle, listed, text
 

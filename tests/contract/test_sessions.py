@@ -12,7 +12,7 @@ import anthropic
 import httpx2 as httpx
 import pytest
 
-from harness.providers.scripted import Hold, call, reply, say, think
+from providers.scripted import Hold, call, reply, say, think
 from tests.contract.conftest import error_type
 from tests.patience import PATIENCE, until
 

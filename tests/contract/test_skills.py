@@ -10,7 +10,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.contract.conftest import error_type
 
 

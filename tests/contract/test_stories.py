@@ -18,7 +18,7 @@ import anthropic
 import httpx2 as httpx
 import pytest
 
-from harness.providers.scripted import Hold, call, reply, say
+from providers.scripted import Hold, call, reply, say
 from tests.commandline.forks import Forks
 from tests.contract.conftest import MakeAgent
 from tests.contract.live import World

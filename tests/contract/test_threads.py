@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.contract.conftest import MakeAgent
 from tests.contract.live import World
 from tests.contract.test_stories import ASKS, allowed, message

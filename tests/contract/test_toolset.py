@@ -3,7 +3,7 @@ that each has the policy the wire gave it."""
 
 from __future__ import annotations
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.contract.test_sessions import begin, confirm, idle, listed, wait_for, waiting  # noqa: F401
 
 TOOLSET = "agent_toolset_20260401"

@@ -19,7 +19,7 @@ import httpx2 as httpx
 import pytest
 from anthropic.types.beta.environments import BetaHeartbeatPreconditionFailedError
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.contract.conftest import World, error_type
 from tests.contract.test_sessions import confirm, listed, text, wait_for, waiting
 from tests.journeys.site import ROOT

@@ -20,8 +20,8 @@ from conversations.actions.conversations import create_conversation
 from conversations.models import Conversation, Event
 from harness.agentconfig import AgentConfig
 from harness.ids import new_id
-from harness.providers.scripted import Script, Scripted, registered
 from jobs.engine import engine, where
+from providers.scripted import Script, Scripted, registered
 from tests import patience
 from tests.patience import PATIENCE
 

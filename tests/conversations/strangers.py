@@ -13,8 +13,8 @@ from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.events import AgentToolResult
-from harness.providers.scripted import call, reply
 from harness.tools import Effect, Tool
+from providers.scripted import call, reply
 from tests.conversations.conftest import rested
 from tools_app.catalogue import all_tools
 

@@ -16,7 +16,7 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
 from harness.agentconfig import CustomTool
 from harness.content import text_of
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.cast import ClientOf
 from tests.chat.sockets import Browser
 from tests.conversations.conftest import Converse, rested

@@ -21,8 +21,8 @@ from harness.agentconfig import CustomTool
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound, TooLarge
 from harness.events import AgentMessage
-from harness.providers.scripted import Hold, call, reply, say
 from jobs.engine import engine
+from providers.scripted import Hold, call, reply, say
 from tests.conversations.conftest import Converse, rested, types, until
 from tools_app.questions import OWN_WORDS, Answer
 

@@ -26,8 +26,8 @@ from harness.content import Image, Text
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import UserMessage
 from harness.messages import ModelRequest
-from harness.providers.scripted import call, reply
 from keeping.export import as_markdown
+from providers.scripted import call, reply
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, MakeAgent, rested
 from tests.conversations.strangers import more_tools, then_send, why_it_asks

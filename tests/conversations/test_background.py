@@ -25,8 +25,8 @@ from conversations.sandboxing import plan_sandbox, shell_access
 from harness.content import text_of
 from harness.errors import NotFound
 from harness.events import BackgroundFinished
-from harness.providers.scripted import Hold, call, reply, say
 from jobs.engine import engine
+from providers.scripted import Hold, call, reply, say
 from sandbox.policy import Policy
 from tests.conversations.conftest import rested, still, until
 from tests.patience import PATIENCE

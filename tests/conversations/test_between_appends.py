@@ -19,7 +19,7 @@ from conversations.actions.conversations import create_conversation
 from conversations.models import Event
 from harness.events import SpanModelRequestStart
 from harness.ids import new_id
-from harness.providers.scripted import registered
+from providers.scripted import registered
 from spending.actions.budgets import set_budget
 from spending.models import Budget
 from tests.approvals.asking import a_reviewer

@@ -44,9 +44,9 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.history import Entry, History
 from harness.messages import ModelRequest, ToolSpec
-from harness.providers.anthropic_request import request_body
 from harness.texts import Texts
 from harness.transcript import build_messages
+from providers.anthropic_request import request_body
 from tests.conversations.test_branching import texts
 from tests.conversations.test_checkpoints import files
 from tests.standins.anthropic_rules import check_request

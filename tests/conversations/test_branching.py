@@ -31,9 +31,9 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry, History
-from harness.providers.scripted import call, registered, reply
 from harness.texts import Texts
 from harness.transcript import build_messages
+from providers.scripted import call, registered, reply
 from spending.models import Usage
 from tests.conversations.conftest import rested, still, types, until
 from tests.pictures import GOOD

@@ -18,7 +18,7 @@ from conversations.fileevents import FilesNotKept, FilesRestored
 from conversations.models import BackgroundCommand, Checkpoint, Conversation, Event
 from conversations.provenance import TableProvenance
 from harness.errors import Conflict, Invalid, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.conversations.conftest import rested, still, types, until
 from tools_app.provenance import UPLOADED
 from tools_app.snapshots import Store, store_of

@@ -14,7 +14,7 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested
 from tests.conversations.strangers import more_tools, then_send, turn, upload, why_it_asks
 

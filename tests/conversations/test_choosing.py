@@ -12,7 +12,7 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import SessionUpdated, SpanModelRequestStart
-from harness.providers.scripted import Hold, registered, reply, say
+from providers.scripted import Hold, registered, reply, say
 from tests.conversations.conftest import Converse, MakeAgent, rested, until
 
 

@@ -15,9 +15,9 @@ from conversations.actions.messages import post_message, stop
 from conversations.sandboxing import close_ended_shells
 from harness.content import text_of
 from harness.events import AgentToolResult, CommandDisplay
-from harness.providers.scripted import call, reply
 from jobs.engine import engine
 from live.hub import hub
+from providers.scripted import call, reply
 from tests.conversations.conftest import rested, still, types, until
 from tests.patience import PATIENCE
 from tools_app import sandboxes

@@ -15,8 +15,8 @@ from conversations.retrying import may_retry
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import CompactionRequested
 from harness.history import Entry
-from harness.providers.scripted import Hold, reply, say
 from keeping.contextplans import newest_plan, request_about, requests_of
+from providers.scripted import Hold, reply, say
 from tests.conversations.conftest import Converse, rested, still, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -19,8 +19,8 @@ from conversations.departures import stop_of_member
 from conversations.models import BackgroundCommand
 from conversations.sandboxing import close_ended_shells, plan_sandbox, shell_access
 from harness.errors import Forbidden
-from harness.providers.scripted import Hold, call, reply, say
 from jobs.engine import engine
+from providers.scripted import Hold, call, reply, say
 from tests.cast import ClientOf, join, make_user
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tests.conversations.test_commands import processes_with

@@ -29,7 +29,7 @@ from harness.events import (
     UserMessage,
 )
 from harness.messages import ModelRequest
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from sandbox.contract import NOTHING as CAPTURED
 from sandbox.contract import Result
 from sandbox.policy import Policy

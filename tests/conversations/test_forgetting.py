@@ -82,13 +82,13 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.messages import ModelRequest
-from harness.providers.scripted import Hold, call, reply, say
 from harness.redacted import REMOVED, SUMMARY_REMOVED
 from hooks.events import HookAnswer, HooksAnswered
 from learning.models import Learned
 from mcpservers.models import McpQuestion, McpServer
 from memory.actions.remembering import Source, own_store, remember
 from pipelines.models import Pipeline, PipelineRun, PipelineVersion, StepRun
+from providers.scripted import Hold, call, reply, say
 from recall.models import Recall
 from schedules.ending import settle
 from schedules.models import OrderRun, QueueItem, StandingOrder

@@ -32,9 +32,9 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry, History
-from harness.providers.scripted import reply
 from harness.texts import Texts
 from harness.transcript import build_messages
+from providers.scripted import reply
 from spending.models import Usage
 from tests.conversations.test_branching import texts
 from tests.conversations.test_checkpoints import files, say, settled, write

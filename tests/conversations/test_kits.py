@@ -20,7 +20,7 @@ from conversations.kits import (
 )
 from harness.agentconfig import AgentConfig
 from harness.messages import ModelRequest, Piece
-from harness.providers.table import ProviderConfig
+from providers.table import ProviderConfig
 
 
 class Client:
@@ -122,15 +122,15 @@ def test_libraries_are_loaded_ahead_for_services_whose_key_is_known_and_for_no_o
 ):
     settings.AGENTSITE_PROVIDER_KEYS = {"anthropic": {"key": "", "base_url": ""}}
     loaded: list[str] = []
-    monkeypatch.setattr("harness.providers.table.importlib.import_module", loaded.append)
+    monkeypatch.setattr("providers.table.importlib.import_module", loaded.append)
     preload_services()
     assert loaded == []
     settings.AGENTSITE_PROVIDER_KEYS = {"anthropic": {"key": "given", "base_url": ""}}
     preload_services()
-    assert loaded == ["harness.providers.anthropic", "anthropic"]
+    assert loaded == ["providers.anthropic", "anthropic"]
     store_provider_key(
         actor=alice, scope=Scope.USER, provider="openai_compatible", key="own", base_url=""
     )
     loaded.clear()
     preload_services()
-    assert loaded[2:] == ["harness.providers.openai_compatible", "openai"]
+    assert loaded[2:] == ["providers.openai_compatible", "openai"]

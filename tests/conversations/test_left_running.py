@@ -15,7 +15,7 @@ from conversations.actions.messages import post_message
 from conversations.models import BackgroundCommand, Conversation, ForeignMark
 from conversations.provenance import TableProvenance
 from harness.events import BackgroundFinished, NetworkRecord
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from sandbox.contract import NOTHING as CAPTURED
 from sandbox.contract import Result
 from sandbox.policy import Policy

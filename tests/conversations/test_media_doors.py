@@ -24,9 +24,9 @@ from harness.content import Base64Source, Block, Image, Text, as_blocks
 from harness.errors import Busy, Invalid
 from harness.events import Event as AnyEvent
 from harness.events import UserCustomToolResult, UserMessage
-from harness.providers.scripted import call, reply
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from programs.actions.sessions import begin_session
+from providers.scripted import call, reply
 from tests.conversations.conftest import rested, still
 from tests.pictures import BROKEN, GOOD
 from tools_app import catalogue, media

@@ -23,7 +23,7 @@ from harness.errors import Conflict, Invalid, NotFound, TooLarge
 from harness.events import OutcomeCheck
 from harness.grading import MOST_RUBRIC
 from harness.ids import new_id
-from harness.providers.scripted import Hold, call, registered, reply, say
+from providers.scripted import Hold, call, registered, reply, say
 from spending.models import Usage
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, still, types, until

@@ -10,7 +10,7 @@ from conversations.actions.queue import discard_queue, move_message, release_que
 from conversations.models import Conversation, Event
 from conversations.waiting import waiting_in_order
 from harness.errors import Conflict, NotFound
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tests.conversations.test_runs import texts
 

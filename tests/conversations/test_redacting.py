@@ -32,10 +32,10 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry
-from harness.providers.scripted import reply
 from harness.texts import Texts
 from harness.transcript import build_messages
 from keeping.export import as_json, as_markdown
+from providers.scripted import reply
 from tests.conversations.conftest import rested, still, types
 
 SECRET = "swordfish"

@@ -45,10 +45,10 @@ from harness.events import (
     WakeDue,
 )
 from harness.history import Entry
-from harness.providers.scripted import Hold, call, reply, say
 from jobs.dispatch import dispatch
 from jobs.engine import engine
 from live.hub import hub
+from providers.scripted import Hold, call, reply, say
 from spending.models import ModelPrice, Usage
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tests.patience import PATIENCE

@@ -39,8 +39,8 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
-from harness.providers.scripted import call, reply
 from programs.actions.sessions import begin_session, cap_session, require_at_rest
+from providers.scripted import call, reply
 from spending.models import Budget
 from tests.conversations.conftest import rested, still, until
 from tests.patience import PATIENCE

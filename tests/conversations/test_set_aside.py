@@ -20,7 +20,7 @@ from conversations.models import Event
 from harness.agentconfig import CustomTool
 from harness.content import Base64Source, Image, Text
 from harness.errors import BadRequest, Conflict, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.conversations.conftest import rested, still, types
 from tests.pictures import GOOD
 

@@ -8,7 +8,7 @@ from accounts.models import User
 from agents.models import Environment
 from conversations.actions.messages import post_message
 from harness.content import text_of
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested
 
 pytestmark = pytest.mark.django_db(transaction=True)

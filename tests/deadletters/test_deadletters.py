@@ -43,8 +43,8 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.messages import Usage
-from harness.providers.scripted import Hold, call, registered, reply, say
 from jobs.engine import engine
+from providers.scripted import Hold, call, registered, reply, say
 from tests.cast import join
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tests.patience import PATIENCE

@@ -16,13 +16,13 @@ from decay.actions import passes
 from decay.fading import extent_of
 from decay.models import DecayRule, DecayRun, Faded, Step
 from decay.statistics import statistics_of
-from harness.providers.scripted import call, reply
 from memory.access import Author
 from memory.actions.memories import create_memory
 from memory.actions.remembering import Source, correct_memory, mark_memory, remember
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
 from memory.searching import search_memories
+from providers.scripted import call, reply
 from recall.actions.attaching import Wanted, attach_stores
 from recall.models import AttachedStore
 from tests.conversations.conftest import rested

@@ -25,7 +25,7 @@ from documents.actions.documents import (
 from documents.models import Collection, Document, DocumentBody, Passage
 from documents.searching import INDEX, search_passages
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from recall.documenttools import part
 from rendering.cleaning import clean
 from rendering.markdown import to_html

@@ -13,7 +13,7 @@ from pathlib import Path
 import anthropic
 import httpx2 as httpx
 
-from harness.providers.scripted import call, reply, say
+from providers.scripted import call, reply, say
 from tests.contract.live import World
 from tests.followers.lines import PATIENCE, Course, by_events, by_socket
 from tests.followers.transcripts import Said, of_log

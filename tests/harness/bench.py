@@ -17,8 +17,8 @@ from harness.kit import BeforeWriting, Evidence, Kit, Signal
 from harness.loop import Loop
 from harness.outcomechecks import CheckRunner
 from harness.ports import LiveBlock
-from harness.providers.scripted import Scripted
 from harness.tools import Effect, Tool, ToolContext
+from providers.scripted import Scripted
 from reading.hostnames import as_written
 from tests.standins.journal import MemoryJournal
 

@@ -6,7 +6,7 @@ import asyncio
 
 from harness.events import BackgroundFinished, InputTaken
 from harness.history import BACKGROUND_TURNS
-from harness.providers.scripted import Scripted, call, reply
+from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said
 from tests.patience import PATIENCE
 

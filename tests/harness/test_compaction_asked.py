@@ -21,7 +21,7 @@ from harness.events import (
 )
 from harness.history import History
 from harness.messages import Usage
-from harness.providers.scripted import Scripted, call, reply
+from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said, scripted
 from tools_app.builtin.compacting import TOOLS as COMPACTING
 from tools_app.builtin.rereading import TOOLS as REREADING

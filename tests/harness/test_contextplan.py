@@ -23,9 +23,9 @@ from harness.events import (
     TodosUpdated,
 )
 from harness.messages import ToolAnswer, Usage
-from harness.providers.anthropic_request import request_body
-from harness.providers.scripted import Scripted, call, reply
 from harness.tools import ToolOutput
+from providers.anthropic_request import request_body
+from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said, scripted
 from tools_app.builtin.rereading import TOOLS as REREADING
 from tools_app.builtin.todos import TOOLS as TODO_TOOLS

@@ -20,8 +20,8 @@ from harness.events import (
     UserInterrupt,
     UserToolConfirmation,
 )
-from harness.providers.scripted import call, garbled_call, reply
 from harness.tools import Effect
+from providers.scripted import call, garbled_call, reply
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
 
 STOCK = CustomTool(

@@ -24,10 +24,10 @@ from harness.events import (
 from harness.frontends import SOURCE, FrontEnd, OfferedTool, Surrounding
 from harness.history import History
 from harness.messages import ToolAnswer
-from harness.providers.scripted import call, reply
 from harness.texts import Texts
 from harness.tools import Effect
 from harness.transcript import Dialogue, build_messages
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, make_tool, noting, scripted
 
 

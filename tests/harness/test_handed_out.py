@@ -21,8 +21,8 @@ from harness.events import (
     UserToolConfirmation,
     UserToolResult,
 )
-from harness.providers.scripted import call, reply
 from harness.tools import Effect
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, make_tool, said, scripted
 
 

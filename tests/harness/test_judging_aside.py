@@ -9,7 +9,7 @@ import pytest
 from harness.agentconfig import ToolRule
 from harness.events import AgentToolResult, AgentToolUse
 from harness.patterns import MOST_TEXTS, When
-from harness.providers.scripted import Scripted, call, reply
+from providers.scripted import Scripted, call, reply
 from reading.commandmatching import Match, occurs
 from reading.commandwords import prefix_words
 from tests.harness.bench import Bench, make_tool, said

@@ -60,8 +60,8 @@ from harness.history import Entry
 from harness.loop import retry_delay
 from harness.messages import Lull, ModelRequest, Piece, ReplyDone, TextDelta, TextDone, Usage
 from harness.ports import LiveBlock
-from harness.providers.scripted import Fail, Hold, Scripted, call, garbled_call, reply, say, think
 from harness.tools import Effect, ToolOutput
+from providers.scripted import Fail, Hold, Scripted, call, garbled_call, reply, say, think
 from tests.harness.bench import Bench, Heard, make_tool, noting, noting_ids, said, scripted
 from tests.patience import PATIENCE
 from tools_app.builtin import wakes

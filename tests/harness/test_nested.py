@@ -23,10 +23,10 @@ from harness.events import (
 from harness.history import History
 from harness.messages import ToolAnswer, ToolCall
 from harness.nested import DEPTH, MOST
-from harness.providers.scripted import call, reply
 from harness.texts import Texts
 from harness.tools import Effect, ToolContext
 from harness.transcript import build_messages
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
 
 ASKS = (ToolRule(tool="*"), ToolRule(tool="send", permission="always_ask"))

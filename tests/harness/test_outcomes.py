@@ -37,10 +37,10 @@ from harness.grading import MOST_CRITERIA, criteria_of, record_of, verdict_of
 from harness.history import Entry, History
 from harness.messages import ModelRequest, Usage
 from harness.outcomechecks import CheckRunner, Ran
-from harness.providers.scripted import Hold, Scripted, call, reply, say
 from harness.texts import Texts
 from harness.tools import Effect
 from harness.transcript import build_messages
+from providers.scripted import Hold, Scripted, call, reply, say
 from tests.harness.bench import Bench, make_tool, said
 from tests.standins.journal import MemoryJournal
 

@@ -7,8 +7,8 @@ import asyncio
 from harness.content import Text, as_blocks
 from harness.events import AgentToolResult, UserInterrupt
 from harness.overflow import HEAD, LIMIT, TAIL, bounded, previewed
-from harness.providers.scripted import Scripted, call, reply
 from harness.tools import Effect, Outcome, ToolOutput
+from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said
 from tests.patience import PATIENCE
 

@@ -29,8 +29,8 @@ from harness.events import (
     answered_call,
 )
 from harness.history import Entry
-from harness.providers.scripted import call, reply
 from harness.tools import Effect
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
 from tests.standins.journal import MemoryJournal
 

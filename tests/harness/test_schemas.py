@@ -14,10 +14,10 @@ from harness.agentconfig import STORED, AgentConfig, CustomTool
 from harness.content import text_of
 from harness.errors import InvalidToolInput
 from harness.events import AgentCustomToolUse, AgentToolResult
-from harness.providers.scripted import call, reply
 from harness.schemachecks import Checker, TooCostly
 from harness.schemas import Unsound, require_sound
 from harness.tools import Effect, Tool, check_input_aside
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, said, scripted
 from tests.heartbeat import MOST_SECONDS, longest_stall
 from tests.hostile import DEAR_SCHEMAS, DEAR_VALUES, OBJECT, UNSOUND_SCHEMAS

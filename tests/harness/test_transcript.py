@@ -44,9 +44,9 @@ from harness.events import (
 from harness.frontends import FrontEnd, Surrounding
 from harness.history import Entry, History
 from harness.messages import Elsewhere, Message, ModelRequest, Thinking, ToolAnswer, ToolCall, Usage
-from harness.providers.scripted import call, reply
 from harness.texts import Texts
 from harness.transcript import SHORTEN_BATCH, Dialogue, Window, build_messages, remembered
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, make_tool, said, scripted
 
 TEXTS = Texts()

@@ -18,7 +18,7 @@ from harness.events import (
     UserInterrupt,
 )
 from harness.history import Entry, History
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.harness.bench import Bench, said, scripted
 from tests.standins.journal import MemoryJournal
 

@@ -30,8 +30,8 @@ from harness.events import (
 from harness.frontends import SOURCE, FrontEnd, OfferedTool, Surrounding
 from harness.history import Entry, History
 from harness.messages import Usage
-from harness.providers.scripted import call, reply
 from harness.tools import Effect
+from providers.scripted import call, reply
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
 from tests.standins.journal import MemoryJournal
 

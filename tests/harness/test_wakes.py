@@ -15,7 +15,7 @@ from harness.events import (
     WakeDue,
     WakeRequested,
 )
-from harness.providers.scripted import Call, call, reply
+from providers.scripted import Call, call, reply
 from tests.harness.bench import Bench, said, scripted
 from tools_app.builtin.wakes import MAX_DELAY, TOOLS
 

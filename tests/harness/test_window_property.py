@@ -37,9 +37,9 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.messages import ModelRequest, Part, Usage
-from harness.providers.anthropic_request import request_body
-from harness.providers.scripted import Scripted, call, reply
 from harness.tools import Effect, ToolOutput
+from providers.anthropic_request import request_body
+from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool
 from tests.harness.test_transcript import assert_acceptable
 from tests.standins.anthropic_rules import check_request

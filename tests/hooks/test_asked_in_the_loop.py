@@ -36,13 +36,13 @@ from harness.events import (
 from harness.grading import record_of
 from harness.history import Entry, History
 from harness.hooks import About, Ruling
-from harness.providers.scripted import Fail, Scripted, call, reply
 from harness.tools import Effect
 from hooks.asking import Held, ask
 from hooks.events import HookAnswer, HooksAnswered
 from hooks.installed import Answer, Where
 from hooks.points import ASKED, POINTS
 from hooks.requests import before_request
+from providers.scripted import Fail, Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, noting, said, scripted
 from tests.harness.test_outcomes import CHECKED, checking, judged
 from tests.patience import PATIENCE

@@ -15,12 +15,12 @@ from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-from harness.providers.scripted import call
 from hooks import asking
 from hooks.actions.hooks import delete_hook, save_hook
 from hooks.guarding import guard
 from hooks.installed import Answer
 from hooks.models import Hook, ToldUpTo
+from providers.scripted import call
 from tests.cast import shown
 from tests.conversations.conftest import rested, still, types
 from tools_app.workspace import Workspace, workspace_for

@@ -18,7 +18,6 @@ from conversations.log import entries_after
 from conversations.models import Conversation
 from conversations.provenance import TableProvenance
 from harness.errors import Invalid
-from harness.providers.scripted import Hold, call, reply, say
 from harness.texts import Texts
 from harness.transcript import build_messages
 from hooks import telling
@@ -26,6 +25,7 @@ from hooks.actions.hooks import save_hook
 from hooks.installed import Answer
 from hooks.models import Hook, HookDelivery, ToldUpTo
 from hooks.points import POINTS
+from providers.scripted import Hold, call, reply, say
 from subagents.models import Subagent
 from tests.conversations.conftest import rested, still, types, until
 from tests.learning.conftest import learned, reading

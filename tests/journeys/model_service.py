@@ -11,8 +11,8 @@ from typing import Any
 
 from harness.content import Text
 from harness.messages import ModelRequest
-from harness.providers.scripted import Answer, as_reply
 from harness.texts import Texts
+from providers.scripted import Answer, as_reply
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.conftest import Visit, set_up
 from tests.journeys.forms import in_form
 from tests.journeys.model_service import ModelService

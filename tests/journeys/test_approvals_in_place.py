@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, expect
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person
 from tests.journeys.site import Site

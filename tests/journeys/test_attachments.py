@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.journeys.conftest import Visit
 from tests.journeys.people import Person
 from tests.journeys.site import Site

@@ -6,7 +6,7 @@ import time
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.model_service import BRIEF, ModelService

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 

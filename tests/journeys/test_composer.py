@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.test_attachments import NOTES, chips, choose

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from harness.providers.scripted import Hold, call, reply, say, think
+from providers.scripted import Hold, call, reply, say, think
 from tests.journeys.conftest import Visit
 from tests.journeys.people import Person
 from tests.journeys.site import Site

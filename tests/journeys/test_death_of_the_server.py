@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from tests.journeys.conftest import Visit, set_up
 from tests.journeys.model_service import ModelService
 from tests.journeys.site import Site

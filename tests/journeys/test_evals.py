@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from receipts.verifying import public_key, verify
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from harness.providers.scripted import Hold, call, reply, say, think
+from providers.scripted import Hold, call, reply, say, think
 from tests.journeys.conftest import Visit
 from tests.journeys.every_event import steps
 from tests.journeys.forms import IN_ALL

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import FilePayload, Locator, expect
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.people import Person

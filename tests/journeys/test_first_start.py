@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import call, reply, say
+from providers.scripted import call, reply, say
 from tests.journeys.conftest import Visit, set_up
 from tests.journeys.people import Person
 from tests.journeys.site import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.looks import looks_right
 
 

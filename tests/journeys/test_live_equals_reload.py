@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from harness.errors import Overloaded
 from harness.events import TYPES
-from harness.providers.scripted import Fail, Hold, call, garbled_call, reply, say, think
+from providers.scripted import Fail, Hold, call, garbled_call, reply, say, think
 from tests.journeys.conftest import Visit
 from tests.journeys.every_event import steps
 from tests.journeys.people import Person

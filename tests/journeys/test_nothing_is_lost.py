@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.people import PASSWORD, Person
 

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.test_every_page import overflows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
 from tests.journeys.looks import looks_right

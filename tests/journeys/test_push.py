@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Worker, expect
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person
 from tests.journeys.site import Site

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Locator, expect
 
-from harness.providers.scripted import Hold, call, reply, say
+from providers.scripted import Hold, call, reply, say
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.people import Person

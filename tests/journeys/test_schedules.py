@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from harness.errors import BadRequest
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
 from tests.journeys.model_service import ModelService

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from harness.providers.scripted import Hold, call, reply, say
+from providers.scripted import Hold, call, reply, say
 from tests.journeys.conftest import Visit, set_up
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import Person

@@ -22,9 +22,9 @@ from documents.searching import search_passages
 from harness.content import Text
 from harness.events import AgentMessage, UserMessage
 from harness.messages import ModelRequest
-from harness.providers.scripted import Answer, reply
 from learning.models import Analysis
 from memory.models import Memory
+from providers.scripted import Answer, reply
 from spending.models import Usage
 
 SAID = "I drink tea, never coffee."

@@ -50,10 +50,10 @@ from harness.events import (
     UserMessage,
     answered_call,
 )
-from harness.providers.scripted import registered
 from jobs import here
 from jobs.broker import schedule_recurring
 from mcpservers.models import McpQuestion
+from providers.scripted import registered
 from tests.killing import analysis, databases, scenario, tree
 from tests.killing.commits import When, commits
 from tests.killing.verdict import problems_of

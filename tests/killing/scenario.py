@@ -19,10 +19,10 @@ from conversations.models import Conversation
 from harness.agentconfig import AgentConfig, McpUse, SkillUse, ToolRule
 from harness.content import Text
 from harness.messages import ModelRequest, ToolAnswer
-from harness.providers.scripted import Answer, call, reply
 from mcpservers.actions.servers import add_server
 from mcpservers.asking import ASK
 from mcpservers.models import McpServer
+from providers.scripted import Answer, call, reply
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
 from tests.killing import analysis, tree

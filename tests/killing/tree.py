@@ -21,7 +21,7 @@ from harness.events import (
     UserMessage,
 )
 from harness.messages import ModelRequest, ToolAnswer
-from harness.providers.scripted import Answer, Call, call, reply
+from providers.scripted import Answer, Call, call, reply
 from subagents.models import Subagent
 from teams_app.members import Status
 from teams_app.models import Mail, Teammate

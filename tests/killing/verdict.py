@@ -30,9 +30,9 @@ from harness.events import (
     answered_call,
 )
 from harness.messages import ModelRequest, ToolSpec
-from harness.providers.anthropic_request import request_body
 from harness.texts import Texts
 from harness.transcript import build_messages
+from providers.anthropic_request import request_body
 from tests.killing import scenario
 from tests.standins.anthropic_rules import check_request
 from tools_app.catalogue import all_tools

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.ids import new_id
-from harness.providers.scripted import Scripted, registered, reply, say
+from providers.scripted import Scripted, registered, reply, say
 from tests.conversations.conftest import converse, environment, make_agent, still_engine
 
 __all__ = ["converse", "environment", "make_agent", "still_engine"]

@@ -37,7 +37,6 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry
-from harness.providers.scripted import Fail, Hold, reply, say
 from jobs.engine import engine
 from learning.actions import analysing
 from learning.actions.switching import switch_learning
@@ -49,6 +48,7 @@ from memory.actions.memories import delete_memory
 from memory.actions.remembering import mark_memory, own_store, remember
 from memory.models import Memory, MemoryVersion
 from owndata.parts import parts
+from providers.scripted import Fail, Hold, reply, say
 from reading.foreignjson import Unreadable
 from recall.actions.switching import leave_out, switch_memory
 from spending.actions.budgets import set_budget

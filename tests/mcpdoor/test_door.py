@@ -22,11 +22,11 @@ from accounts.models import Organisation, TokenScope, User
 from agents.models import Agent, Environment
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
-from harness.providers.scripted import call, reply
 from mcpdoor.door import MOST_BYTES, MOST_PARTS
 from mcpdoor.lookups import EVERY
 from mcpdoor.serving import server_for
 from mcpdoor.tools import Principal, perform, start, state_of
+from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, MakeAgent, rested
 
 pytestmark = pytest.mark.django_db(transaction=True)

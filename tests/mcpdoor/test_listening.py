@@ -19,11 +19,11 @@ from accounts.api.authentication import Caller, caller_with
 from accounts.models import Organisation, TokenScope, User
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
-from harness.providers.scripted import reply
 from mcpdoor.listening import MOST_STREAMS
 from mcpdoor.serving import server_for
 from mcpdoor.tools import ADDRESS, Principal
 from prompts.actions.prompts import create_prompt
+from providers.scripted import reply
 from tests.conversations.conftest import Converse, rested
 from tests.mcpdoor.posting import META, envelope
 from tests.patience import PATIENCE

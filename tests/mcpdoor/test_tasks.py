@@ -19,10 +19,10 @@ from conversations.models import Conversation, Share
 from harness.agentconfig import ToolRule
 from harness.content import text_of
 from harness.events import UserCustomToolResult
-from harness.providers.scripted import call, reply
 from mcpdoor.asking import questions
 from mcpdoor.serving import server_for
 from mcpdoor.tools import Principal
+from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested
 from tests.mcpdoor.posting import META, code_of, envelope, modern, posting, request
 

@@ -26,12 +26,12 @@ from harness.agentconfig import McpUse
 from harness.content import Document, Image, PlainTextSource, Text
 from harness.errors import Conflict, Declined, Forbidden, Invalid, NotFound
 from harness.events import UserMessage
-from harness.providers.scripted import reply
 from mcpservers.actions.attaching import attach_prompt, attach_resource
 from mcpservers.actions.servers import add_server, change_server, remove_server
 from mcpservers.attaching import Unanswered, offered_prompts
 from mcpservers.models import McpServer, McpTool
 from mcpservers.offers import offers_in
+from providers.scripted import reply
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
 from tests.standins.mcp_server import served

@@ -19,12 +19,12 @@ from conversations.models import Conversation
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import text_of
 from harness.errors import AgentError, Forbidden, Invalid, NotFound
-from harness.providers.scripted import call, reply
 from mcpservers.actions.connections import begin_connection, finish_connection, register_client
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.connecting import MOST_STEPS, connection_of
 from mcpservers.listing import note_failure
 from mcpservers.models import McpClient, McpConnection, McpFlow, McpServer
+from providers.scripted import call, reply
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, rested
 from tests.standins.authorisation import AuthorisationServer

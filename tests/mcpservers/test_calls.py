@@ -19,10 +19,10 @@ from conversations.models import Conversation, Share
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import Image, text_of
 from harness.events import AgentMcpToolResult, AgentMcpToolUse
-from harness.providers.scripted import call, reply
 from mcpservers.actions.servers import add_server, change_server, release_tool
 from mcpservers.counting import counted
 from mcpservers.models import McpServer, McpTool
+from providers.scripted import call, reply
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, until
 from tests.standins.mcp_server import Remote, said

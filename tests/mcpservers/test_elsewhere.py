@@ -34,13 +34,13 @@ from harness.content import Text
 from harness.errors import BadRequest, Forbidden, Invalid, NotFound, ProviderUnreachable
 from harness.events import McpElsewhere
 from harness.messages import Message, ModelRequest, RemoteServer, ToolSpec
-from harness.providers.scripted import call, reply
-from harness.providers.table import ProviderConfig, build
 from keeping.export import as_markdown
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.elsewhere import refusal
 from mcpservers.listing import Described, take_listing
 from mcpservers.models import McpServer, McpTool
+from providers.scripted import call, reply
+from providers.table import ProviderConfig, build
 from recall.strangers import has_strangers_words
 from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent, rested

@@ -14,8 +14,8 @@ from conversations.models import Conversation
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import text_of
 from harness.events import AgentToolResult
-from harness.providers.scripted import call, reply
 from mcpservers.models import McpServer
+from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested
 from tests.standins.mcp_server import Remote
 

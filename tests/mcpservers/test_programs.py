@@ -29,7 +29,6 @@ from harness.agentconfig import McpUse, ToolRule
 from harness.content import text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
 from harness.events import AgentMcpToolResult
-from harness.providers.scripted import call, reply
 from jobs.engine import engine
 from mcpservers.actions.connections import begin_connection
 from mcpservers.actions.servers import add_from_json, add_server, change_server, look_again
@@ -43,6 +42,7 @@ from mcpservers.programs import (
 )
 from mcpservers.secrets import headers_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
+from providers.scripted import call, reply
 from sandbox.policy import SYSTEM_FOLDERS, parse_policy
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, rested, until

@@ -14,12 +14,12 @@ from conversations.models import Conversation
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound
-from harness.providers.scripted import call, reply
 from mcpservers.actions.connections import finish_connection
 from mcpservers.actions.questions import answer_connected, answer_server
 from mcpservers.elicitation import Refused, read_asked
 from mcpservers.models import McpQuestion, McpServer
 from mcpservers.taskcalls import LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS, pause_after
+from providers.scripted import call, reply
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
 from tests.patience import until

@@ -14,10 +14,10 @@ import httpx2
 import pytest
 
 from harness.errors import AddressRefused, BadRequest, ProviderError, ProviderUnreachable
-from harness.providers.contract import Provider
-from harness.providers.table import ProviderConfig, build
+from harness.provider import Provider
 from net.addresses import Address
 from net.guarded import GuardedTransport, guarded_client
+from providers.table import ProviderConfig, build
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.provider_contract import ask, pieces_of, pieces_until_error

@@ -15,8 +15,8 @@ from conversations.kits import tools_of
 from conversations.projections import Turn, follow
 from conversations.sandboxing import plan_sandbox
 from harness.events import AgentThinking, AppEvent, dump, know, load
-from harness.providers.scripted import call, reply
 from keeping.export import as_json, as_markdown
+from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, rested
 
 from .events import NotePinned

@@ -29,7 +29,7 @@ from conversations.actions.messages import post_message
 from conversations.actions.stored_files import store_file
 from conversations.models import Conversation, Removal, StoredFile
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from spending.models import Usage
 from tests.cast import PASSWORD, ClientOf, join, make_user
 from tests.conversations.conftest import Converse, rested, still, types, until

@@ -23,12 +23,12 @@ from conversations.actions.sharing import share_conversation
 from conversations.models import ShareRole
 from documents.actions.collections import create_collection
 from harness.errors import Forbidden, LimitReached
-from harness.providers.scripted import reply
 from memory.actions.remembering import own_store, remember
 from owndata import archive
 from owndata.actions.exporting import A_DAY, export_own_data
 from owndata.archive import archive_of
 from owndata.parts import File, Part, parts
+from providers.scripted import reply
 from skills_app.actions.skills import create_skill
 from teams_app.actions.tasks import create_task
 from teams_app.boards import board_of, stored

@@ -17,7 +17,6 @@ from harness.content import Text
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, ProviderError
 from harness.events import AgentMessage, AgentToolResult, AgentToolUse
 from harness.history import Entry
-from harness.providers.scripted import call, registered
 from harness.redacted import REMOVED
 from jobs.dispatch import dispatch
 from pipelines import running
@@ -28,6 +27,7 @@ from pipelines.showing import show
 from pipelines.standing import rest_of
 from pipelines.waiting import asking, number_asking
 from programs.actions.sessions import cap_session
+from providers.scripted import call, registered
 from tests.conversations.conftest import still, until
 
 from .conftest import QUESTION, asked, ended, names, spec_of, step

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.providers.wiretext import parsed_arguments, parsed_event, whole_arguments
+from providers.wiretext import parsed_arguments, parsed_event, whole_arguments
 from reading.foreignjson import (
     NESTING,
     GivenTwice,

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from harness.providers.failures import retry_after
+from providers.failures import retry_after
 from reading.moments import day_of, moment_at, moment_in_mail, moment_of
 
 FAR = timezone(timedelta(hours=23, minutes=59))

@@ -17,11 +17,11 @@ from harness.content import Text
 from harness.errors import Conflict, Invalid, NotFound
 from harness.events import AgentToolResult
 from harness.history import Entry
-from harness.providers.scripted import call, reply
 from memory.actions.memories import change_memory, create_memory
 from memory.actions.remembering import forget_memory
 from memory.actions.stores import AGENT, ORGANIZATION, create_store
 from memory.models import MemoryStore
+from providers.scripted import call, reply
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.kitpart import part
 from recall.models import Access

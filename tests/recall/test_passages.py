@@ -13,8 +13,8 @@ from documents.actions.collections import create_collection
 from documents.actions.documents import delete_document
 from documents.models import Collection, Document, Passage
 from harness.agentconfig import ToolRule
-from harness.providers.scripted import call, reply
 from memory.actions.remembering import own_store, remember
+from providers.scripted import call, reply
 from recall.models import Recall
 from recall.passages import HEADING
 from tests.conversations.conftest import rested

@@ -26,8 +26,6 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry
-from harness.providers.scripted import Hold, call, reply
-from harness.providers.scripted import say as said
 from harness.tools import ToolContext
 from memory.actions.remembering import (
     Source,
@@ -39,6 +37,8 @@ from memory.actions.remembering import (
 )
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import Memory
+from providers.scripted import Hold, call, reply
+from providers.scripted import say as said
 from recall.actions.switching import leave_out, switch_memory
 from recall.kitpart import part
 from recall.models import Recall

@@ -28,7 +28,6 @@ from conversations.models import Conversation
 from documents.actions.collections import create_collection
 from documents.models import Passage
 from harness.errors import Declined, Invalid, ToolError
-from harness.providers.scripted import reply
 from harness.tools import ToolContext
 from mcpdoor.lookups import Search, find_memories, find_passages
 from mcpdoor.tools import Principal
@@ -37,6 +36,7 @@ from memory.actions.remembering import own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import Memory, MemoryStore
 from owndata.actions.exporting import export_own_data
+from providers.scripted import reply
 from recall.actions.attaching import Wanted, attach_stores
 from recall.models import Access
 from terminal.memory import run

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from conversations.actions.messages import post_message
 from harness.errors import Conflict, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from receipts.actions.receipts import make_receipt, without_words
 from receipts.signing import current_key
 from receipts.verifying import (

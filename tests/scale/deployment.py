@@ -22,7 +22,7 @@ from websockets.exceptions import WebSocketException
 
 from agentsite.environment import BASE_DIR
 from agentsite.local_services import free_port
-from harness.providers.scripted import Script
+from providers.scripted import Script
 from tests.chat.sockets import View
 from tests.standins.messages_api import MessagesApi
 

@@ -19,7 +19,7 @@ from typing import Any
 from agentsite.local_services import LocalRedis
 from harness.content import Text
 from harness.messages import ModelRequest
-from harness.providers.scripted import call, reply, say
+from providers.scripted import call, reply, say
 from tests.scale.deployment import Deployment, Member, Page
 
 FULL = bool(os.environ.get("CHAOS"))

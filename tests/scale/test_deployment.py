@@ -18,7 +18,7 @@ from agentsite.local_services import LocalRedis, free_port
 from harness.content import Text
 from harness.errors import ProviderTimedOut
 from harness.messages import ModelRequest
-from harness.providers.scripted import Hold, call, reply, say
+from providers.scripted import Hold, call, reply, say
 from tests.patience import PATIENCE
 from tests.scale.deployment import Deployment, Member, Page, until
 from tests.standins.collector import Collector

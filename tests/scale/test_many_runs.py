@@ -12,7 +12,7 @@ import psycopg
 
 from agentsite.local_services import LocalRedis
 from harness.messages import ModelRequest
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from tests.patience import PATIENCE
 from tests.scale.deployment import Deployment, until
 

@@ -28,7 +28,7 @@ django.setup()
 
 from agentsite.local_services import LocalPostgreSQL, LocalRedis  # noqa: E402
 from harness.messages import ModelRequest  # noqa: E402
-from harness.providers.scripted import reply, say  # noqa: E402
+from providers.scripted import reply, say  # noqa: E402
 from tests.scale.deployment import Deployment, Member  # noqa: E402
 
 SETTLE_SECONDS = 1_500

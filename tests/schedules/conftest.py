@@ -17,7 +17,7 @@ from agents.models import Agent, Environment
 from harness.content import Text
 from harness.events import UserMessage
 from harness.ids import new_id
-from harness.providers.scripted import Script, registered
+from providers.scripted import Script, registered
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
 from schedules.models import StandingOrder

@@ -14,7 +14,7 @@ import pytest
 from accounts.models import User
 from agents.models import Agent, AgentVersion
 from conversations.models import Conversation, Event
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from schedules import ending, running
 from schedules.actions.orders import resume_order
 from spending.models import Usage

@@ -14,7 +14,7 @@ from accounts.models import Organisation, User
 from agents.models import Agent
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from schedules import ending, queueing, running
 from schedules.actions.items import add_follow_up, add_item, drop_item, retry_item
 from schedules.actions.orders import pause_order

@@ -32,7 +32,7 @@ from harness.events import (
     UserDefineOutcome,
 )
 from harness.history import Entry
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from schedules import ending, running
 from schedules.access import may_go_on
 from schedules.actions.orders import (

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.models import Organisation, User
 from agents.models import Agent
 from harness.events import UserDefineOutcome
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from schedules.actions.orders import (
     archive_order,
     change_order,

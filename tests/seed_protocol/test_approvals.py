@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 
 
 def ask_to_write(service, opening: str, *names: str) -> None:

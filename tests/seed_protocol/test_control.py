@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.providers.scripted import Hold, call, reply, say
+from providers.scripted import Hold, call, reply, say
 from tests.seed_protocol.client import TERMINAL, Chat
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from api import incoming, projection, stream
 from api.errors import CODES
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.journeys.site import ROOT
 from tests.patience import PATIENCE
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from tests.journeys.site import ROOT
 from tests.seed_protocol.client import Api, Chat
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tools_app.catalogue import all_tools, describe
 
 FLAGS = ("enable_teams", "enable_tracing", "enable_approval", "enable_plan_mode")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from harness.messages import Usage
-from harness.providers.scripted import Hold, call, reply, say, think
+from providers.scripted import Hold, call, reply, say, think
 from tests.seed_protocol.client import TERMINAL
 
 
@@ -112,7 +112,7 @@ def test_exactly_one_terminal_frame_ends_each_turn_with_its_usage(alice, service
 def test_a_failure_says_its_error_and_ends_the_turn_once(alice, service):
     """The text that had arrived is kept, and the cause is the true one."""
     from harness.errors import BadRequest  # noqa: PLC0415
-    from harness.providers.scripted import Fail  # noqa: PLC0415
+    from providers.scripted import Fail  # noqa: PLC0415
 
     service.expect("Fail", reply(say("Half of ", Fail(BadRequest("The model is unwell.")))))
     uid = alice.begin()

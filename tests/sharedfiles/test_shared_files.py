@@ -20,7 +20,7 @@ from harness.events import (
     UserDefineOutcome,
 )
 from harness.history import Entry
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from sharedfiles.access import TableSharedFiles
 from sharedfiles.actions.files import remove_shared_file, restore_shared_version
 from sharedfiles.models import SharedVersion

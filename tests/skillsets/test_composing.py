@@ -16,7 +16,7 @@ from harness.agentconfig import ToolRule
 from harness.content import text_of
 from harness.errors import Invalid
 from harness.events import AgentToolUse
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from sandbox.policy import read_policy
 from skills_app.actions.skills import kill_skill
 from skills_app.folder import faults_of, read_folder

@@ -17,8 +17,8 @@ from conversations.actions.messages import post_message
 from conversations.kitparts import mounts_of
 from harness.agentconfig import ToolRule
 from harness.content import text_of
-from harness.providers.scripted import call, reply
 from jobs.engine import engine
+from providers.scripted import call, reply
 from skills_app import packages
 from skills_app.models import SkillPackages, SkillVersion
 from tests.cast import ClientOf

@@ -21,7 +21,7 @@ from conversations.kitparts import mounts_of, rules_of
 from conversations.kits import plan_kit
 from conversations.models import Conversation
 from harness.errors import Conflict, LimitReached, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from skills_app.actions.releases import ask_for_release, decide_release, deprecate_version
 from skills_app.actions.skills import add_version, create_skill, delete_skill, kill_skill
 from skills_app.models import Skill, SkillVersion

@@ -21,7 +21,7 @@ from conversations.kits import plan_kit
 from conversations.models import Conversation
 from harness.content import text_of
 from harness.errors import Conflict, Forbidden, LimitReached, NotFound
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from skills_app.frontmatter import read as frontmatter
 from skillsets import workspace as module
 from skillsets.actions import trusting

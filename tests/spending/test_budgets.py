@@ -36,7 +36,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.messages import Usage as Tokens
-from harness.providers.scripted import Fail, Hold, reply, say
+from providers.scripted import Fail, Hold, reply, say
 from spending import periods
 from spending import stops as budgetstops
 from spending.actions.budgets import remove_budget, resume_stopped, set_budget

@@ -23,8 +23,8 @@ from conversations.wakes import wake
 from harness.content import Base64Source, Image, Text
 from harness.errors import TooLarge, TooMany
 from harness.events import UserMessage
-from harness.providers.scripted import Hold, registered, reply, say
 from programs.actions.sessions import begin_session
+from providers.scripted import Hold, registered, reply, say
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, MakeAgent, rested, still, types, until
 from tests.pictures import BROKEN, GOOD

@@ -14,7 +14,7 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.errors import Invalid, LimitReached
 from harness.messages import Usage as Tokens
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from spending.actions.budgets import resume_stopped, set_budget
 from spending.amounts import units_of
 from spending.models import Budget, BudgetPeriod, BudgetStop, ModelPrice

@@ -17,7 +17,7 @@ from harness.messages import (
     ToolCall,
     ToolSpec,
 )
-from harness.providers.scripted import Call, Reply, Think, chunks
+from providers.scripted import Call, Reply, Think, chunks
 from tests.standins import anthropic_rules
 from tests.standins.wire import Trouble, dumped
 

@@ -3,7 +3,7 @@
     async with MessagesApi([reply("Hello", chunk=2), RateLimited("slow down", retry_after=1)]) as api:
         provider = build(ProviderConfig("anthropic", "key", api.base_url))
 
-It plays the scripts of `harness.providers.scripted` over real sockets, refuses what the services
+It plays the scripts of `providers.scripted` over real sockets, refuses what the services
 refuse, and fails as they fail. As a process it lets a person try the SDK's path without a key:
 `python -m tests.standins.messages_api --port 8788 --demo`.
 """
@@ -20,8 +20,8 @@ from typing import Any, NoReturn, Self
 
 from harness.errors import BadCredentials, BrokenStream, ProviderTimedOut, ProviderUnreachable
 from harness.messages import ModelRequest
-from harness.providers import demo
-from harness.providers.scripted import (
+from providers import demo
+from providers.scripted import (
     Call,
     Fail,
     Hold,

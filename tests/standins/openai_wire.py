@@ -16,7 +16,7 @@ from harness.messages import (
     ToolCall,
     ToolSpec,
 )
-from harness.providers.scripted import Call, Reply, Think, chunks
+from providers.scripted import Call, Reply, Think, chunks
 from tests.standins.anthropic_rules import need
 from tests.standins.wire import Trouble, dumped
 

@@ -47,8 +47,8 @@ from harness.messages import (
     Usage,
     UsageSeen,
 )
-from harness.providers.contract import Provider
-from harness.providers.scripted import (
+from harness.provider import Provider
+from providers.scripted import (
     Fail,
     Hold,
     Reply,

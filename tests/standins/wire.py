@@ -18,7 +18,7 @@ from harness.errors import (
     UnknownModel,
 )
 from harness.messages import ModelRequest
-from harness.providers.scripted import Call, Reply, Think
+from providers.scripted import Call, Reply, Think
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.events import AgentToolResult
 from harness.messages import ModelRequest
-from harness.providers.scripted import call
+from providers.scripted import call
 from subagents.models import Subagent
 from tests.conversations.conftest import (
     Converse,

@@ -7,7 +7,7 @@ import pytest
 from accounts.models import User
 from conversations.actions.deciding import decide_call
 from harness.events import load
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from subagents.asks import tell_asks, tell_left
 from subagents.events import SubagentsAsk
 from subagents.models import Tree

@@ -30,7 +30,7 @@ from harness.events import (
 from harness.history import Entry, History
 from harness.ids import new_id
 from harness.messages import ModelRequest, ToolAnswer
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from subagents.limits import allowance, left_of
 from subagents.models import Subagent
 from tests.cast import ClientOf

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from accounts.models import User
 from harness.errors import Forbidden, NotFound
-from harness.providers.scripted import Hold, reply, say
+from providers.scripted import Hold, reply, say
 from subagents.actions.subagents import stop_subagent, stop_subagents
 from subagents.models import Subagent
 from tests.cast import ClientOf

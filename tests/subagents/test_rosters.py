@@ -15,8 +15,8 @@ from harness.agentconfig import AgentConfig, RoleOverride, ToolRule
 from harness.errors import Invalid
 from harness.ids import new_id
 from harness.messages import ModelRequest
-from harness.providers.scripted import call, registered, reply
 from harness.roster import Callee, Roster
+from providers.scripted import call, registered, reply
 from subagents.casting import cast_of
 from teams_app.actions.teams import spawn_teammate
 from tests.conversations.conftest import Converse, MakeAgent

@@ -14,7 +14,7 @@ from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, stop
 from conversations.models import Conversation
 from harness.events import BackgroundFinished, SubagentEnded
-from harness.providers.scripted import Hold, call, reply, say
+from providers.scripted import Hold, call, reply, say
 from subagents.models import Subagent
 from tests.conversations.conftest import types
 from tests.conversations.strangers import more_tools

@@ -18,8 +18,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from conversations.jobs import sweep
 from conversations.models import Conversation
 from harness.content import text_of
-from harness.providers.scripted import registered, reply
 from jobs.engine import engine
+from providers.scripted import registered, reply
 from teams_app import attending
 from teams_app.actions.mail import send_mail
 from teams_app.actions.teams import spawn_teammate

@@ -13,7 +13,7 @@ from conversations.models import Conversation, Share
 from harness.content import Text, text_of
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import dump, load
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from teams_app.actions.tasks import (
     Changes,
     change_task,

@@ -20,8 +20,8 @@ from chat.presentation.frames import page as page_of
 from conversations.models import Conversation, Share
 from harness.content import text_of as words_of
 from harness.errors import LimitReached, NotFound
-from harness.providers.scripted import Hold, reply, say
 from notices.waiting import due
+from providers.scripted import Hold, reply, say
 from teams_app.actions.mail import send_mail, write_as_person
 from teams_app.actions.requests import make_request
 from teams_app.actions.tasks import Changes, change_task, create_task

@@ -28,7 +28,7 @@ from harness.errors import (
 from harness.events import UserMessage, dump, load
 from harness.history import Entry
 from harness.ids import new_id
-from harness.providers.scripted import Hold, Scripted, call, registered, reply, say
+from providers.scripted import Hold, Scripted, call, registered, reply, say
 from teams_app import attending
 from teams_app.actions.mail import send_mail
 from teams_app.actions.requests import answer_as_member, answer_as_person, make_request

@@ -29,8 +29,8 @@ from harness.events import (
     UserToolResult,
 )
 from harness.history import Entry
-from harness.providers.scripted import call
 from hooks.events import HookAnswer, HooksAnswered
+from providers.scripted import call
 from tests.conversations.conftest import rested, still, until
 from tests.subagents.conftest import ask, done, lead, scenes
 from timelines.otlp import span_id, trace_id

@@ -19,8 +19,8 @@ from conversations.models import BackgroundCommand, Conversation, Event, Share, 
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, ToolError
 from harness.events import WakeRequested
 from harness.history import Entry
-from harness.providers.scripted import call, reply
 from harness.tools import ToolContext
+from providers.scripted import call, reply
 from schedules import running
 from schedules.actions.orders import put_off_order
 from schedules.models import OrderRun

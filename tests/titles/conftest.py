@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.ids import new_id
-from harness.providers.scripted import Scripted, registered
+from providers.scripted import Scripted, registered
 from tests.conversations.conftest import converse, environment, make_agent, still_engine
 
 __all__ = ["converse", "environment", "make_agent", "still_engine"]

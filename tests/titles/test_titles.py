@@ -35,8 +35,8 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry
-from harness.providers.scripted import Fail, Hold, reply, say
 from jobs.engine import engine
+from providers.scripted import Fail, Hold, reply, say
 from spending.actions.budgets import set_budget
 from spending.beside import LOST_AFTER, REST
 from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage

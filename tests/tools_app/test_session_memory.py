@@ -13,8 +13,8 @@ from harness.content import text_of
 from harness.events import AgentThreadContextCompacted, SessionMemoryWritten
 from harness.history import History
 from harness.messages import Usage
-from harness.providers.scripted import Scripted, call, reply
 from harness.tools import Outcome, ToolContext, perform
+from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said
 from tools_app.builtin.sessionmemory import MOST, TOOLS
 from tools_app.catalogue import find

@@ -8,9 +8,9 @@ import pytest
 
 from harness.content import text_of
 from harness.events import SessionUpdated, Todo, TodosUpdated, dump, load
-from harness.providers.scripted import call as asked
-from harness.providers.scripted import reply
 from harness.tools import Effect
+from providers.scripted import call as asked
+from providers.scripted import reply
 from tests.harness.bench import Bench, scripted
 from tests.harness.bench import said as said_by_a_person
 from tools_app.builtin.todos import TOOLS as TODO_TOOLS

@@ -20,9 +20,9 @@ from harness.errors import ToolError
 from harness.events import AgentToolUse, TableDisplay
 from harness.history import History, OpenCall
 from harness.kit import Kit
-from harness.providers.scripted import Scripted
 from harness.tools import Effect, Outcome, ToolContext, perform
 from net.addresses import meant_by
+from providers.scripted import Scripted
 from sandbox.contract import Mount, Mounts
 from sandbox.policy import Policy
 from sandbox.shells import ShellRegistry

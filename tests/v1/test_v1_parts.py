@@ -14,9 +14,9 @@ from harness.errors import Invalid
 from harness.patterns import When
 from harness.policy import Policy as RulesInForce
 from harness.policy import Verdict
-from harness.providers.table import KINDS
 from harness.rules import Level, LevelledRule
 from live.items import Delta, OpenText
+from providers.table import KINDS
 from tools_app.catalogue import all_tools
 from v1 import modelnames
 from v1.door import clean

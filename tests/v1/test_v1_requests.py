@@ -18,8 +18,8 @@ from harness.content import Text
 from harness.errors import Invalid
 from harness.events import UserMessage
 from harness.history import Entry
-from harness.providers.scripted import reply
 from live.items import Delta, OpenText
+from providers.scripted import reply
 from tests.conversations.conftest import rested, still, types
 from tests.patience import PATIENCE
 from v1.stream import _frame, _Previews

@@ -30,7 +30,7 @@ from conversations.actions.lending import lend_vaults
 from conversations.actions.messages import post_message
 from conversations.bearers import ConversationCredentials, find_bearer
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, ToolError
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.conversations.conftest import rested
 from tests.patience import PATIENCE
 from tests.webhooks.receiver import LISTENING, Answer, Receiver

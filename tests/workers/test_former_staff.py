@@ -11,7 +11,7 @@ from accounts.actions.people import delete_account, save_account
 from accounts.models import User
 from audit.models import AuditEntry
 from harness.errors import Forbidden
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.cast import make_user
 from tests.workers.working import READ, taken
 from v1.workers import worker_with

@@ -9,7 +9,7 @@ import pytest
 from accounts.actions.members import remove_member
 from accounts.models import Membership, Organisation, Role, User
 from harness.errors import Conflict, WorkLost
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.cast import join, make_user
 from tests.conversations.conftest import rested
 from tests.workers.working import ASKS, RECLAIM, RUN, answer, only_call, taken, unanswered

@@ -9,7 +9,7 @@ from django.utils import timezone
 from conversations.actions.messages import post_message, stop
 from conversations.models import Conversation
 from harness.errors import Conflict, WorkLost
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.chat.drawing import before_query
 from tests.conversations.conftest import rested
 from tests.workers.working import RECLAIM, RUN, WRITE, answer, lapse, only_call, taken

@@ -26,7 +26,7 @@ from conversations.models import Conversation
 from harness.content import Base64Source, Image, text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, WorkLost
 from harness.events import UserToolResult
-from harness.providers.scripted import reply
+from providers.scripted import reply
 from tests.chat.drawing import before_query
 from tests.conversations.conftest import rested, until
 from tests.patience import PATIENCE

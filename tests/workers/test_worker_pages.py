@@ -12,7 +12,7 @@ from agents.models import Environment
 from audit.models import AuditEntry
 from chat.presentation.panels import panels_of
 from conversations.actions.messages import post_message
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from tests.cast import join, shown
 from tests.conversations.conftest import rested
 from workers.models import EnvironmentKey, WorkItem

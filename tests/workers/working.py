@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.content import as_blocks
-from harness.providers.scripted import call, reply
+from providers.scripted import call, reply
 from workers import items as work
 from workers.actions.items import acknowledge_work, give_tool_result, heartbeat_work, poll_work
 from workers.models import EnvironmentKey, HandedCall, WorkItem

@@ -16,8 +16,8 @@ from conversations.models import Conversation, Event, Run
 from harness.content import Text
 from harness.events import AgentToolUse, BackgroundFinished, InputTaken, UserMessage
 from harness.messages import ModelRequest, ToolAnswer
-from harness.providers.scripted import Answer, call, reply
 from jobs.engine import engine
+from providers.scripted import Answer, call, reply
 from subagents.models import Subagent
 from tests.patience import PATIENCE
 

@@ -10,8 +10,8 @@ from typing import Any
 from harness.agentconfig import CustomTool
 from harness.errors import Overloaded
 from harness.messages import ModelRequest, ToolAnswer
-from harness.providers.scripted import Answer, Fail, call, reply, say
 from harness.tools import Effect, Tool, ToolContext
+from providers.scripted import Answer, Fail, call, reply, say
 from tools_app.catalogue import all_tools
 
 THIS, THAT, OTHER = {"what": "this"}, {"what": "that"}, {"what": "other"}

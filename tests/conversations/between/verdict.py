@@ -36,9 +36,9 @@ from harness.events import (
 )
 from harness.history import History, OpenCall
 from harness.messages import ModelRequest, ToolSpec
-from harness.providers.anthropic_request import request_body
 from harness.texts import Texts
 from harness.transcript import build_messages
+from providers.anthropic_request import request_body
 from tests.standins.anthropic_rules import check_request
 from workers.models import HandedCall, WorkItem
 

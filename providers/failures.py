@@ -26,7 +26,7 @@ from harness.errors import (
     RateLimited,
     UnknownModel,
 )
-from harness.providers.wiretext import HIDDEN, Blanker
+from providers.wiretext import HIDDEN, Blanker
 from reading.digits import amount_of
 from reading.moments import moment_in_mail
 from reading.wholetext import mended

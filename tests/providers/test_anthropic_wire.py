@@ -6,10 +6,10 @@ import pytest
 from anthropic import AsyncAnthropic
 
 from harness.messages import Piece
-from harness.providers.anthropic import _Reply
-from harness.providers.anthropic_request import request_body
-from harness.providers.scripted import Reply, call, garbled_call, reply, say, think
-from harness.providers.table import ProviderConfig, build
+from providers.anthropic import _Reply
+from providers.anthropic_request import request_body
+from providers.scripted import Reply, call, garbled_call, reply, say, think
+from providers.table import ProviderConfig, build
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.provider_contract import ask, pieces_of

@@ -1,6 +1,6 @@
 """A request in the dialect of chat completions: messages, tools, limits.
 
-Only translation; sending it and reading the reply is done in `harness.providers.openai_compatible`.
+Only translation; sending it and reading the reply is done in `providers.openai_compatible`.
 """
 
 from __future__ import annotations

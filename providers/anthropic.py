@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from harness.errors import BadRequest, ProviderError
+from harness.held import Held, figure, misshapen, word
 from harness.messages import (
     ElsewhereDone,
     Lull,
@@ -32,13 +33,12 @@ from harness.messages import (
     Usage,
     UsageSeen,
 )
-from harness.providers import failures
-from harness.providers.anthropic_request import betas_of, request_text
-from harness.providers.failures import Report
-from harness.providers.held import Held, figure, misshapen, word
-from harness.providers.sse import EventData
-from harness.providers.table import ProviderConfig
-from harness.providers.wiretext import (
+from providers import failures
+from providers.anthropic_request import betas_of, request_text
+from providers.failures import Report
+from providers.sse import EventData
+from providers.table import ProviderConfig
+from providers.wiretext import (
     Blanker,
     Mender,
     parsed_arguments,

@@ -31,11 +31,11 @@ from harness.messages import (
     Usage,
 )
 from harness.modelcards import UNSEEN
-from harness.providers.contract import Provider
-from harness.providers.openai_compatible import ENDS
-from harness.providers.openai_request import request_body
-from harness.providers.scripted import Script
-from harness.providers.table import ProviderConfig, build
+from harness.provider import Provider
+from providers.openai_compatible import ENDS
+from providers.openai_request import request_body
+from providers.scripted import Script
+from providers.table import ProviderConfig, build
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.openai_wire import check_request

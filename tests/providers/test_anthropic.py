@@ -32,12 +32,12 @@ from harness.messages import (
     UsageSeen,
 )
 from harness.modelcards import CARDS, card_for
-from harness.providers import anthropic_request
-from harness.providers.anthropic import ENDS, TRICKLE, Anthropic
-from harness.providers.anthropic_request import KEPT_BYTES, request_body, request_text
-from harness.providers.contract import Provider
-from harness.providers.scripted import Hold, Script, call, reply, say, think
-from harness.providers.table import ProviderConfig, build
+from harness.provider import Provider
+from providers import anthropic_request
+from providers.anthropic import ENDS, TRICKLE, Anthropic
+from providers.anthropic_request import KEPT_BYTES, request_body, request_text
+from providers.scripted import Hold, Script, call, reply, say, think
+from providers.table import ProviderConfig, build
 from tests.patience import PATIENCE
 from tests.standins.anthropic_rules import check_request
 from tests.standins.messages_api import MessagesApi

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import NotConfigured
-from harness.providers.contract import Provider
+from harness.provider import Provider
 
 if TYPE_CHECKING:
     import httpx2
@@ -63,7 +63,7 @@ KINDS: Mapping[str, ProviderKind] = {
         ProviderKind(
             "anthropic",
             "Anthropic (Messages API)",
-            "harness.providers.anthropic",
+            "providers.anthropic",
             needs_key=True,
             takes_base_url=True,
             sdk="anthropic",
@@ -72,7 +72,7 @@ KINDS: Mapping[str, ProviderKind] = {
         ProviderKind(
             "openai_compatible",
             "OpenAI-compatible (Ollama, vLLM and others)",
-            "harness.providers.openai_compatible",
+            "providers.openai_compatible",
             takes_base_url=True,
             needs_base_url=True,
             sdk="openai",
@@ -80,13 +80,13 @@ KINDS: Mapping[str, ProviderKind] = {
         ProviderKind(
             "demo",
             "Demo (offline, not a language model)",
-            "harness.providers.demo",
+            "providers.demo",
             default_model="demo",
         ),
         ProviderKind(
             "scripted",
             "Scripted (tests and evals)",
-            "harness.providers.scripted",
+            "providers.scripted",
             default_model="scripted",
             offered=False,
         ),

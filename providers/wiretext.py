@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from harness.providers.sse import MOST_OF_EVENT
+from providers.sse import MOST_OF_EVENT
 from reading.foreignjson import Unreadable, kept_json, read_json, read_raw_json, without_nul
 from reading.wholetext import mended
 

@@ -11,7 +11,7 @@ import pytest
 from harness.content import Text
 from harness.errors import BadRequest
 from harness.messages import Message, ModelRequest, TextDone
-from harness.providers.table import ProviderConfig, build
+from providers.table import ProviderConfig, build
 from tests.patience import PATIENCE
 from tests.standins import openai_wire
 from tests.standins.anthropic_rules import Refused, check_request

@@ -14,12 +14,12 @@ import pytest
 from harness.errors import BadReply, ProviderError, ProviderTimedOut, ProviderUnreachable
 from harness.events import SessionError, SpanModelRequestEnd
 from harness.messages import ModelRequest, Piece, TextDelta, ThinkingDone, ToolCallDone
-from harness.providers import failures, held, sse
-from harness.providers.contract import Provider
-from harness.providers.failures import MOST_WORDS
-from harness.providers.scripted import Hold, reply, say
-from harness.providers.sse import EventData
-from harness.providers.table import ProviderConfig, build
+from harness.provider import Provider
+from providers import failures, held, sse
+from providers.failures import MOST_WORDS
+from providers.scripted import Hold, reply, say
+from providers.sse import EventData
+from providers.table import ProviderConfig, build
 from tests.harness.bench import Bench, said, scripted
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi

@@ -11,9 +11,9 @@ import pytest
 
 from harness.content import Text
 from harness.messages import Message, ModelRequest, Part, ToolAnswer, ToolCall, ToolSpec
-from harness.providers.demo import answer
-from harness.providers.demo_files import files_for
-from harness.providers.scripted import Call, Reply, Say
+from providers.demo import answer
+from providers.demo_files import files_for
+from providers.scripted import Call, Reply, Say
 from tools_app.builtin import ask, reckoning
 
 

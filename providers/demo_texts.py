@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.providers.demo_files import DemoFile
+    from providers.demo_files import DemoFile
 
 _KEY = (
     "To talk to a real model, add a key under **Settings → Provider keys**, or put "

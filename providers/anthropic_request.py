@@ -1,6 +1,6 @@
 """A request in the Messages API's dialect: messages, tools, cache marks, thinking.
 
-Only translation; sending it and reading the reply is done in `harness.providers.anthropic`.
+Only translation; sending it and reading the reply is done in `providers.anthropic`.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from typing import Any
 
 from harness.content import Text, text_of
 from harness.messages import Message, ModelRequest, Piece, ToolAnswer, ToolCall, Usage
-from harness.providers import demo_texts as texts
-from harness.providers.demo_files import DemoFile, files_for, summary_of
-from harness.providers.scripted import Call, Reply, Say, Think, play, reply, say, think
-from harness.providers.table import ProviderConfig
 from harness.schemachecks import INLINE, Checker, TooCostly
 from harness.schemas import Unsound
+from providers import demo_texts as texts
+from providers.demo_files import DemoFile, files_for, summary_of
+from providers.scripted import Call, Reply, Say, Think, play, reply, say, think
+from providers.table import ProviderConfig
 
 PAUSE = 0.015
 """Seconds before each delta, so that one sees the text stream."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import ProviderError
+from harness.held import Held, figure, misshapen, word
 from harness.messages import (
     ModelRequest,
     Piece,
@@ -25,13 +26,12 @@ from harness.messages import (
     ToolCallDone,
     Usage,
 )
-from harness.providers import failures
-from harness.providers.failures import Report
-from harness.providers.held import Held, figure, misshapen, word
-from harness.providers.openai_request import request_body
-from harness.providers.sse import EventData
-from harness.providers.table import ProviderConfig
-from harness.providers.wiretext import Mender, parsed_arguments, parsed_event
+from providers import failures
+from providers.failures import Report
+from providers.openai_request import request_body
+from providers.sse import EventData
+from providers.table import ProviderConfig
+from providers.wiretext import Mender, parsed_arguments, parsed_event
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

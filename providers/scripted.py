@@ -3,7 +3,7 @@
     Scripted([reply(think("Look first."), call("read_file", path="a.py")), say("Done.")])
 
 The same scripts drive the loopback service in `tests.standins.messages_api`. Answering people who
-have no key is done by `harness.providers.demo`.
+have no key is done by `providers.demo`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from harness.messages import (
     ToolCallDone,
     Usage,
 )
-from harness.providers.failures import broken_by
-from harness.providers.table import ProviderConfig
-from harness.providers.wiretext import Mender
+from providers.failures import broken_by
+from providers.table import ProviderConfig
+from providers.wiretext import Mender
 from reading.wholetext import mended
 
 DEFAULT_USAGE = Usage(input_tokens=10, output_tokens=5)

@@ -10,10 +10,10 @@ import pytest
 
 from harness.errors import ProviderTimedOut
 from harness.messages import ModelRequest
-from harness.providers.contract import Provider
-from harness.providers.demo import Demo
-from harness.providers.scripted import Script, Scripted
-from harness.providers.table import ProviderConfig, build
+from harness.provider import Provider
+from providers.demo import Demo
+from providers.scripted import Script, Scripted
+from providers.table import ProviderConfig, build
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.provider_contract import AnyProvider, Playing, ScriptableProvider, Traits

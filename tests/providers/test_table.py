@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from harness.errors import NotConfigured
-from harness.providers.scripted import ScriptExhausted, registered
-from harness.providers.table import KINDS, ProviderConfig, build
+from providers.scripted import ScriptExhausted, registered
+from providers.table import KINDS, ProviderConfig, build
 from tests.standins.provider_contract import ask, pieces_of
 
 
@@ -51,7 +51,7 @@ def test_building_a_provider_imports_no_sdk():
     """A second start has six seconds; the SDKs take two of them."""
     code = (
         "import sys\n"
-        "from harness.providers.table import KINDS, ProviderConfig, build\n"
+        "from providers.table import KINDS, ProviderConfig, build\n"
         "for name in KINDS: build(ProviderConfig(name, 'key', 'http://127.0.0.1:9'))\n"
         "assert not {'anthropic', 'openai', 'httpx2'} & set(sys.modules)\n"
     )
