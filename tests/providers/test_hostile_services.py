@@ -11,11 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from harness import held
 from harness.errors import BadReply, ProviderError, ProviderTimedOut, ProviderUnreachable
 from harness.events import SessionError, SpanModelRequestEnd
 from harness.messages import ModelRequest, Piece, TextDelta, ThinkingDone, ToolCallDone
 from harness.provider import Provider
-from providers import failures, held, sse
+from providers import failures, sse
 from providers.failures import MOST_WORDS
 from providers.scripted import Hold, reply, say
 from providers.sse import EventData
