@@ -1,4 +1,4 @@
-"""`python -m tests.bytecode`: compiles this checkout on all processors at once, tests as pytest rewrites them.
+"""`python -m tests.bytecode`: compiles this checkout on all processors, tests as pytest rewrites them.
 
 Each process of the tests imports all of them, and would compile them for itself in a fresh checkout. What is
 not compiled here, or what another pytest keeps in another way, is compiled when it is imported, as ever.
