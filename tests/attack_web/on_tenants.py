@@ -24,16 +24,32 @@ AREAS = {
     "v1 environments and work": ("v1/environments",),
     "v1 files": ("v1/files",),
     "v1 vaults": ("v1/vaults",),
+    "v1 memory and skills": ("v1/memory_stores", "v1/skills"),
+    "v1 deployments": ("v1/deployment",),
+    "schedules, timers and briefs": ("schedules/", "timers/", "brief/"),
+    "skills, prompts and hooks": ("skills/", "prompts/", "hooks/"),
+    "evaluations and comparisons": ("evals/", "comparisons/"),
+    "agents, pipelines and tasks": ("agents/", "pipelines/", "tasks/"),
+    "folders and documents": ("folders/", "documents/", "passages/"),
 }
+"""By the beginnings of their addresses; what begins with none of them is of `OTHERS`."""
+OTHERS = "all other pages"
 VISITORS = ("mallory's browser", "mallory's token", "nobody")
 
 
-def _routes(beginnings: tuple[str, ...]) -> list[Route]:
+def _routes(area: str) -> list[Route]:
     return [
         one
         for one in page_routes()
-        if one.pattern.startswith(beginnings) and one.parameters and one.key not in PUBLIC
+        if one.parameters and one.key not in PUBLIC and _area_of(one) == area
     ]
+
+
+def _area_of(route: Route) -> str:
+    for area, beginnings in AREAS.items():
+        if route.pattern.startswith(beginnings):
+            return area
+    return OTHERS
 
 
 def _visitor(world: World, who: str) -> Visitor:
@@ -43,8 +59,8 @@ def _visitor(world: World, who: str) -> Visitor:
 
 
 def _walk(area: str, who: str, world: World) -> Got:
-    got, before, routes = [], world.state(), _routes(AREAS[area])
-    tried(routes, f"there is no route below {AREAS[area]}")
+    got, before, routes = [], world.state(), _routes(area)
+    tried(routes, f"there is no route of {area}")
     with _visitor(world, who) as visitor:
         for route in routes:
             address = route.address(values_for(route, world.objects))
@@ -65,9 +81,9 @@ def _walk(area: str, who: str, world: World) -> Got:
     return "; ".join(got)
 
 
-for _area, _beginnings in AREAS.items():
+for _area in (*AREAS, OTHERS):
     for _who in VISITORS:
-        _first = "mallory's token" if _beginnings[0].startswith(("v1", "api")) else VISITORS[0]
+        _first = "mallory's token" if _area.startswith(("v1", "api")) else VISITORS[0]
         attack(
             SUBJECT,
             f"{_area} by {_who}",

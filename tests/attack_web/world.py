@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,10 @@ HELD = (
     *("conversations_storedfile", "workers_workitem", "workers_environmentkey"),
     *("conversations_defaults", "agents_sandboxrules", "conversations_customtool"),
 )
-"""Tables in which nothing of alice's may change by a stranger's hand."""
+"""Tables in which nothing of alice's may change by a stranger's hand; of all others it is what hangs on her
+organisation or her conversation."""
+_OF_JOBS = ("notices_waitnotice",)
+"""What the site itself writes down of hers as time passes."""
 _PASSING = {
     *("last_used_at", "last_login", "updated_at", "refreshing_until", "reads_until"),
     *("writes_until", "day", "day_requests"),
@@ -99,6 +102,7 @@ class World:
         # What her objects left to be done is done, so that no run changes them under an attack.
         self.program(self.token).post(f"/v1/sessions/{self.conversation.uid}/wake", json={})
         self.rested(self.conversation)
+        self._settled()
         self.mallorys = self.token_of(self.mallory, self.elsewhere)
         self.bobs = self.token_of(self.bob, self.home)
         self._second: Second | None = None
@@ -258,6 +262,16 @@ class World:
     def log(self, conversation: Conversation) -> list[dict[str, Any]]:
         return [dict(one.payload, type=one.type) for one in conversation.events.order_by("seq")]
 
+    def _settled(self) -> None:
+        """Behind its rest, whatever of hers a run still writes has been written."""
+
+        def still() -> bool:
+            before = self.state()
+            time.sleep(0.5)
+            return not self.changed_since(before)
+
+        self.until(still, "what is alice's never came to rest")
+
     def asked(self, conversation: Conversation) -> Approval:
         def waiting() -> Approval | None:
             return Approval.objects.filter(conversation=conversation, state="pending").first()
@@ -279,20 +293,34 @@ class World:
         """A fingerprint of every table that strangers must not change."""
         found: dict[str, str] = {}
         with sqlite3.connect(f"file:{self.directory}/data/db.sqlite3?mode=ro", uri=True) as base:
-            known = {row[0] for row in base.execute("SELECT name FROM sqlite_master")}
-            for table in HELD:
-                if table not in known:
-                    continue
+            every = [
+                row[0]
+                for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            ]
+            for table in every:
                 columns = [row[1] for row in base.execute(f"PRAGMA table_info({table})")]
+                if not (where := self._hers(table, columns)):
+                    continue
                 kept = ", ".join(f'"{name}"' for name in columns if name not in _PASSING)
                 digest = hashlib.sha256()
-                own = {"conversations_event": "conversation_id", "conversations_conversation": "id"}
-                where = f" WHERE {own[table]} = {self.conversation.pk}" if table in own else ""
-                for row in base.execute(f"SELECT {kept} FROM {table}{where} ORDER BY 1"):
+                for row in base.execute(f"SELECT {kept} FROM {table} WHERE {where} ORDER BY 1"):
                     digest.update(repr(row).encode())
                 found[table] = digest.hexdigest()
         base.close()
         return found
+
+    def _hers(self, table: str, columns: Sequence[str]) -> str:
+        """Which rows are watched, in SQL; empty: none."""
+        conversation, organisation = self.conversation.pk, self.acme.pk
+        if table == "conversations_conversation":
+            return f"id = {conversation}"
+        if table in _OF_JOBS:
+            return ""
+        if "conversation_id" in columns:
+            return f"conversation_id = {conversation}"
+        if table in HELD:
+            return "true"
+        return f"organisation_id = {organisation}" if "organisation_id" in columns else ""
 
     def changed_since(self, before: Mapping[str, str]) -> str:
         return ", ".join(name for name, sum_ in self.state().items() if before[name] != sum_)
