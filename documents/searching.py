@@ -14,7 +14,7 @@ from django.db.models.functions import Left
 
 from accounts.models import User
 from memory.embedding.finding import find_near
-from memory.fences import ExistsForEach
+from memory.fences import Among, ExistsForEach
 from memory.retrieval.question import read_question
 from memory.retrieval.turns import Ranked, Turn, TurnIndex
 from memory.termindex import TermIndexOf
@@ -77,7 +77,7 @@ def search_passages(
     alone = by_vectors.by_words_alone
     if not keys and not by_vectors.cosines:
         return FoundPassages((), low=True, by_words_alone=alone)
-    rows = rows.filter(pk__in=[*keys, *by_vectors.cosines])
+    rows = rows.filter(Among("pk", {*keys, *by_vectors.cosines}))
     values = rows.order_by("pk").values_list("pk", "text", Left("terms", TERMS))
     turns = [
         Turn(str(key), text, group=str(key), terms=tuple(terms.split(" ")))

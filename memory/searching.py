@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.models import User
 
 from .embedding.finding import find_near
-from .fences import ExistsForEach
+from .fences import Among, ExistsForEach
 from .models import Memory, MemoryStore, MemoryVector
 from .models.store import MemoryStoreQuerySet
 from .retrieval.question import Question, read_question
@@ -115,7 +115,7 @@ def search_memories(
     alone = by_vectors.by_words_alone
     if not keys and not by_vectors.cosines:
         return Recalled((), 0.0, low=True, by_words_alone=alone)
-    rows = rows.filter(pk__in=[*keys, *by_vectors.cosines])
+    rows = rows.filter(Among("pk", {*keys, *by_vectors.cosines}))
     found = _ranked(question, rows, limit, at or timezone.now(), by_vectors.near)
     return replace(found, alike=by_vectors.alike, by_words_alone=alone)
 
@@ -127,7 +127,7 @@ def matching(rows: QuerySet[Memory], text: str, stores: Iterable[MemoryStore]) -
     if not terms:
         return rows
     audiences = {store.audience for store in stores}
-    return rows.filter(pk__in=INDEX.having(Memory, terms, audiences, LISTED))
+    return rows.filter(Among("pk", INDEX.having(Memory, terms, audiences, LISTED)))
 
 
 def _audiences(stores: MemoryStoreQuerySet) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
+from memory.fences import Among
 from memory.retrieval.ranking import Near
 
 from .codes import as_words, code_of
@@ -59,7 +60,7 @@ def nearest(
     every = made.model.objects.filter(model=model)
     for some in _by_codes(asked, every, of, model, audiences):
         # The keys stand inside: else a list of all rows is made first.
-        of_these = made.filter(**{f"{of}__in": seen.filter(pk__in=wanted.union(some))})
+        of_these = made.filter(**{f"{of}__in": seen.filter(Among("pk", wanted.union(some)))})
         found = list(of_these.values_list(of, "data"))
         cosines |= _compared(found, asked)
         wanted.clear()
@@ -67,7 +68,7 @@ def nearest(
             break
         _let_go(every, of, model, audiences, some)
     if wanted:
-        of_these = made.filter(**{f"{of}__in": seen.filter(pk__in=wanted)})
+        of_these = made.filter(**{f"{of}__in": seen.filter(Among("pk", wanted))})
         cosines |= _compared(list(of_these.values_list(of, "data")), asked)
     close = sorted(cosines, key=lambda key: (-cosines[key], -key))[:NEAREST]
     among = {*keys, *(key for key in close if cosines[key] >= scale.floor)}
@@ -102,7 +103,7 @@ def _by_codes(
 def _let_go(
     every: QuerySet[Any], of: str, model: str, audiences: Collection[str], keys: Sequence[int]
 ) -> None:
-    there = set(every.filter(**{f"{of}__in": keys}).values_list(of, flat=True))
+    there = set(every.filter(Among(of, keys)).values_list(of, flat=True))
     gone = set(keys) - there
     if gone:
         for audience in audiences:

@@ -32,7 +32,7 @@ class TermIndex:
     def __init__(
         self, texts: Iterable[Sequence[str]], asked: Collection[str] | None = None
     ) -> None:
-        self._counts: list[Counter[str]] = []
+        self._counts: list[Mapping[str, int]] = []
         self._lengths: list[int] = []
         for terms in texts:
             self._lengths.append(max(1, len(terms)))
@@ -73,16 +73,18 @@ class TermIndex:
         return term in self._places
 
 
-def _counted(terms: Sequence[str], asked: Collection[str]) -> Counter[str]:
-    places = [place for place, term in enumerate(terms) if term in asked]
-    pairs = (
-        f"{terms[one]} {terms[other]}"
-        for one, other in itertools.pairwise(places)
-        if other == one + 1
-    )
-    return Counter(
-        itertools.chain((terms[place] for place in places), filter(asked.__contains__, pairs))
-    )
+def _counted(terms: Sequence[str], asked: Collection[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    before = ""
+    for term in terms:
+        if term not in asked:
+            before = ""
+            continue
+        counts[term] = counts.get(term, 0) + 1
+        if before and (pair := f"{before} {term}") in asked:
+            counts[pair] = counts.get(pair, 0) + 1
+        before = term
+    return counts
 
 
 def weights_of(question: Question, terms: Sequence[str]) -> dict[str, float]:
