@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from conversations.branches import counting
 from conversations.forgetting import Place, Removed, repeats
@@ -62,21 +62,31 @@ def _answered(removed: Removed) -> Iterator[Place]:
 
 def _taken_out(removed: Removed) -> Iterator[tuple[Subagent, datetime, str]]:
     """Subagents that something of it was told of, when and what."""
-    asked = Subagent.objects.filter(parent=removed.conversation).select_related("child")
-    calls = Event.objects.filter(conversation=removed.conversation, type="agent.tool_use")
-    for entry in removed.entries:
+    asked = list(Subagent.objects.filter(parent=removed.conversation).select_related("child"))
+    looked = _looked(removed) if asked else {}
+    for entry in removed.entries if asked else ():
         event = entry.event
+        uid: str | None = None
+        call: str | None = None
         if isinstance(event, BackgroundFinished):
-            of_it, text = Q(uid=event.background_id), event.tail
+            uid, text = event.background_id, event.tail
         elif isinstance(event, AgentToolResult):
-            of_it, text = Q(call_uid=event.tool_use_id), text_of(event.content)
-            call = calls.filter(uid=event.tool_use_id, payload__name=LOOK).first()
-            if call is not None and isinstance(use := call.value, AgentToolUse):
-                of_it = Q(uid=str(use.input.get("id")))
+            uid, text = looked.get(event.tool_use_id), text_of(event.content)
+            call = event.tool_use_id if uid is None else None
         else:
             continue
-        for row in asked.filter(of_it):
-            yield row, datetime.fromtimestamp(entry.at, UTC), text
+        for row in asked:
+            if row.uid == uid or row.call_uid == call:
+                yield row, datetime.fromtimestamp(entry.at, UTC), text
+
+
+def _looked(removed: Removed) -> dict[str, str]:
+    """Which subagent its agent looked at again, by the call's id."""
+    calls = Event.objects.filter(
+        conversation=removed.conversation, type="agent.tool_use", payload__name=LOOK
+    )
+    values = ((call.uid, call.value) for call in calls)
+    return {uid: str(use.input.get("id")) for uid, use in values if isinstance(use, AgentToolUse)}
 
 
 def _shown(removed: Removed) -> Iterator[Place]:
