@@ -13,6 +13,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.template import Context, Template
 from django.utils.safestring import SafeString
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 
 from jobs.garbage import collect_seldom
@@ -20,7 +21,7 @@ from tests import prepared
 from tests.cast import acme, alice, bob, client_of, elsewhere, mallory, staff
 from tests.dividing import Division, longest_first
 from tests.one_day import one_day
-from tests.properties import examples
+from tests.properties import WHOLE, examples
 
 __all__ = ["acme", "alice", "bob", "client_of", "elsewhere", "mallory", "one_day", "staff"]
 
@@ -40,6 +41,10 @@ def pytest_configure() -> None:
     # All that is imported and collected stays to the end; looking through it over and over took a quarter of
     # the collection's time.
     gc.disable()
+    if not WHOLE:
+        # What our modules hold as constants would be read from the source of all of them, in each process:
+        # six seconds for a few of the values that are tried. The full proof does.
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(trylast=True)
