@@ -97,7 +97,7 @@ from tests.chat.drawing import (
     order_of,
     record,
 )
-from tests.properties import examples
+from tests.properties import WHOLE, examples
 
 __all__ = ["conversation"]
 
@@ -408,7 +408,7 @@ def follow(conversation: Conversation, entries: list[Entry], cuts: list[int]) ->
     assert browser.seq == len(entries)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 1_000])
+@pytest.mark.parametrize("size", [1, 2, 7, 1_000] if WHOLE else [1, 7, 1_000])
 def test_live_equals_reload_for_a_conversation_of_all_types(
     conversation: Conversation, size: int
 ) -> None:
