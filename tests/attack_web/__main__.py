@@ -88,7 +88,6 @@ def main() -> int:
             # The site's own, and nothing of whoever started this.
             os.environ.clear()
             os.environ.update(site.environment)
-            os.environ["DJANGO_SETTINGS_MODULE"] = "agentsite.settings"
             django.setup()
             # Both need the apps.
             from tests.attack_web.suite import run  # noqa: PLC0415

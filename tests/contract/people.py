@@ -7,7 +7,6 @@ becomes a webhook endpoint of alice's organisation.
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import django
@@ -17,7 +16,6 @@ MACHINES = 4
 
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     django.setup()
     # All need the apps that the line above made ready.
     from accounts.actions.organisations import create_organisation  # noqa: PLC0415

@@ -6,7 +6,6 @@ owns all of it, is an operator and signs in with `PASSWORD`.
 
 from __future__ import annotations
 
-import os
 from datetime import time, timedelta
 from decimal import Decimal
 
@@ -211,7 +210,6 @@ def furnish() -> None:
 
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     environment.ensure_secrets()
     django.setup()
     call_command("migrate", verbosity=0)  # nothing to do where the database is a copy

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import faulthandler
 import json
-import os
 import signal
 import sys
 import threading
@@ -41,7 +40,6 @@ def listen() -> None:
 def main() -> None:
     # So that a journey can ask a server that hangs where it does.
     faulthandler.register(signal.SIGUSR1)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     environment.ensure_secrets()
     django.setup()
     threading.Thread(target=listen, daemon=True).start()

@@ -73,6 +73,7 @@ class Site:
         }
         return {
             **kept,
+            "DJANGO_SETTINGS_MODULE": "tests.journeys.settings",
             "AGENTSITE_ENV_FILE": str(self.directory / "env"),
             "AGENTSITE_DATA_DIR": str(self._data),
             "PYTHONUNBUFFERED": "1",

@@ -66,8 +66,7 @@ else:
 def instruct(site: Site, name: str, instructions: str) -> None:
     """Give the organisation an agent with these instructions, as staff do in the admin."""
     code = MAKE.format(name=name, instructions=instructions)
-    env = {**site.environment, "DJANGO_SETTINGS_MODULE": "agentsite.settings"}
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=site.environment, check=True)
 
 
 @on_screen(phone=False)

@@ -6,14 +6,12 @@ Run in a process of its own with the site's environment: `python -m tests.seed_p
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import django
 
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
     django.setup()
     from accounts.actions.organisations import create_organisation  # noqa: PLC0415
     from accounts.actions.tokens import create_token  # noqa: PLC0415
