@@ -34,6 +34,10 @@ MONEY_AND_ANSWERS = [
     "tests/jobs/test_prepared.py",
 ]
 """In a process of their own: they turn the site's time zone, and with it connections, round."""
+UNDER_LOAD = [
+    f"tests/scale/inside/{name}.py" for name in ("database", "claims", "locks", "postings")
+]
+"""Beside what runs: half of what each of these took in a process of its own was to begin."""
 
 
 def run_tests(postgresql, template, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,15 +58,11 @@ def run_tests(postgresql, template, redis, *arguments: str) -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("modules", [SIDE_BY_SIDE, MONEY_AND_ANSWERS], ids=["runs", "money"])
+@pytest.mark.parametrize(
+    "modules", [SIDE_BY_SIDE + UNDER_LOAD, MONEY_AND_ANSWERS], ids=["runs", "money"]
+)
 def test_runs_sockets_and_search_keep_their_promises(postgresql, migrated, redis, modules):
     modules = [name for name in modules if (BASE_DIR / name.partition("::")[0]).exists()]
     done = run_tests(postgresql, migrated, redis, *modules)
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     assert "skipped" not in done.stdout
-
-
-@pytest.mark.parametrize("name", ["database", "claims", "locks", "postings"])
-def test_under_load_it_stays_within_bounds(postgresql, migrated, redis, name):
-    done = run_tests(postgresql, migrated, redis, f"tests/scale/inside/{name}.py")
-    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

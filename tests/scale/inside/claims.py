@@ -1,4 +1,4 @@
-"""Run by `test_on_postgresql` in a process of its own: races that only a server database has."""
+"""Run by `test_on_postgresql`: races that only a server database has."""
 
 from __future__ import annotations
 

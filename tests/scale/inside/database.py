@@ -1,4 +1,4 @@
-"""Run by `test_on_postgresql` in a process of its own: connections stay bounded, whatever the load."""
+"""Run by `test_on_postgresql`: connections stay bounded, whatever the load."""
 
 from __future__ import annotations
 

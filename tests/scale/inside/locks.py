@@ -1,4 +1,4 @@
-"""Run by `test_on_postgresql` in a process of its own: everybody locks a conversation before its rows."""
+"""Run by `test_on_postgresql`: everybody locks a conversation before its rows."""
 
 from __future__ import annotations
 

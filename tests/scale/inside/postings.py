@@ -1,4 +1,4 @@
-"""Run by `test_on_postgresql` in a process of its own: every change of rows, however made, leaves the index
+"""Run by `test_on_postgresql`: every change of rows, however made, leaves the index
 with what they have."""
 
 from __future__ import annotations
