@@ -1,4 +1,7 @@
-"""A deployment of real processes: web servers, workers and a schedule, on a database and a Redis."""
+"""A deployment of real processes: web servers, workers and a schedule, on a database and a Redis.
+
+How they begin without importing everything anew is `tests.scale.warm`'s.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,34 +28,28 @@ from agentsite.environment import BASE_DIR
 from agentsite.local_services import free_port
 from providers.scripted import Script
 from tests.chat.sockets import View
+from tests.scale.warm import LATE, Forked, Warm
 from tests.standins.messages_api import MessagesApi
 
 PATIENCE = 180.0
 """Seconds for a process to come up on a busy machine."""
 
+Process = Forked | subprocess.Popen[bytes]
+Begin = Callable[[Path], Process]
+"""Begins a process that writes to this file."""
+
 
 class Member:
     """One process, with a port at which it answers probes."""
 
-    def __init__(
-        self, command: list[str], environment: dict[str, str], log: Path, port: int
-    ) -> None:
-        self._command = command
-        self._environment = environment
+    def __init__(self, begin: Begin, log: Path, port: int) -> None:
+        self._begin = begin
         self._log = log
         self.port = port
         self.start()
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command,
-                env=self._environment,
-                cwd=BASE_DIR,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.process = self._begin(self._log)
 
     def ready(self) -> Self:
         until(lambda: self.get("/readyz")[0] == 200, PATIENCE, self.said)
@@ -105,6 +103,39 @@ class Api:
         self._thread.join(PATIENCE)
 
 
+HELPER = ["-m", "tests.scale.helper"]
+
+
+class Helper:
+    """A process that does what it is told."""
+
+    def __init__(self, begin: Callable[[tuple[int, int, int]], Process], log: Path) -> None:
+        self._log = log
+        asked, ask = os.pipe()
+        answers, answer = os.pipe()
+        with log.open("ab") as errors:
+            self._process = begin((asked, answer, errors.fileno()))
+        os.close(asked)
+        os.close(answer)
+        self._asks = os.fdopen(ask, "w")
+        self._answers = os.fdopen(answers)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        self._asks.write(json.dumps([name, arguments]) + "\n")
+        self._asks.flush()
+        line = self._answers.readline()
+        assert line, self._log.read_text()[-3000:]
+        answer = json.loads(line)
+        assert "problem" not in answer, answer["problem"]
+        return answer["value"]
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._asks.close()
+        self._answers.close()
+
+
 class Deployment:
     """Use as a context; every process it started has ended afterwards."""
 
@@ -136,7 +167,8 @@ class Deployment:
             "TEST_COUNTER": str(self.counter),
             **{name: str(value) for name, value in settings.items()},
         }
-        self._helper = self.new_helper()
+        self.warm = Warm(self.environment, directory / "warm.log")
+        self._helper = Helper(self._forked_helper, directory / "helper.log")
         self.call("migrate")
 
     def __enter__(self) -> Self:
@@ -146,9 +178,8 @@ class Deployment:
         for member in self.members:
             if member.process.poll() is None:
                 member.kill()
-        for helper in (self._helper,):
-            helper.kill()
-            helper.wait()
+        self._helper.kill()
+        self.warm.close()
         self.api.stop()
 
     # --- processes --------------------------------------------------------------------------------
@@ -167,35 +198,50 @@ class Deployment:
         return self._start("beat", ["-m", "celery", "-A", "agentsite", "beat"], 0)
 
     def _start(self, kind: str, arguments: list[str], port: int, **settings: str) -> Member:
+        begin = self._fork if LATE.issuperset(settings) else self._afresh
         log = self.directory / f"{kind}{len(self.members)}.log"
-        environment = {**self.environment, **settings}
-        member = Member([sys.executable, *arguments], environment, log, port)
+        member = Member(partial(begin, arguments, settings), log, port)
         self.members.append(member)
         return member
 
-    def new_helper(self, **settings: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.scale.helper"],
-            env={**self.environment, **settings},
-            cwd=BASE_DIR,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(self.directory / "helper.log").open("ab"),
-            text=True,
-        )
+    def _fork(self, arguments: list[str], settings: dict[str, str], log: Path) -> Process:
+        with log.open("ab") as said, Path(os.devnull).open() as nothing:
+            files = nothing.fileno(), said.fileno(), said.fileno()
+            return self.warm.start(arguments, settings, files)
 
-    def call(self, name: str, *arguments: Any, by: subprocess.Popen[str] | None = None) -> Any:
+    def _afresh(self, arguments: list[str], settings: dict[str, str], log: Path) -> Process:
+        with log.open("ab") as said:
+            return subprocess.Popen(
+                [sys.executable, *arguments],
+                env={**self.environment, **settings},
+                cwd=BASE_DIR,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    def new_helper(self, **settings: str) -> Helper:
+        """One with settings of its own, afresh."""
+
+        def begin(files: tuple[int, int, int]) -> Process:
+            asks, answers, errors = files
+            return subprocess.Popen(
+                [sys.executable, *HELPER],
+                env={**self.environment, **settings},
+                cwd=BASE_DIR,
+                stdin=asks,
+                stdout=answers,
+                stderr=errors,
+            )
+
+        return Helper(begin, self.directory / "helper.log")
+
+    def _forked_helper(self, files: tuple[int, int, int]) -> Process:
+        return self.warm.start(HELPER, {}, files)
+
+    def call(self, name: str, *arguments: Any, by: Helper | None = None) -> Any:
         """Have the helper do it; what it returned."""
-        helper = by or self._helper
-        assert helper.stdin is not None
-        assert helper.stdout is not None
-        helper.stdin.write(json.dumps([name, arguments]) + "\n")
-        helper.stdin.flush()
-        line = helper.stdout.readline()
-        assert line, (self.directory / "helper.log").read_text()[-3000:]
-        answer = json.loads(line)
-        assert "problem" not in answer, answer["problem"]
-        return answer["value"]
+        return (by or self._helper).call(name, *arguments)
 
     def facts(self, uid: str) -> dict[str, Any]:
         return dict(self.call("facts", uid))

@@ -224,7 +224,6 @@ def test_a_stop_whose_hint_is_lost_is_found_all_the_same(site: Site):
         facts = site.deployment.rested(uid)
     finally:
         mute.kill()
-        mute.wait()
     assert seconds_to_rest(facts) < 2
     assert facts["texts"] == ["And "]
 
@@ -421,7 +420,6 @@ def test_a_web_process_that_runs_conversations_itself_drains_as_well(
         mute = deployment.new_helper(AGENTSITE_BROKER_URL="redis://127.0.0.1:1")
         deployment.call("post", uid, "Count", by=mute)
         mute.kill()
-        mute.wait()
         until(hold.reached.is_set, PATIENCE, deployment.said)
         first.process.terminate()
         until(lambda: "waiting up to" in first.said(), PATIENCE, first.said)
