@@ -58,11 +58,12 @@ def test_a_tool_of_a_server_that_wants_an_account_is_asked_for_works_and_is_held
     page.locator("#id_scope").select_option("person")
     page.locator("#id_url").fill(remote.url)
     page.get_by_role("button", name="Add and look at it").click()
-    servers_page = page.url
     expect(page.get_by_role("heading", name="Your account there")).to_be_visible()
+    servers_page = page.url
     expect(page.locator("main")).to_contain_text("wants an account")
     fits(alice, f"added-{form}")
     page.get_by_role("button", name="Connect", exact=True).click()
+    expect(page.get_by_role("link", name="Continue to 127.0.0.1")).to_be_visible()
     fits(alice, f"connect-{form}")
     goes_to_the_guard_and_allows(alice)
     expect(page.locator("main")).to_contain_text("Connected by")
@@ -93,6 +94,7 @@ def test_a_tool_of_a_server_that_wants_an_account_is_asked_for_works_and_is_held
     alice.send("Say it once more")
     page.get_by_role("button", name="Allow", exact=True).click()
     page.get_by_role("link", name="Connect…").click()
+    expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
     fits(alice, f"wanted-{form}")
     page.get_by_role("button", name="Connect", exact=True).click()
     goes_to_the_guard_and_allows(alice)
