@@ -14,11 +14,11 @@ LEAST_POINTS = 4
 @pytest.mark.parametrize(
     "form",
     [
-        ["--every", "30", "--branches", "--mcp"],
+        ["--every", "45", "--branches", "--mcp"],
         ["--every", "48", "--compaction", "--database", "postgresql", "--process", "worker"],
-        ["--every", "30", "--composed"],
-        ["--every", "120", "--tree"],
-        ["--every", "20", "--analysis"],
+        ["--every", "45", "--composed"],
+        ["--every", "180", "--tree"],
+        ["--every", "30", "--analysis"],
     ],
     ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents", "analysis"],
 )
