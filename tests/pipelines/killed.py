@@ -23,7 +23,7 @@ from pathlib import Path
 import django
 
 PATIENCE = 60
-COMMITS = (23, 33, 27, 39)
+COMMITS = (47, 67, 55, 79)
 """How many commits processes live at most, in turn; some die right before one, some right behind it. Each
 dies as soon as its step has begun, too. They live long enough: a conversation whose runs keep dying is
 left."""
@@ -122,7 +122,7 @@ def _work(commits_to_live: int, when: str, first: int) -> None:
         while PipelineRun.objects.going_on().exists() and time.monotonic() < end:
             if StepRun.objects.count() >= due:
                 os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(0.01)
+            time.sleep(0.03)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
