@@ -28,7 +28,7 @@ from .finding_tools import FIND, USE, are_too_many, deferred, size_of
 from .listing import CONNECT_SECONDS, Described, held
 from .models import McpServer, McpTool
 from .places import is_covered
-from .whose import is_hers_alone, serving_in
+from .whose import all_serving_in, is_hers_alone
 
 PLACE = 60
 KEPT = 4_000
@@ -114,7 +114,7 @@ def servers_in(
         }
     chosen = [
         (server, only)
-        for server, only in servers_for(serving_in(conversation), config)
+        for server, only in servers_for(all_serving_in(conversation), config)
         if (server.conversation_id is None or chosen_here)
         and (server.owner_id is not None or lent is None or server.name in lent)
     ]

@@ -78,7 +78,9 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
             | Q(organisation=organisation_id, owner=None)
             | Q(organisation=organisation_id, owner=owner_id)
         )
-        narrow = Q(agent__in=agents)
+        narrow = Q(agent__in=())
+        for agent in agents:
+            narrow |= Q(agent=agent)
         if conversation_id is not None:
             narrow |= Q(conversation=conversation_id, owner=owner_id)
         return self.filter(wide | narrow).order_by(

@@ -7,8 +7,19 @@ from __future__ import annotations
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from conversations.models.share import WRITING
+from jobs.prepared import Prepared
 
 from .models import McpServer, McpServerQuerySet
+
+_SERVING = Prepared(
+    lambda given: McpServer.objects.serving(
+        given.organisation,
+        given.owner,
+        agents=(given.agent, given.base),
+        conversation_id=given.conversation,
+    )
+)
+"""Asked for each run."""
 
 
 def is_hers_alone(conversation: Conversation) -> bool:
@@ -21,6 +32,18 @@ def is_hers_alone(conversation: Conversation) -> bool:
             break
         first = first.parent
     return not Share.objects.filter(conversation=first, role__in=[*WRITING]).exists()
+
+
+def all_serving_in(conversation: Conversation) -> list[McpServer]:
+    """`serving_in`, read."""
+    version = conversation.agent_version
+    return _SERVING.all(
+        organisation=conversation.organisation_id,
+        owner=conversation.owner_id,
+        agent=version.agent_id,
+        base=version.base.agent_id if version.base is not None else version.agent_id,
+        conversation=root_of(conversation),
+    )
 
 
 def serving_in(conversation: Conversation) -> McpServerQuerySet:

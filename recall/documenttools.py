@@ -18,7 +18,7 @@ from harness.agentconfig import AgentConfig
 from harness.errors import ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 
-from .reach import collections_for
+from .reach import collections_for, has_collections
 from .why import BY_WORDS, look_up_for, why_found
 
 EXTRA = "documents"
@@ -32,7 +32,7 @@ LISTED = 50
 
 
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
-    if not collections_for(conversation).exists():
+    if not has_collections(conversation):
         return Part()
     return Part(
         tools={tool.name: tool for tool in TOOLS},

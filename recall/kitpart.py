@@ -19,6 +19,7 @@ from conversations.kitparts import Part, Section
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.contextplan import CHARACTERS, SHARES
+from jobs.prepared import Prepared
 from memory.models import Memory
 
 from . import passages
@@ -47,6 +48,15 @@ FRAME = len(HEADING) + len(passages.HEADING) + len(NO_ROOM) + len(ENDING) + 10
 """Characters that stand around what is told."""
 LINE = 600
 """Characters of one memory that are told."""
+
+
+_KEPT = Prepared(
+    lambda given: (
+        Recall.objects.filter(conversation=given.conversation)
+        .order_by("pk")
+        .values_list("hits", "passages")
+    )
+)
 
 
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
@@ -99,8 +109,7 @@ def _room(config: AgentConfig) -> int:
 
 
 def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
-    kept = Recall.objects.filter(conversation=conversation).order_by("pk")
-    recalls = list(kept.values_list("hits", "passages"))
+    recalls = _KEPT.all(conversation=conversation.pk)
     pinned, recalled = _memories(conversation, reach, [hits for hits, _ in recalls])
     places = passages.lines_of(conversation, [found for _, found in recalls])
     first = _fitting([line_of(each) for each in pinned], int(room * PINNED))

@@ -12,15 +12,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from conversations.models import Conversation
-from documents.models import Collection, Passage
+from documents.models import Passage
 from documents.searching import search_passages
 from harness.policy import Policy
-from jobs.prepared import Prepared
 from memory.retrieval.question import read_question
 from reading.digits import number_of
 
 from .documenttools import READ_PASSAGE
-from .reach import collections_for
+from .reach import collections_for, has_collections
 
 MOST = 3
 """Passages that one message recalls."""
@@ -34,10 +33,7 @@ HEADING = "Passages of documents that may be about it; read_passage reads one, s
 
 
 def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
-    """Those that have what the text says, or are alike, as a row of it keeps them; none where the agent may
-    not read them. Where there are no documents it costs a query."""
-    if not has_passages(conversation):
-        return []
+    """Those that have what the text says, or are alike, as a row of it keeps them. If `has_passages`."""
     collections = collections_for(conversation)
     found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
     best = max((hit.ranked.score for hit in found.hits), default=0.0)
@@ -60,23 +56,9 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     ]
 
 
-_COLLECTIONS = Prepared(
-    lambda given: (
-        Collection.objects.seen_by(given.user)
-        .filter(organisation=given.organisation)
-        .values_list("pk")[:1]
-    )
-)
-"""Asked for each message."""
-
-
 def has_passages(conversation: Conversation) -> bool:
     """Whether there are documents that its agent may read."""
-    owner = conversation.owner
-    there = owner.is_active and _COLLECTIONS.exists(
-        user=owner.pk, organisation=conversation.organisation_id
-    )
-    return there and _reads_passages(conversation)
+    return has_collections(conversation) and _reads_passages(conversation)
 
 
 def _reads_passages(conversation: Conversation) -> bool:

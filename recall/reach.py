@@ -22,6 +22,20 @@ from memory.models.store import MemoryStoreQuerySet
 
 from .models import AttachedStore, MemoryOff
 
+_OFF = Prepared(
+    lambda given: MemoryOff.objects.filter(
+        user=given.user, organisation=given.organisation
+    ).values_list("pk")
+)
+_SHARES = Prepared(
+    lambda given: (
+        Share.objects.filter(Q(conversation=given.root) | Q(conversation=given.conversation))
+        .order_by()
+        .values_list("pk")
+    )
+)
+"""Asked for each message, and again for each run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -34,10 +48,7 @@ class Reach:
 def reach_of(conversation: Conversation) -> Reach:
     if not conversation.features.memory:
         return Reach(on=False, personal=False)
-    off = MemoryOff.objects.filter(
-        user=conversation.owner_id, organisation=conversation.organisation_id
-    )
-    if off.exists():
+    if _OFF.exists(user=conversation.owner_id, organisation=conversation.organisation_id):
         return Reach(on=True, personal=False)
     return Reach(on=True, personal=not read_by_others(conversation))
 
@@ -45,7 +56,7 @@ def reach_of(conversation: Conversation) -> Reach:
 def read_by_others(conversation: Conversation) -> bool:
     """Whether it, or the one that it was begun in, is shared with anybody."""
     root = root_of(conversation) if conversation.parent_id else conversation.pk
-    return Share.objects.filter(conversation__in={root, conversation.pk}).exists()
+    return _SHARES.exists(root=root, conversation=conversation.pk)
 
 
 def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
@@ -107,6 +118,28 @@ def _memories(place: Any, *, personal: bool) -> QuerySet[Memory, tuple[int]]:
 _PERSONAL = Prepared(lambda given: _memories(given, personal=True))
 _SHARED = Prepared(lambda given: _memories(given, personal=False))
 """Asked for each message."""
+
+
+_COLLECTIONS = Prepared(
+    lambda given: _collections(given.user, given.organisation).values_list("pk")[:1]
+)
+_COMMON = Prepared(
+    lambda given: (
+        _collections(given.user, given.organisation).filter(owner=None).values_list("pk")[:1]
+    )
+)
+
+
+def _collections(user: Any, organisation: Any) -> CollectionQuerySet:
+    return Collection.objects.seen_by(user).filter(organisation=organisation)
+
+
+def has_collections(conversation: Conversation) -> bool:
+    """Whether `collections_for` holds any."""
+    place = {"user": conversation.owner_id, "organisation": conversation.organisation_id}
+    if not (conversation.owner.is_active and _COLLECTIONS.exists(**place)):
+        return False
+    return not read_by_others(conversation) or _COMMON.exists(**place)
 
 
 def collections_for(conversation: Conversation) -> CollectionQuerySet:

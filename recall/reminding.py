@@ -18,6 +18,7 @@ from harness.content import text_of
 from harness.events import Event as EventValue
 from harness.events import MessageEdited, UserMessage
 from harness.history import Entry
+from jobs.prepared import Prepared
 from memory.embedding.asking import look_up
 from memory.embedding.chosen import chosen_service
 from memory.embedding.paying import Payer
@@ -39,6 +40,13 @@ STRONG = 0.4
 NOTHING = Recalled((), 0.0, low=True)
 AGAIN = 3
 """Messages that one run looks again for, the newest."""
+_WAITING = Prepared(
+    lambda given: (
+        Recall.objects.filter(conversation=given.conversation, waits=True)
+        .order_by("-pk")
+        .values_list("pk", "event_uid")
+    )
+)
 _FOUND = ["hits", "passages", "confidence", "waits", "by_words_alone"]
 
 
@@ -65,8 +73,9 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
 def look_again(conversation: Conversation) -> None:
     """Before a run, outside of any transaction: with the vectors of what was asked since the last one. A
     service that does not answer in a moment is done without."""
-    waiting = Recall.objects.filter(conversation=conversation, waits=True).order_by("-pk")
-    found = list(waiting.values_list("pk", "event_uid"))
+    found = _WAITING.all(conversation=conversation.pk)
+    if not found:
+        return
     payer = Payer(conversation.organisation_id, conversation.owner_id)
     for pk, uid in found[:AGAIN]:
         near = look_up(payer, conversation.owner_id, _text_of(conversation, uid))
@@ -123,10 +132,11 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
         }
         for hit in hits
     ]
-    recall.passages = passages_for(conversation, text)
+    read = has_passages(conversation)
+    recall.passages = passages_for(conversation, text) if read else []
     keys = [hit.memory.pk for hit in hits if hit.memory.uid not in told]
     Memory.objects.filter(pk__in=keys).count_use()
-    return there or has_passages(conversation)
+    return there or read
 
 
 def _tell(conversation: Conversation, recall: Recall) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -38,6 +39,8 @@ FILE_LIMIT = 256 * 1024
 MOST_BRACKETS = 5_000
 """That open in one policy: for each one inside others the reader looks at all of those again."""
 """Bytes of a policy file."""
+KEPT = 64
+"""Policies that stay read."""
 SYSTEM_FOLDERS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf"),
@@ -287,8 +290,10 @@ def parse_policy(data: Any) -> Policy:
         ) from problem
 
 
+@lru_cache(maxsize=KEPT)
 def read_policy(text: str) -> Policy:
-    """A policy from YAML, of which JSON is a part. Raises `Invalid`, also for a key given twice."""
+    """A policy from YAML, of which JSON is a part; of the same text the same object. Raises `Invalid`, also
+    for a key given twice."""
     if len(text.encode()) > FILE_LIMIT:
         raise Invalid(
             f"The sandbox policy is larger than {FILE_LIMIT:,} bytes.", hint="Shorten it."

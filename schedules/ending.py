@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import ngettext
 
 from conversations.models import Conversation
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
+from jobs.prepared import Prepared, PreparedUpdate
 from spending.models import Usage
 from webhooks.types import RUN_ENDED
 
@@ -36,6 +37,65 @@ Listener = Callable[[OrderRun], None]
 """Called in the transaction that settles the end, with the run and its order; what it raises undoes it."""
 
 _listeners: list[Listener] = []
+
+
+def _order_of(run: Any, *, skip_locked: bool) -> QuerySet[StandingOrder]:
+    held = StandingOrder.objects.select_for_update(
+        of=("self",), no_key=True, skip_locked=skip_locked
+    )
+    return held.select_related("owner", "organisation").filter(runs=run)
+
+
+_HELD = Prepared(lambda given: _order_of(given.run, skip_locked=False))
+_HELD_IF_FREE = Prepared(lambda given: _order_of(given.run, skip_locked=True))
+_UNSETTLED = Prepared(
+    lambda given: (
+        OrderRun.objects.select_for_update(of=("self",), no_key=True)
+        .select_related("conversation")
+        .filter(pk=given.run, is_settled=False)
+    )
+)
+_SETTLED = PreparedUpdate(
+    lambda given: OrderRun.objects.filter(pk=given.run),
+    lambda given: {"is_settled": True, "cost": given.cost},
+)
+_COUNTED = PreparedUpdate(
+    lambda given: StandingOrder.objects.filter(pk=given.order),
+    lambda given: {
+        "failures": given.failures,
+        "repeats": given.repeats,
+        "last_digest": given.digest,
+    },
+)
+_QUEUED = Prepared(
+    lambda given: OrderRun.objects.queued().filter(order=given.order).values_list("pk")[:1]
+)
+_FOLLOWERS = Prepared(
+    lambda given: (
+        StandingOrder.objects.in_force()
+        .filter(
+            Q(after_outcome=given.outcome) | Q(after_outcome=StandingOrder.After.ANY),
+            after=given.order,
+        )
+        .order_by("pk")
+    )
+)
+_CHILDREN = Prepared(
+    lambda given: (
+        Conversation.objects.filter(parent=given.conversation).order_by().values_list("pk")
+    )
+)
+_SUMS = {"total": Sum("cost"), "calls": Count("id"), "priced": Count("cost")}
+_USED = Prepared(
+    lambda given: (
+        Usage.objects.filter(conversation=given.conversation)
+        .order_by()
+        .values("conversation")
+        .annotate(**_SUMS)
+        .values_list("conversation", "total", "calls", "priced")
+    )
+)
+"""Asked for each run that ends, of which there may be a thousand in a minute."""
 
 
 def at_end(listener: Listener) -> None:
@@ -58,25 +118,26 @@ def settle(run_id: int, now: datetime | None = None, *, wait: bool = True) -> No
     at the same time do not stand in line behind each other."""
     now = now or timezone.now()
     with transaction.atomic():
-        held = StandingOrder.objects.select_for_update(
-            of=("self",), no_key=True, skip_locked=not wait
-        )
-        order = held.select_related("owner", "organisation").filter(runs=run_id).first()
+        order = (_HELD if wait else _HELD_IF_FREE).first(run=run_id)
         if order is None:
             return  # whoever holds it may hold the run as well, for as long
         # Its words are copied: whoever takes them out holds the row as well (`forgetting`).
-        ended = OrderRun.objects.select_for_update(no_key=True)
-        run = ended.filter(pk=run_id, is_settled=False).first()
+        run = _UNSETTLED.first(run=run_id)
         if run is None:
             return
         run.order = order
         run.is_settled = True
         run.cost = _cost(run.conversation_id)
-        run.save(update_fields=["is_settled", "cost"])
+        _SETTLED.run(run=run.pk, cost=run.cost)
         _count(order, run)
         queueing.settle_items(run, now)
         _pause_if_need_be(order, now)
-        order.save(update_fields=["failures", "repeats", "last_digest"])
+        _COUNTED.run(
+            order=order.pk,
+            failures=order.failures,
+            repeats=order.repeats,
+            digest=order.last_digest,
+        )
         _begin_followers(order, run)
         if run.began:
             announce_run(run, RUN_ENDED)
@@ -85,8 +146,8 @@ def settle(run_id: int, now: datetime | None = None, *, wait: bool = True) -> No
             listener(run)
         if run.began:
             queueing.begin_pass(order, now)
-        for waiting in OrderRun.objects.queued().filter(order=order)[:1]:
-            dispatch(BEGIN, run_id=waiting.pk)
+        for (waiting,) in _QUEUED.all(order=order.pk):
+            dispatch(BEGIN, run_id=waiting)
 
 
 def _count(order: StandingOrder, run: OrderRun) -> None:
@@ -123,24 +184,27 @@ def _begin_followers(order: StandingOrder, run: OrderRun) -> None:
         OrderRun.State.SUCCEEDED: StandingOrder.After.SUCCESS,
         OrderRun.State.FAILED: StandingOrder.After.FAILURE,
     }[OrderRun.State(run.state)]
-    either = Q(after_outcome=wanted) | Q(after_outcome=StandingOrder.After.ANY)
-    for follower in StandingOrder.objects.in_force().filter(either, after=order).order_by("pk"):
+    for follower in _FOLLOWERS.all(order=order.pk, outcome=wanted.value):
         if run.depth + 1 < MOST_IN_A_CHAIN:
             queue_run(follower, OrderRun.Trigger.AFTER, key=run.uid, depth=run.depth + 1)
 
 
 def _cost(conversation_id: int | None) -> Decimal | None:
     """Of the conversation and of those that it started."""
-    generation = [conversation_id] if conversation_id is not None else []
-    family: list[int] = []
+    if conversation_id is None:
+        return None
+    family = [conversation_id]
+    generation = [pk for (pk,) in _CHILDREN.all(conversation=conversation_id)]
+    if not generation:
+        # One that began no others: there may be a thousand of those in a minute.
+        found = _USED.first(conversation=conversation_id)
+        return found[1] if found is not None and found[2] == found[3] else None
     while generation and len(family) < AT_A_TIME:
         family += generation
         below = Conversation.objects.filter(parent__in=generation)
         generation = list(below.values_list("pk", flat=True))
     rows = Usage.objects.filter(conversation__in=family).order_by()
-    used: dict[str, Any] = rows.aggregate(
-        total=Sum("cost"), calls=Count("id"), priced=Count("cost")
-    )
+    used: dict[str, Any] = rows.aggregate(**_SUMS)
     return used["total"] if used["calls"] == used["priced"] else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -103,20 +104,38 @@ def _called(version: AgentVersion, organisation: Organisation, owner: User) -> d
     }
 
 
-def pins_in(conversation: Conversation) -> dict[str, Any]:
-    """What a conversation that begins was given."""
-    used = _SKILLS.all(conversation=conversation.pk)
-    told = UsedPrompt.objects.filter(set__conversation=conversation).select_related(
-        "version__prompt"
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a conversation that begins was given of all that is pinned, but for whom it may call on."""
+
+    skills: tuple[SkillVersion, ...]
+    prompts: tuple[UsedPrompt, ...]
+    """In the order of its agent."""
+    steering: tuple[SteeringFile, ...]
+
+
+def given_in(conversation: Conversation) -> Given:
+    told: Iterable[UsedPrompt] = ()
+    if conversation.config.prompts:
+        sets = UsedPrompt.objects.filter(set__conversation=conversation)
+        told = sets.select_related("version__prompt")
+    agent = conversation.agent_version.agent_id
+    return Given(
+        skills=tuple(one.version for one in _SKILLS.all(conversation=conversation.pk)),
+        prompts=tuple(told),
+        steering=tuple(_STEERING.all(organisation=conversation.organisation_id, agent=agent)),
     )
-    has_prompts = bool(conversation.config.prompts)
+
+
+def pins_in(conversation: Conversation, given: Given) -> dict[str, Any]:
+    """What a conversation that begins was given."""
     return {
-        **_skills(one.version for one in used),
+        **_skills(given.skills),
         "prompts": {
             one.version.prompt.name: [str(one.version.number), one.version.digest]
-            for one in (told if has_prompts else ())
+            for one in given.prompts
         },
-        "steering": _steering(conversation.organisation_id, conversation.agent_version.agent_id),
+        "steering": _texts(given.steering),
         "called": _called(
             conversation.agent_version, conversation.organisation, conversation.owner
         ),
@@ -135,7 +154,10 @@ def _skills(versions: Iterable[SkillVersion]) -> dict[str, dict[str, list[str]]]
 def _steering(organisation_id: int, agent_id: int) -> dict[str, list[str]]:
     """Files of a workspace are none of these: each run has a workspace of its own, in which nobody has
     trusted one yet."""
-    rows = _STEERING.all(organisation=organisation_id, agent=agent_id)
+    return _texts(_STEERING.all(organisation=organisation_id, agent=agent_id))
+
+
+def _texts(rows: Iterable[SteeringFile]) -> dict[str, list[str]]:
     return {
         "organisation" if row.agent_id is None else "agent": [
             "",

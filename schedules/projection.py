@@ -24,7 +24,7 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.hooks import HELD_BACK
 from jobs.dispatch import dispatch
-from jobs.prepared import Prepared
+from jobs.prepared import Prepared, PreparedUpdate
 
 from .models import OrderRun
 
@@ -44,6 +44,23 @@ _OPEN = Prepared(
 )
 
 
+_ENDED = PreparedUpdate(
+    lambda given: OrderRun.objects.open().filter(pk=given.run),
+    lambda given: {
+        "state": given.state,
+        "error": given.error,
+        "words": given.words,
+        "ended_at": given.at,
+        "is_settled": False,
+    },
+)
+_SAID = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type="agent.message"
+    ).order_by("-seq")[:1]
+)
+
+
 def project(conversation: Conversation, row: Event, event: EventValue) -> None:
     if conversation.parent_id is not None:
         return
@@ -55,8 +72,8 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
     if found is None:
         return
     state, code, words = _end(conversation, event, is_judged=found[1] is not None)
-    OrderRun.objects.open().filter(pk=found[0]).update(
-        state=state, error=code[:60], words=words[:500], ended_at=row.created_at, is_settled=False
+    _ENDED.run(
+        run=found[0], state=state.value, error=code[:60], words=words[:500], at=row.created_at
     )
     transaction.on_commit(partial(dispatch, END, run_id=found[0]))
 
@@ -109,7 +126,10 @@ def _missing(conversation: Conversation) -> str:
 
 def last_words(conversation: Conversation) -> str:
     """What the agent has said last."""
-    row = counting(conversation).filter(type="agent.message").order_by("-seq").first()
+    if conversation.rewound_seq is None:
+        row = _SAID.first(conversation=conversation.pk)
+    else:
+        row = counting(conversation).filter(type="agent.message").order_by("-seq").first()
     value = row.value if row is not None else None
     return text_of(value.content) if isinstance(value, AgentMessage) else ""
 

@@ -21,6 +21,7 @@ from harness.content import Text
 from harness.events import UserMessage
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
+from jobs.prepared import Prepared
 
 from .models import OrderRun, QueueItem, StandingOrder
 
@@ -35,6 +36,12 @@ TEXT_LIMIT = 8_000
 PAUSES = (timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4))
 """Before the second try, the third and the last."""
 AT_A_TIME = 200
+
+
+_TAKEN = Prepared(
+    lambda given: QueueItem.objects.filter(run=given.run, state=QueueItem.State.TAKEN)
+)
+"""Asked for each run that ends."""
 
 
 def deepest() -> int:
@@ -74,7 +81,7 @@ def item_text(item: QueueItem) -> str:
 def settle_items(run: OrderRun, now: datetime) -> None:
     """What became of the run's item, and the next pass if something waits. In the transaction that settles
     the run's end, under the order's lock."""
-    for item in QueueItem.objects.filter(run=run, state=QueueItem.State.TAKEN):
+    for item in _TAKEN.all(run=run.pk):
         item.words, item.error = run.words, run.error
         passing = cause_of(run.error) == DeadLetter.Cause.TRANSIENT if run.error else False
         if run.state == OrderRun.State.SUCCEEDED:

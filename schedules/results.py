@@ -31,6 +31,7 @@ from harness.errors import Invalid, LimitReached, NotFound, TooLarge
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
 from jobs.metrics import MAILS
+from jobs.prepared import Prepared
 from notices.stopping import headers_of
 from notices.waiting import may_be_mailed
 
@@ -55,6 +56,16 @@ TEXT_TYPE = "text/markdown"
 Why, State, Way = Delivery.Why, Delivery.State, Delivery.Way
 
 
+_READERS = Prepared(
+    lambda given: User.objects.filter(
+        pk__in=StandingOrder.readers.through.objects.filter(standingorder=given.order).values(
+            "user"
+        )
+    ).order_by("pk")
+)
+"""Asked for each run that ends."""
+
+
 def want(run: OrderRun) -> None:
     """Write down what is to go out of a run that has ended, in the transaction that settles its end."""
     order = run.order
@@ -69,7 +80,7 @@ def want(run: OrderRun) -> None:
 
 
 def _readers(order: StandingOrder) -> list[User]:
-    readers = list(order.readers.order_by("pk"))
+    readers = _READERS.all(order=order.pk)
     return [order.owner, *readers] if order.mails_owner else readers
 
 

@@ -6,6 +6,7 @@ be one row, and a row is begun under the lock of its order. What follows from a 
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -27,7 +28,7 @@ from conversations.models import Conversation, StoredFile
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound, TooMany
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
-from jobs.prepared import Prepared
+from jobs.prepared import Prepared, PreparedUpdate
 from programs.actions.sessions import begin_session
 from vaults.models import Vault
 
@@ -37,7 +38,7 @@ from .auditing import announce_run
 from .drafts import messages_of, outcome_of
 from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
-from .pins import MOST_WORDS, departure, pins_in
+from .pins import MOST_WORDS, Given, departure, given_in, pins_in
 from .templates import filled, strangers_of
 
 logger = logging.getLogger(__name__)
@@ -245,7 +246,7 @@ def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
         return []
     if run.trigger != OrderRun.Trigger.MANUAL:
         earlier = OrderRun.objects.open().filter(order=order).exclude(conversation=None)
-        busy = [one.conversation for one in earlier.select_related("conversation__owner")]
+        busy = [one.conversation for one in _BUSY.all(order=order.pk)]
         if busy and order.overlap == StandingOrder.Overlap.SKIP:
             _leave_out(run, OrderRun.Skip.OVERLAP, now)
             return []
@@ -265,8 +266,8 @@ def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
             if order.works_queue and item is None:
                 _leave_out(run, OrderRun.Skip.EMPTY, now)
                 return []
-            run.conversation = conversation = _conversation_for(order, run, now, item)
-            fingerprints.note(run)
+            conversation, given = _conversation_for(order, run, now, item)
+            fingerprints.note(run, given)
     except TooMany as refusal:
         by_hand = run.trigger == OrderRun.Trigger.MANUAL
         if by_hand or timezone.now() - run.created_at > PATIENCE:
@@ -278,21 +279,16 @@ def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
     except AgentError as refusal:
         _fail(run, now, CannotBegin(REJECTED, refusal.message))
         return []
-    run.state, run.started_at = OrderRun.State.STARTED, now
-    run.session_uid = conversation.uid
-    run.save(
-        update_fields=[
-            "state",
-            "started_at",
-            "conversation",
-            "session_uid",
-            "fingerprint",
-            "drift",
-        ]
+    _BEGUN.run(
+        run=run.pk,
+        now=now,
+        conversation=conversation.pk,
+        session=conversation.uid,
+        fingerprint=json.dumps(run.fingerprint),
+        drift=json.dumps(run.drift),
     )
     if run.trigger == OrderRun.Trigger.SCHEDULE:
-        order.last_run_at = now
-        order.save(update_fields=["last_run_at"])
+        _RAN.run(order=order.pk, now=now)
     announce_run(run, "deployment_run.started", "deployment_run.succeeded")
     return []
 
@@ -309,6 +305,43 @@ _HELD = Prepared(lambda given: _order_of(given.run, skip_locked=False))
 _HELD_IF_FREE = Prepared(lambda given: _order_of(given.run, skip_locked=True))
 _QUEUED = Prepared(
     lambda given: OrderRun.objects.queued().select_for_update(no_key=True).filter(pk=given.run)
+)
+_BUSY = Prepared(
+    lambda given: (
+        OrderRun.objects.open()
+        .filter(order=given.order)
+        .exclude(conversation=None)
+        .select_related("conversation__owner")
+    )
+)
+_BEGUN = PreparedUpdate(
+    lambda given: OrderRun.objects.filter(pk=given.run),
+    lambda given: {
+        "state": OrderRun.State.STARTED,
+        "started_at": given.now,
+        "conversation": given.conversation,
+        "session_uid": given.session,
+        "fingerprint": given.fingerprint,
+        "drift": given.drift,
+    },
+)
+_RAN = PreparedUpdate(
+    lambda given: StandingOrder.objects.filter(pk=given.order),
+    lambda given: {"last_run_at": given.now},
+)
+_READERS = Prepared(
+    lambda given: (
+        StandingOrder.readers.through.objects.filter(standingorder=given.order)
+        .order_by("user")
+        .values_list("user__uid")
+    )
+)
+_APPROVERS = Prepared(
+    lambda given: (
+        StandingOrder.approvers.through.objects.filter(standingorder=given.order)
+        .order_by("user")
+        .values_list("user__uid")
+    )
 )
 _OFFERED = Prepared(
     lambda given: (
@@ -374,7 +407,7 @@ def _fail(run: OrderRun, now: datetime, refusal: CannotBegin) -> None:
 
 def _conversation_for(
     order: StandingOrder, run: OrderRun, now: datetime, item: QueueItem | None
-) -> Conversation:
+) -> tuple[Conversation, Given]:
     require_beginnable(order)
     version, owner = order.agent_version, order.owner
     started = timezone.localtime(run.due_at or now)
@@ -401,23 +434,24 @@ def _conversation_for(
         vaults=order.vaults,
         messages=said if outcome is None else [*said, outcome],
     )
-    _require_pinned(order, conversation)
+    given = given_in(conversation)
+    _require_pinned(order, conversation, given)
     # Who decides may read as well, so that role is given last.
-    roles = [(uid, "viewer") for uid in order.readers.values_list("uid", flat=True)]
-    roles += [(uid, "decider") for uid in order.approvers.values_list("uid", flat=True)]
+    roles = [(uid, "viewer") for (uid,) in _READERS.all(order=order.pk)]
+    roles += [(uid, "decider") for (uid,) in _APPROVERS.all(order=order.pk)]
     for uid, role in roles:
         try:
             share_conversation(actor=owner, conversation=conversation, user_uid=uid, role=role)
         except Invalid:
             # She has left since; that holds up nobody else. Her delivery says why she got nothing.
             logger.info("a run of schedule %s is not shared with %s, who left", order.uid, uid)
-    return conversation
+    return conversation, given
 
 
-def _require_pinned(order: StandingOrder, conversation: Conversation) -> None:
+def _require_pinned(order: StandingOrder, conversation: Conversation, given: Given) -> None:
     """Raises Departed, with which the conversation is gone as well, where it was given other skills, prompts
     or standing instructions than the order was saved with."""
-    if words := departure(order.pins, pins_in(conversation)):
+    if words := departure(order.pins, pins_in(conversation, given)):
         raise Departed(words)
 
 

@@ -71,6 +71,9 @@ _AGENT = Prepared(lambda given: _agents(given.user, given.organisation).filter(u
 _AGENTS = Prepared(
     lambda given: _agents(given.user, given.organisation).filter(name=given.wanted)[: SHOWN + 1]
 )
+_RELEASED = Prepared(
+    lambda given: AgentVersion.objects.filter(agent=given.agent, number=given.number, draft=False)
+)
 _ENVIRONMENT = Prepared(
     lambda given: _environments(given.user, given.organisation).filter(uid=given.wanted)
 )
@@ -338,14 +341,18 @@ def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
     if number is None:
         assert agent.current is not None, "on_offer() promises it"  # noqa: S101
         return agent.current
-    seen = AgentVersion.objects.visible_to(actor)
-    version = seen.filter(agent=agent, number=number).first()
+    # Whoever sees an agent sees its versions but for drafts.
+    version = _RELEASED.first(agent=agent.pk, number=number)
+    if version is None:
+        seen = AgentVersion.objects.visible_to(actor)
+        version = seen.filter(agent=agent, number=number).first()
     if version is None:
         raise Invalid(
             _("%(agent)s has no version %(number)d.") % {"agent": agent.name, "number": number},
             field="agent",
             hint=_("Leave the version out for the current one."),
         )
+    version.agent = agent
     return version
 
 
