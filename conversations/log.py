@@ -72,7 +72,7 @@ _AFTER = Prepared(
         .values_list("uid", "seq", "payload", "created_at")
     )
 )
-_SENT_BEFORE = Prepared(
+SENT_BEFORE = Prepared(
     lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
 )
 _WAKING = Prepared(
@@ -146,7 +146,7 @@ def append(
         if expected_seq is not None and conversation.last_seq != expected_seq:
             return []
         if key is not None:
-            known = _SENT_BEFORE.all(conversation=conversation.pk, key=key)
+            known = SENT_BEFORE.all(conversation=conversation.pk, key=key)
             if known:
                 return known
         now = timezone.now()

@@ -85,13 +85,12 @@ _CHILDREN = Prepared(
         Conversation.objects.filter(parent=given.conversation).order_by().values_list("pk")
     )
 )
-_SUMS = {"total": Sum("cost"), "calls": Count("id"), "priced": Count("cost")}
 _USED = Prepared(
     lambda given: (
         Usage.objects.filter(conversation=given.conversation)
         .order_by()
         .values("conversation")
-        .annotate(**_SUMS)
+        .annotate(total=Sum("cost"), calls=Count("id"), priced=Count("cost"))
         .values_list("conversation", "total", "calls", "priced")
     )
 )
@@ -204,7 +203,9 @@ def _cost(conversation_id: int | None) -> Decimal | None:
         below = Conversation.objects.filter(parent__in=generation)
         generation = list(below.values_list("pk", flat=True))
     rows = Usage.objects.filter(conversation__in=family).order_by()
-    used: dict[str, Any] = rows.aggregate(**_SUMS)
+    used: dict[str, Any] = rows.aggregate(
+        total=Sum("cost"), calls=Count("id"), priced=Count("cost")
+    )
     return used["total"] if used["calls"] == used["priced"] else None
 
 

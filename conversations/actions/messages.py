@@ -21,7 +21,7 @@ from conversations.actions.frontends import check_front_end
 from conversations.actions.media import check_media
 from conversations.actions.own import own_conversation, require_writable, writable_conversation
 from conversations.actions.stored_files import delete_file
-from conversations.log import append
+from conversations.log import SENT_BEFORE, append
 from conversations.models import Conversation, Event
 from conversations.ratelimits import count_message, require_room
 from conversations.retrying import may_retry
@@ -42,17 +42,12 @@ from harness.events import (
 )
 from harness.frontends import FrontEnd
 from harness.history import Entry
-from jobs.prepared import Prepared
 
 TITLE_LENGTH = 100
 """Characters of the first message that become the title."""
 MOST_EDITS = 30
 """Of one message while it waits; all of them are read whenever it is drawn."""
 KEY_LIMIT = 100
-
-_SENT_BEFORE = Prepared(
-    lambda given: Event.objects.filter(conversation=given.conversation, key=given.key)
-)
 
 
 def post_message(
@@ -89,7 +84,7 @@ def post_message(
             field="key",
         )
     if attachments or files:
-        before = _SENT_BEFORE.first(conversation=conversation.pk, key=key) if key else None
+        before = SENT_BEFORE.first(conversation=conversation.pk, key=key) if key else None
         if before is None:
             require_room(actor)
         elif files:
@@ -103,7 +98,7 @@ def post_message(
     ):
         held = writable_conversation(actor, conversation)
         if key is not None:
-            known = _SENT_BEFORE.first(conversation=held.pk, key=key)
+            known = SENT_BEFORE.first(conversation=held.pk, key=key)
             if known is not None:
                 return known
         if held.queued_count >= settings.AGENTSITE_QUEUED_MESSAGES:

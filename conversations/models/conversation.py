@@ -214,12 +214,11 @@ class Conversation(models.Model):
         """Who asks for one column that was not read (`logsql.hold`) is given all that were not, with its
         agent's version and its owner: what follows events asks for one after the other."""
         missing = self.get_deferred_fields()
-        if fields is None or from_queryset is not None or not missing.issuperset(fields):
+        only = fields is not None and from_queryset is None and missing.issuperset(fields)
+        whole = _WHOLE.first(pk=self.pk) if only else None
+        if whole is None:  # or it is gone, which is told there
             super().refresh_from_db(using, fields, from_queryset)
             return
-        whole = _WHOLE.first(pk=self.pk)
-        if whole is None:
-            raise type(self).DoesNotExist(f"There is no conversation {self.pk}.")
         self.__dict__.update({name: whole.__dict__[name] for name in missing})
         for name in _BESIDE:
             known = self._state.fields_cache.get(name) is not None
