@@ -6,6 +6,7 @@ Those of the agent itself come with its version. Who may make which rule is `act
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -15,7 +16,7 @@ from conversations.ancestry import ancestors
 from conversations.models import Conversation, Event
 from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, rules_from
-from jobs.prepared import Prepared
+from jobs.prepared import Given, Prepared
 
 from .models import PolicyRule
 from .models.policyrule import PolicyRuleQuerySet
@@ -23,12 +24,18 @@ from .models.policyrule import PolicyRuleQuerySet
 _OF_NEW = Prepared(
     lambda given: _at(given.organisation, given.agent, [given.owner], []).order_by("id")
 )
-_TOP_LEVEL = Prepared(
-    lambda given: _at(
-        given.organisation, given.agent, [given.owner], [given.conversation]
-    ).order_by("id")
-)
-"""Those about a conversation that descends from none."""
+
+
+@cache
+def _below(depth: int) -> Prepared[PolicyRule]:
+    """Those about a conversation that descends from so many, which are given as `above0` and so on."""
+
+    def rows(given: Given) -> PolicyRuleQuerySet:
+        above = [getattr(given, f"above{place}") for place in range(depth)]
+        here = [given.conversation, *above]
+        return _at(given.organisation, given.agent, [given.owner], here).order_by("id")
+
+    return Prepared(rows)
 
 
 def deployment_rules() -> tuple[ToolRule, ...]:
@@ -86,10 +93,9 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:
     organisation, owner = conversation.organisation_id, conversation.owner_id
     agent = conversation.agent_version.agent_id
-    if above:
-        return _at(organisation, agent, [owner], [conversation.pk, *above]).order_by("id")
-    return _TOP_LEVEL.all(
-        organisation=organisation, agent=agent, owner=owner, conversation=conversation.pk
+    named = {f"above{place}": key for place, key in enumerate(above)}
+    return _below(len(above)).all(
+        organisation=organisation, agent=agent, owner=owner, conversation=conversation.pk, **named
     )
 
 

@@ -3,13 +3,17 @@ which descend from it."""
 
 from __future__ import annotations
 
-from django.db.models import Func, Subquery, Value
+from django.db.models import Expression, Func, Subquery, Value
+
+from jobs.prepared import Prepared
 
 from .models import Conversation
 from .models.conversation import ConversationQuerySet
 
 MOST_ANCESTORS = 20
 """How far up a child's parents are looked for; deeper nesting is nobody's."""
+
+_ABOVE = Prepared(lambda given: Conversation.objects.filter(pk=given.pk).values_list("parent_id"))
 
 
 def ancestors(conversation: Conversation) -> list[int]:
@@ -18,7 +22,8 @@ def ancestors(conversation: Conversation) -> list[int]:
     parent = conversation.parent_id
     while parent is not None and len(found) < MOST_ANCESTORS:
         found.append(parent)
-        parent = Conversation.objects.values_list("parent_id", flat=True).get(pk=parent)
+        row = _ABOVE.first(pk=parent)
+        parent = row[0] if row is not None else None
     return found
 
 
@@ -45,8 +50,8 @@ class TreeOf(Func):
         " JOIN tree ON below.parent_id = tree.id) SELECT tree.id FROM tree)"
     )
 
-    def __init__(self, key: int) -> None:
-        super().__init__(Value(key))
+    def __init__(self, key: int | Expression) -> None:
+        super().__init__(key if isinstance(key, Expression) else Value(key))
 
 
 class WithAncestors(Subquery):

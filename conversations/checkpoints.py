@@ -23,6 +23,7 @@ from harness.events import Event as EventValue
 from harness.events import Rewound, UserMessage
 from harness.history import Entry
 from jobs.dispatch import dispatch
+from jobs.prepared import Prepared
 from tools_app.leases import Lease, leased
 from tools_app.snapshots import (
     Damaged,
@@ -78,10 +79,16 @@ def files_follow(conversation: Conversation) -> bool:
     )
 
 
+_BEHIND = Prepared(
+    lambda given: Checkpoint.objects.filter(
+        conversation=given.conversation, seq__gte=given.seq
+    ).order_by("seq")[:1]
+)
+
+
 def holding(conversation_id: int, place: int) -> Checkpoint | None:
     """How the files were at that place of the log; None: as they are now."""
-    behind = Checkpoint.objects.filter(conversation=conversation_id, seq__gte=place)
-    return behind.order_by("seq").first()
+    return _BEHIND.first(conversation=conversation_id, seq=place)
 
 
 @dataclass(slots=True)
@@ -283,8 +290,9 @@ def _make_room(conversation: Conversation, store: Store, spared: set[str]) -> No
     store.sweep({snapshot for _pk, snapshot in rows[some:]} | (spared - {""}))
 
 
-def _source_of(conversation_id: int) -> SourceOf:
-    foreign = TableProvenance(conversation_id).foreign()
+def _source_of(conversation_id: int | None) -> SourceOf:
+    # One that is about to begin has no row, and so no marks.
+    foreign = TableProvenance(conversation_id).foreign() if conversation_id is not None else None
 
     def source_of(found: Found) -> str:
         return foreign.source_of(entry_of(found.path, found.status)) if foreign else ""

@@ -149,6 +149,8 @@ def append(
             known = SENT_BEFORE.all(conversation=conversation.pk, key=key)
             if known:
                 return known
+        if actor is not None and actor.pk == conversation.owner_id:
+            conversation.owner = actor
         now = timezone.now()
         rows = [
             _row(conversation.pk, conversation.last_seq + place, entry, at=now)

@@ -5,25 +5,31 @@ from __future__ import annotations
 from conversations.kitparts import Layer
 from conversations.kits import choose_provider
 from conversations.models import Conversation
+from jobs.prepared import Prepared
 
 from .caching import Cached, Place
 from .checks.spec import JudgeCheck, PreferenceCheck
 from .models import Judgement, Trial
 from .scripting import Played
 
+_TRIAL = Prepared(
+    lambda given: Trial.objects.select_related("evaluation").filter(conversation=given.conversation)
+)
+_JUDGEMENT = Prepared(
+    lambda given: Judgement.objects.select_related("trial__evaluation").filter(
+        conversation=given.conversation
+    )
+)
+
 
 def layer(conversation: Conversation) -> Layer | None:
     """Nothing for the conversations of people, which costs no query."""
     if conversation.parent_id is None:
         return None
-    trial = Trial.objects.select_related("evaluation").filter(conversation=conversation).first()
+    trial = _TRIAL.first(conversation=conversation.pk)
     if trial is not None:
         return _layer(conversation, trial, None)
-    judgement = (
-        Judgement.objects.select_related("trial__evaluation")
-        .filter(conversation=conversation)
-        .first()
-    )
+    judgement = _JUDGEMENT.first(conversation=conversation.pk)
     return _layer(conversation, judgement.trial, judgement) if judgement is not None else None
 
 

@@ -136,12 +136,14 @@ class PreparedUpdate:
 def _built(queryset: QuerySet[Any, Any], here: BaseDatabaseWrapper) -> _Built:
     compiler = queryset.query.get_compiler(connection=here)
     sql, parameters = compiler.as_sql()
+    # Of a list of annotations alone there are no fields.
+    tuples = queryset.query.values_select or compiler.klass_info is None
     return _Built(
         sql=sql,
         parameters=parameters,
         locks=queryset.query.select_for_update,
         columns=[expression for expression, _sql, _alias in compiler.select],
-        make=tuple if queryset.query.values_select else _maker(compiler, queryset.db),
+        make=tuple if tuples else _maker(compiler, queryset.db),
     )
 
 

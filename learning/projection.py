@@ -20,9 +20,11 @@ READ = "learning.read"
 def project(conversation: Conversation, _row: Event, event: EventValue) -> None:
     if not isinstance(event, SessionStatusIdle) or not isinstance(event.stop_reason, EndTurn):
         return
+    if not is_on():
+        return
     if event.stop_details is not None and event.stop_details.code == HELD_BACK:
         return  # hooks let no model see its words by now
     if conversation.parent_id is not None or conversation.unlisted:
         return
-    if is_on() and conversation.features.memory:
+    if conversation.features.memory:
         dispatch(READ, conversation_id=conversation.pk)

@@ -10,6 +10,7 @@ from conversations.kitparts import Layer
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation
 from harness.messages import ModelRequest, Piece
+from jobs.prepared import Prepared
 from providers.scripted import play, reply
 
 from .models import PipelineVersion, StepRun
@@ -44,12 +45,18 @@ def has_scripts_alone(version: PipelineVersion, user: User) -> bool:
     )
 
 
+_SCRIPTED = Prepared(
+    lambda given: StepRun.objects.select_related("run__version").filter(
+        conversation=given.conversation, run__scripted=True
+    )
+)
+
+
 def layer(conversation: Conversation) -> Layer | None:
     """Nothing for the conversations of people, which costs no query."""
     if conversation.parent_id is None:
         return None
-    rows = StepRun.objects.select_related("run__version")
-    step = rows.filter(conversation=conversation, run__scripted=True).first()
+    step = _SCRIPTED.first(conversation=conversation.pk)
     if step is None:
         return None
     script = step.run.version.spec.step(step.name).script

@@ -12,12 +12,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from conversations.ancestry import root_of
+from conversations.ancestry import TreeOf, root_of
 from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.events import RequiresAction, SessionStatusIdle
 from harness.history import Entry
 from jobs.apart import each_apart
+from jobs.prepared import Prepared
 
 from .events import SubagentsAsk, ThreadAsk
 from .models import Subagent, Tree
@@ -25,11 +26,26 @@ from .models import Subagent, Tree
 MOST = 200
 """Conversations below one that are looked at."""
 
+_ANYBODY_ASKS = Prepared(
+    lambda given: (
+        Conversation.objects.order_by()
+        .filter(
+            pk__in=TreeOf(given.root),
+            parent__isnull=False,
+            status=Conversation.Status.IDLE,
+            stop_reason="requires_action",
+        )
+        .values_list("pk")[:1]
+    )
+)
+_SAID = Prepared(
+    lambda given: Tree.objects.filter(root=given.root).exclude(asks={}).values_list("root")[:1]
+)
+
 
 def tell_asks(root_id: int) -> None:
     """Say what has changed since it was said last; nothing where nothing has."""
-    waiting = _asking(root_id)
-    if not waiting and not Tree.objects.filter(root=root_id).exclude(asks={}).exists():
+    if not (_ANYBODY_ASKS.exists(root=root_id) or _SAID.exists(root=root_id)):
         return
     with transaction.atomic():
         Tree.objects.get_or_create(root_id=root_id)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from conversations import logsql
 from conversations.checkpoints import Carried, carry_files, keep_before_turn, snapshot_now
 from conversations.judging import history_of
 from conversations.models import Checkpoint, Conversation
@@ -76,7 +77,8 @@ class Copied:
         marks = TableProvenance(child.pk)
         for path, source, inode in self.carried.marks:
             marks.mark_file(path, source, inode)
-        keep_base(child, place, self.base)
+        if self.base:
+            logsql.insert([Checkpoint(conversation=child, seq=place, snapshot=self.base)])
 
 
 NOTHING = Copied(Carried())

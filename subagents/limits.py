@@ -10,12 +10,14 @@ import time
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import Count, Q
 
 from conversations.ancestry import ancestors
 from conversations.models import Conversation
 from harness.agentconfig import Limits
 from harness.errors import LimitReached
 from harness.history import History
+from jobs.prepared import Prepared
 
 from .models import Subagent
 
@@ -23,6 +25,20 @@ LEAST_TOKENS = 2_000
 """With less than that left nobody begins: a first request alone would use it up."""
 LEAST_SECONDS = 10
 """The shortest time that `Limits` knows."""
+
+
+_COUNTS = Prepared(
+    lambda given: (
+        Subagent.objects.filter(root=given.root)
+        .order_by()
+        .values("root")
+        .annotate(
+            working=Count("pk", filter=Q(state=Subagent.State.RUNNING)), begun=Count("started_at")
+        )
+        .values_list("working", "begun")
+    )
+)
+"""Of a tree: how many are at work, and how often one has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +74,15 @@ def require_room(row: Subagent) -> None:
             f"Subagents may be nested {most} deep, and this conversation is as deep as that.",
             hint="Do the work yourself.",
         )
-    tree = Subagent.objects.filter(root=row.root_id)
+    working, in_tree = _COUNTS.first(root=row.root_id) or (0, 0)
     at_once = settings.AGENTSITE_SUBAGENTS_AT_ONCE
-    if tree.working().count() >= at_once:
+    if working >= at_once:
         raise LimitReached(
             f"{at_once} subagents are at work already, the most there may be.",
             hint="Wait for one of them to end, or do the work yourself.",
         )
     in_all = settings.AGENTSITE_SUBAGENTS_IN_ALL
-    if tree.exclude(started_at=None).count() >= in_all:
+    if in_tree >= in_all:
         raise LimitReached(
             f"This conversation has asked subagents {in_all} times, the most there may be.",
             hint="Do the rest yourself.",

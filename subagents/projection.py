@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from conversations import logsql
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
 from harness.events import (
@@ -95,7 +96,7 @@ def _ask(conversation: Conversation, event: CallHandedOut) -> None:
     named = (inline or {}).get("name") or given.get("agent") or usual_of(conversation.config)
     name = str(named)[:100]
     kind = type_called(name) if not inline else None
-    row = Subagent.objects.create(
+    row = Subagent(
         parent=conversation,
         root_id=root_of(conversation),
         call_uid=event.tool_use_id,
@@ -105,6 +106,7 @@ def _ask(conversation: Conversation, event: CallHandedOut) -> None:
         background=bool(given.get("background", False)),
         files=files_of(given, kind),
     )
+    logsql.insert([row])
     dispatch(BEGIN, pk=row.pk, root=row.root_id)
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Count
 from django.utils import timezone
 
 from conversations.actions.children import begin_child, tell_agent
@@ -33,7 +34,7 @@ from harness.events import Event as EventValue
 from harness.history import Entry, History
 from harness.ids import new_conversation_id
 from jobs.apart import each_apart
-from jobs.prepared import Prepared
+from jobs.prepared import Prepared, PreparedUpdate
 from tools_app.workspace import remove_workspace
 
 from . import limits
@@ -76,7 +77,7 @@ def _begin_new(row: Subagent) -> None:
     try:
         copied = NOTHING if _gives_advice(row) else copy_down(row.parent, uid)
         with in_turn():
-            held = _hold(row.pk)
+            held = _hold(row)
             if held is None:
                 return
             cast = cast_for(held, held.parent)
@@ -99,9 +100,9 @@ def _begin_new(row: Subagent) -> None:
             )
             copied.note(child, 0)
             held.base = copied.base
-            asked = Event.objects.get(conversation=child, type="user.message")
+            asked = _ASKED.all(conversation=child.pk)[0]
             created = SessionThreadCreated(session_thread_id=child.uid, agent_name=held.kind)
-            _note(held, child, asked, own.token_budget, created)
+            _note(held, child, asked[0], own.token_budget, created)
             begun = True
     finally:
         if not begun:
@@ -111,7 +112,7 @@ def _begin_new(row: Subagent) -> None:
 def _ask_again(row: Subagent, child: Conversation) -> None:
     base = refresh(row.parent, child, _last_base(child))
     with in_turn():
-        held = _hold(row.pk)
+        held = _hold(row)
         if held is None:
             return
         if Subagent.objects.live().filter(child=child).exists():
@@ -148,16 +149,20 @@ def _ask_again(row: Subagent, child: Conversation) -> None:
         )
         keep_base(again, place, base)
         held.base = base
-        _note(held, again, asked, own.token_budget)
+        held.save(update_fields=["kind", "files", "given"])
+        _note(held, again, asked.uid, own.token_budget)
 
 
-def _note(
-    row: Subagent, child: Conversation, asked: Event, tokens: int, *first: EventValue
-) -> None:
+def _note(row: Subagent, child: Conversation, asked: str, tokens: int, *first: EventValue) -> None:
     """Write down that it has begun, where everybody looks for that."""
-    row.child, row.asked_event, row.tokens_reserved = child, asked.uid, tokens
-    row.state, row.started_at = State.RUNNING, timezone.now()
-    row.save()
+    _BEGUN.run(
+        pk=row.pk,
+        child=child.pk,
+        asked=asked,
+        tokens=tokens,
+        now=timezone.now(),
+        base=row.base,
+    )
     started = SubagentStarted(
         tool_use_id=row.call_uid,
         subagent=child.uid,
@@ -184,6 +189,32 @@ def go_on(conversation_id: int) -> None:
     wake(conversation_id)
 
 
+_ASKED = Prepared(
+    lambda given: Event.objects.filter(
+        conversation=given.conversation, type="user.message"
+    ).values_list("uid")
+)
+_BEGUN = PreparedUpdate(
+    lambda given: Subagent.objects.filter(pk=given.pk),
+    lambda given: {
+        "child": given.child,
+        "asked_event": given.asked,
+        "tokens_reserved": given.tokens,
+        "state": State.RUNNING,
+        "started_at": given.now,
+        "base": given.base,
+    },
+)
+_TREE = Prepared(lambda given: Tree.objects.select_for_update().filter(root_id=given.root))
+_ABOUT_TO_BEGIN = Prepared(
+    lambda given: (
+        Subagent.objects.filter(parent=given.parent, state=State.WAITING)
+        .order_by()
+        .values("parent")
+        .annotate(count=Count("pk"))
+        .values_list("count")
+    )
+)
 _WAITING = Prepared(
     lambda given: Subagent.objects.filter(pk=given.pk, state=State.WAITING).select_related(
         "parent__owner",
@@ -198,15 +229,13 @@ def _waiting(pk: int) -> Subagent | None:
     return _WAITING.first(pk=pk)
 
 
-def _hold(pk: int) -> Subagent | None:
-    """The row, with its tree and its parent locked; None where it is not to begin any more."""
-    found = _waiting(pk)
-    if found is None:
-        return None
-    Tree.objects.get_or_create(root_id=found.root_id)
-    Tree.objects.select_for_update().get(root_id=found.root_id)
+def _hold(found: Subagent) -> Subagent | None:
+    """The row as it is now, with its tree and its parent locked; None where it is not to begin any more."""
+    if _TREE.first(root=found.root_id) is None:
+        Tree.objects.get_or_create(root_id=found.root_id)
+        _TREE.first(root=found.root_id)
     parent = own_conversation(found.parent.owner, found.parent)
-    row = _waiting(pk)
+    row = _waiting(found.pk)
     if row is None:
         return None
     call = open_call(parent.pk, row.call_uid)
@@ -219,9 +248,9 @@ def _hold(pk: int) -> Subagent | None:
 
 
 def _allowance(row: Subagent, cast: Cast, above: History) -> Limits:
-    waiting = Subagent.objects.filter(parent=row.parent_id, state=State.WAITING)
+    waiting = _ABOUT_TO_BEGIN.first(parent=row.parent_id) or (0,)
     left = limits.left_of(row.parent, above)
-    sharing = max(waiting.count(), cast.share - 1)
+    sharing = max(waiting[0], cast.share - 1)
     return limits.allowance(cast.limits, left, sharing=sharing, steps=cast.steps)
 
 

@@ -29,6 +29,9 @@ from .models import HandedCall, WorkItem
 _HANDED = Prepared(
     lambda given: HandedCall.objects.filter(conversation=given.conversation).values_list("pk")[:1]
 )
+_CALLS = Prepared(
+    lambda given: HandedCall.objects.filter(conversation=given.conversation).values_list("call_uid")
+)
 
 
 FOLLOWED = (
@@ -56,9 +59,10 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
             close(conversation, event.tool_use_id)
         case SessionStatusIdle(stop_reason=RequiresAction(event_ids=calls)):
             # One that was answered by a stop or another end needs no worker any more.
-            HandedCall.objects.filter(conversation=conversation).exclude(
-                call_uid__in=calls
-            ).delete()
+            if handed_calls(conversation) - set(calls):
+                HandedCall.objects.filter(conversation=conversation).exclude(
+                    call_uid__in=calls
+                ).delete()
         case SessionStatusIdle() | SessionStatusTerminated():
             if _HANDED.exists(conversation=conversation.pk):
                 HandedCall.objects.filter(conversation=conversation).delete()
@@ -69,9 +73,7 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
 
 def handed_calls(conversation: Conversation) -> set[str]:
     """The calls that workers have or are to take."""
-    return set(
-        HandedCall.objects.filter(conversation=conversation).values_list("call_uid", flat=True)
-    )
+    return {call for (call,) in _CALLS.all(conversation=conversation.pk)}
 
 
 def close(conversation: Conversation, call_uid: str) -> None:

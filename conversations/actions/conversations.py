@@ -338,8 +338,8 @@ def _features(defaults: Features, changes: Mapping[str, bool]) -> Features:
 
 
 def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
-    if number is None:
-        assert agent.current is not None, "on_offer() promises it"  # noqa: S101
+    assert agent.current is not None, "on_offer() promises it"  # noqa: S101
+    if number is None or (number == agent.current.number and not agent.current.draft):
         return agent.current
     # Whoever sees an agent sees its versions but for drafts.
     version = _RELEASED.first(agent=agent.pk, number=number)

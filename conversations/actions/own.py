@@ -24,6 +24,13 @@ _HELD = Prepared(
 )
 
 
+_OWN = Prepared(
+    lambda given: (
+        Conversation.objects.owned_by(given.user).filter(pk=given.pk).values_list("pk")[:1]
+    )
+)
+
+
 def own_conversation(actor: User, conversation: Conversation) -> Conversation:
     """The row as it is now, locked; NotFound unless it is the actor's, Forbidden if she may only read it,
     Conflict if it has ended.
@@ -69,8 +76,12 @@ def readable_conversation(actor: User, conversation: Conversation) -> Conversati
 
 def require_own(actor: User, conversation: Conversation) -> None:
     """NotFound unless it is the actor's, Forbidden if she may only read it."""
-    if not Conversation.objects.owned_by(actor).filter(pk=conversation.pk).exists():
+    if not is_own(actor, conversation):
         raise _refusal(actor, conversation)
+
+
+def is_own(actor: User, conversation: Conversation) -> bool:
+    return _OWN.exists(user=actor.pk, pk=conversation.pk)
 
 
 def require_writable(actor: User, conversation: Conversation) -> None:
