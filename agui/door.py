@@ -31,6 +31,8 @@ from wire.givenjson import read_object
 from wire.jsonbodies import BODY_BYTES
 from wire.parameters import check_query
 
+from .activities import at_work
+from .below import BELOW
 from .following import ENTERED, OVER, Run, find_or_begin
 from .incoming import RunInput, servers_of
 from .projection import CUSTOM, Projection
@@ -87,7 +89,9 @@ class Frames:
                 if "interrupts" in data:
                     return self._run.waiting(data["interrupts"], data["below"])
                 return self._run.cancelled()
-        return self._run.happened(data["id"], data["value"], data.get("began"))
+            case kind if kind == BELOW:
+                return list(at_work(data["began"], data["facts"]))
+        return self._run.happened(data["id"], data["value"], data.get("began"), data.get("came"))
 
 
 def _frames(events: Iterable[BaseEvent]) -> bytes:

@@ -51,6 +51,7 @@ from v1.stream import AT_ONCE, News
 from v1.threads import threads_of
 from wire.ids import SESSION
 
+from .below import SECONDS, Below, came_of
 from .frontcalls import front_end_calls, require_none_pending, results_of
 from .incoming import RunInput, ToolMessage, check_files, new_message, new_results, sent_along
 from .interrupts import described, inputs_of, open_interrupts, require_none_open, subagents_of
@@ -148,6 +149,7 @@ class Run:
         self._last = max([*results, *here], default=before)
         self._message = sent[0].uid if message is not None else None
         self._entered = False
+        self._below = Below(conversation)
         # What the client brought itself of results is not told to it again.
         self.after = min(here) - 1 if here else self._last
 
@@ -185,10 +187,13 @@ class Run:
             if isinstance(value, SessionStatusTerminated):
                 return News(events, row.seq, over=_failure(_("The conversation has ended.")))
         seq = rows[-1].seq if rows else after
+        if self._entered:
+            events += self._below.news()
         if is_quiet and len(rows) < AT_ONCE:
             left = open_interrupts(mine.get())
             return News(events, seq, over=self._over(left))
-        return News(events, seq, more=len(rows) == AT_ONCE)
+        again = SECONDS if self._below.any else None
+        return News(events, seq, more=len(rows) == AT_ONCE, again=again)
 
     def _told(self, row: Event, value: Any) -> Wire:
         told = {"type": row.type, "id": row.uid, "value": value}
@@ -200,6 +205,7 @@ class Run:
                 subject=value.tool_use_id,
             )
             told["began"] = next((began.value for began in started), None)
+            told["came"] = came_of(self._conversation, row.seq, value)
         return told
 
     def _before(self, value: Any) -> Wire | None:

@@ -119,9 +119,13 @@ class Projection:
         return self._grow(message_id, self._held[message_id])
 
     def happened(
-        self, uid: str, value: EventValue, began: SubagentStarted | None = None
+        self,
+        uid: str,
+        value: EventValue,
+        began: SubagentStarted | None = None,
+        came: Mapping[str, Any] | None = None,
     ) -> list[BaseEvent]:
-        """What an event is told as; `began` of a subagent that has ended."""
+        """What an event is told as; `began` and `came` of a subagent that has ended."""
         match value:
             case AgentMessage():
                 self._held.pop(uid, None)
@@ -162,7 +166,7 @@ class Projection:
                 body = {name: item for name, item in dump(value).items() if name != "type"}
                 return [CustomEvent(name=f"{CUSTOM}{value.type.removeprefix('x.')}", value=body)]
             case _:
-                return activity(value, began)
+                return activity(value, began, came)
 
     def rested(
         self,

@@ -14,17 +14,12 @@ from accounts.requests import SignedInRequest
 from chat.presentation.content import duration
 from chat.views.answers import done
 from chat.views.lookup import find_conversation
-from conversations.models import Conversation, Event, Run
-from harness.events import AgentMcpToolUse, AgentToolUse
-from reading.unseen import visible
+from conversations.models import Run
 
 from .actions.subagents import stop_subagent, stop_subagents
+from .doing import doing
 from .models import Subagent
 from .trees import tree_of
-
-DOING = ("agent.tool_use", "agent.mcp_tool_use", "agent.message", "agent.tool_result")
-WORDS = 160
-"""Characters of what one says that a line shows."""
 
 
 @login_required
@@ -55,7 +50,7 @@ def now(request: SignedInRequest, uid: str) -> HttpResponse:
         until = run.ended_at or timezone.now()
         elapsed = duration(round((until - run.started_at).total_seconds() * 1_000))
     context = {
-        "doing": _doing(child),
+        "doing": doing(child),
         "elapsed": elapsed,
         "used": node.branch,
         "waits": child.waits_for_person,
@@ -83,19 +78,3 @@ def stop_all(request: SignedInRequest, uid: str) -> HttpResponse:
         "%(count)d subagent is being stopped.", "%(count)d subagents are being stopped.", count
     )
     return done(request, text % {"count": count}, to=conversation.get_absolute_url())
-
-
-def _doing(child: Conversation) -> str:
-    """The last thing in its log that says what it does."""
-    row = Event.objects.filter(conversation=child, type__in=DOING).order_by("-seq").first()
-    value = row.value if row is not None else None
-    match value:
-        case None:
-            return _("begins")
-        case AgentToolUse() | AgentMcpToolUse():
-            about = next((one for one in value.input.values() if isinstance(one, str)), "")
-            return visible(f"{value.name} {' '.join(about.split())}")[:WORDS]
-        case _ if value.type == "agent.message":
-            return visible(" ".join(value.content[0].text.split()))[:WORDS]  # type: ignore[union-attr]
-        case _:
-            return _("thinks")

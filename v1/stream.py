@@ -55,6 +55,9 @@ class News:
     more: bool = False
     over: Wire | None = None
     """The last event or error there will be: the stream ends with it."""
+    again: float | None = None
+    """Seconds after which it is looked at again though nobody says that there is more, where that is sooner
+    than a quiet stream is."""
 
 
 Read = Callable[[int], News]
@@ -170,12 +173,12 @@ async def _follow(
 ) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     looked = pinged = loop.time()
-    behind = True
+    behind, again = True, RECHECK_SECONDS
     while True:
         if behind:
             news = await read(after)
             looked = loop.time()
-            after, behind = max(after, news.seq), news.more
+            after, behind, again = max(after, news.seq), news.more, news.again or RECHECK_SECONDS
             previews.concluded(news.events)
             for event in news.events:
                 yield encode("message", event, event.get("x_seq"))
@@ -190,10 +193,10 @@ async def _follow(
         if now - pinged >= _ping_seconds():
             pinged = now
             yield encode("ping", {"type": "ping"}, None)
-        if now - looked >= RECHECK_SECONDS:
+        if now - looked >= again:
             behind = True
             continue
-        patience = min(pinged + _ping_seconds(), looked + RECHECK_SECONDS) - now
+        patience = min(pinged + _ping_seconds(), looked + again) - now
         try:
             item: Item = await asyncio.wait_for(anext(subscription), max(0.0, patience))
         except TimeoutError:

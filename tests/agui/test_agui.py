@@ -14,6 +14,8 @@ from pydantic import TypeAdapter
 from accounts.actions.tokens import create_token
 from accounts.api.authentication import caller_with
 from accounts.models import TokenScope
+from agui.below import SECONDS, Below
+from agui.door import Frames
 from agui.following import Run, find_or_begin
 from agui.incoming import RunInput, servers_of
 from agui.interrupts import inputs_of, open_interrupts, subagents_of
@@ -26,6 +28,7 @@ from harness.errors import Conflict, Invalid, NotFound
 from harness.events import (
     AgentCustomToolUse,
     AgentMessage,
+    AgentToolResult,
     AgentToolUse,
     BudgetReached,
     EndTurn,
@@ -42,6 +45,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from mcpservers.actions.handing import Handed
+from subagents.models import Subagent
 from teams_app.events import TaskDeleted, TaskFacts, TaskUpdated, TeammateStatus
 from tests.chat.drawing import before_query
 from tests.conversations.scenes import fill
@@ -425,6 +429,75 @@ def test_one_that_began_before_the_run_and_ends_in_it_is_told_whole(hers, below)
     (told,) = entered().happened(event["id"], event["value"], event["began"])
     content = wire(told)["content"]
     assert (content["name"], content["state"]) == ("plan", "stopped")
+
+
+@pytest.fixture
+def at_work(below):
+    """The conversation below, at work as a subagent of the first."""
+    parent, child = below
+    calls = AgentToolUse(name="grep", input={"pattern": "def  main"})
+    append(child.pk, [Entry.of(calls)])
+    return Subagent.objects.create(
+        parent=parent,
+        root=parent,
+        child=child,
+        call_uid="sevt_call",
+        kind="explore",
+        description="Look",
+        state=Subagent.State.RUNNING,
+    )
+
+
+def test_what_a_subagent_does_is_told_whenever_its_log_has_grown(at_work):
+    now = [0.0]
+    watched = Below(at_work.parent, clock=lambda: now[0])
+    (first,) = watched.news()
+    (told,) = [wire(each) for each in told_by_door(first)]
+    assert told["type"].value == "ACTIVITY_SNAPSHOT"
+    assert (told["replace"], told["message_id"]) == (True, "agentsite.subagent:sevt_call")
+    content = told["content"]
+    assert (content["state"], content["name"], content["doing"]) == (
+        "running",
+        "explore",
+        "grep def main",
+    )
+    assert (content["tokens"], content["cost_usd"]) == (0, "0")
+    assert content["conversation_id"] == at_work.child.uid
+
+    now[0] += SECONDS
+    assert watched.news() == []
+    append(at_work.child.pk, [Entry.of(AgentMessage(content=(Text(text="Found it."),)))])
+    assert watched.news() == []  # too soon after the last look
+    now[0] += SECONDS
+    (second,) = watched.news()
+    assert second["facts"]["doing"] == "Found it."
+
+    Subagent.objects.update(state=Subagent.State.COMPLETED)
+    now[0] += SECONDS
+    assert watched.news() == []
+    assert not watched.any
+
+
+def told_by_door(news):
+    body = RunInput.model_validate({"threadId": "t", "runId": "r", "messages": []})
+    frames = Frames(body, "sesn_1")("message", news, None).split(b"\n\n")
+    events = [EVENTS.validate_json(frame.removeprefix(b"data: ")) for frame in frames if frame]
+    return [event for event in events if event.type.value.startswith("ACTIVITY")]
+
+
+def test_the_end_of_a_subagent_says_the_first_words_of_its_result_and_what_it_cost(hers, at_work):
+    parent, child = at_work.parent, at_work.child
+    about = {"tool_use_id": "sevt_call", "subagent": child.uid}
+    append(parent.pk, [Entry.of(SubagentStarted(**about, name="plan", description="Think"))])
+    run = Run(hers, parent, both_answered(open_interrupts(parent)))
+    answer = AgentToolResult(tool_use_id="sevt_call", content=(Text(text="A" * 1000),))
+    ended = SubagentEnded(**about, state="completed", tokens=7)
+    append(parent.pk, [Entry.of(ended), Entry.of(answer)])
+    event = next(each for each in run.read(run.after).events if each["type"] == ended.type)
+    (told,) = entered().happened(event["id"], event["value"], event["began"], event["came"])
+    content = wire(told)["content"]
+    assert content["result"] == "A" * 300 + "…"
+    assert (content["tokens"], content["cost_usd"]) == (7, "0")
 
 
 def test_a_message_is_refused_while_something_below_is_open(hers, below):
