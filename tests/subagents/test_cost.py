@@ -1,4 +1,4 @@
-"""What the start of a subagent asks of the database: as little as it needs, however long its parent's log is."""
+"""What the start of a subagent asks of the database: as little as it needs, and each thing once."""
 
 from __future__ import annotations
 
