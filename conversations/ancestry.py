@@ -22,8 +22,7 @@ def ancestors(conversation: Conversation) -> list[int]:
     parent = conversation.parent_id
     while parent is not None and len(found) < MOST_ANCESTORS:
         found.append(parent)
-        row = _ABOVE.first(pk=parent)
-        parent = row[0] if row is not None else None
+        (parent,) = _ABOVE.first(pk=parent) or (None,)
     return found
 
 

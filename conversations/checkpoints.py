@@ -23,7 +23,6 @@ from harness.events import Event as EventValue
 from harness.events import Rewound, UserMessage
 from harness.history import Entry
 from jobs.dispatch import dispatch
-from jobs.prepared import Prepared
 from tools_app.leases import Lease, leased
 from tools_app.snapshots import (
     Damaged,
@@ -79,16 +78,10 @@ def files_follow(conversation: Conversation) -> bool:
     )
 
 
-_BEHIND = Prepared(
-    lambda given: Checkpoint.objects.filter(
-        conversation=given.conversation, seq__gte=given.seq
-    ).order_by("seq")[:1]
-)
-
-
 def holding(conversation_id: int, place: int) -> Checkpoint | None:
     """How the files were at that place of the log; None: as they are now."""
-    return _BEHIND.first(conversation=conversation_id, seq=place)
+    behind = Checkpoint.objects.filter(conversation=conversation_id, seq__gte=place)
+    return behind.order_by("seq").first()
 
 
 @dataclass(slots=True)
@@ -291,7 +284,6 @@ def _make_room(conversation: Conversation, store: Store, spared: set[str]) -> No
 
 
 def _source_of(conversation_id: int | None) -> SourceOf:
-    # One that is about to begin has no row, and so no marks.
     foreign = TableProvenance(conversation_id).foreign() if conversation_id is not None else None
 
     def source_of(found: Found) -> str:

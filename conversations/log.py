@@ -180,8 +180,7 @@ def begin_as_copy(
     origin: Conversation | None,
 ) -> None:
     """Store the first events of a conversation, as of when they happened in `origin`, if that is still
-    there. Nobody who follows
-    events is told: what they led to then they do not lead to once more."""
+    there. Nobody who follows events is told: what they led to then they do not lead to once more."""
     rows = []
     for seq, (entry, actor_id) in enumerate(zip(entries, actors, strict=True), 1):
         row = _row(conversation.pk, seq, entry, at=datetime.fromtimestamp(entry.at, UTC))

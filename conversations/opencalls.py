@@ -12,13 +12,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from harness.events import ANSWERS, CALLS
 from harness.history import History, OpenCall
-from jobs.prepared import Prepared
 
 from .models import Conversation, Event
-
-_ABOUT = Prepared(
-    lambda given: Event.objects.filter(conversation=given.conversation).about({given.uid})
-)
 
 
 def open_calls(conversation: Conversation | int, uids: Iterable[str]) -> dict[str, OpenCall]:
@@ -29,12 +24,7 @@ def open_calls(conversation: Conversation | int, uids: Iterable[str]) -> dict[st
 
 def open_call(conversation: Conversation | int, uid: str) -> OpenCall | None:
     """None for one that was answered, and for what is no call."""
-    key = conversation if isinstance(conversation, int) else conversation.pk
-    about = _ABOUT.all(conversation=key, uid=uid)
-    return next(
-        (call for call in History(row.entry() for row in about).unanswered() if call.uid == uid),
-        None,
-    )
+    return open_calls(conversation, [uid]).get(uid)
 
 
 def answered(conversation: Conversation | int, uids: Collection[str]) -> set[str]:

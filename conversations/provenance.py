@@ -9,7 +9,6 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
-from jobs.prepared import Prepared
 from tools_app.builtin.commandmarks import read_in_words
 from tools_app.provenance import Foreign, Provenance
 
@@ -17,8 +16,6 @@ from .models import BackgroundCommand, ForeignMark
 
 WORDS = 300
 """Characters of a source that are kept."""
-
-_MARKS = Prepared(lambda given: ForeignMark.objects.filter(conversation=given.conversation))
 
 
 class TableProvenance(Provenance):
@@ -31,7 +28,7 @@ class TableProvenance(Provenance):
         paths: dict[str, str] = {}
         inodes: dict[int, str] = {}
         commands: list[ForeignMark] = []
-        for mark in _MARKS.all(conversation=self._conversation_id):
+        for mark in self._marks():
             if but and mark.call_uid == but:
                 continue
             if mark.path:

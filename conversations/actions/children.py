@@ -18,7 +18,7 @@ from accounts.models import User
 from agents.models import Agent, Environment
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import checked_text
-from conversations.actions.own import is_own, own_conversation
+from conversations.actions.own import own_conversation
 from conversations.branches import counting
 from conversations.judging import history_of
 from conversations.log import append
@@ -114,7 +114,7 @@ def tell_agent(
 def answer_of(*, actor: User, child: Conversation) -> ToolOutput:
     """What a child has said last, for a call of its parent's agent that waited for it. NotFound for a
     conversation that is not the actor's or has no parent."""
-    if child.parent_id is None or not is_own(actor, child):
+    if child.parent_id is None or not Conversation.objects.owned_by(actor).contains(child):
         raise NotFound(_("There is no such conversation."))
     row = counting(child).filter(type="agent.message").order_by("seq").last()
     value = row.value if row is not None else None
@@ -125,7 +125,7 @@ def answer_of(*, actor: User, child: Conversation) -> ToolOutput:
 
 def _require_next_to(actor: User, sender: Conversation, receiver: Conversation) -> None:
     related = receiver.pk == sender.parent_id or receiver.parent_id == sender.pk
-    if not related or not is_own(actor, sender):
+    if not related or not Conversation.objects.owned_by(actor).contains(sender):
         raise NotFound(_("There is no such conversation."))
 
 

@@ -25,9 +25,7 @@ _HELD = Prepared(
 
 
 _OWN = Prepared(
-    lambda given: (
-        Conversation.objects.owned_by(given.user).filter(pk=given.pk).values_list("pk")[:1]
-    )
+    lambda given: Conversation.objects.owned_by(given.user).filter(pk=given.pk).values_list("pk")
 )
 
 
@@ -76,12 +74,8 @@ def readable_conversation(actor: User, conversation: Conversation) -> Conversati
 
 def require_own(actor: User, conversation: Conversation) -> None:
     """NotFound unless it is the actor's, Forbidden if she may only read it."""
-    if not is_own(actor, conversation):
+    if not _OWN.exists(user=actor.pk, pk=conversation.pk):
         raise _refusal(actor, conversation)
-
-
-def is_own(actor: User, conversation: Conversation) -> bool:
-    return _OWN.exists(user=actor.pk, pk=conversation.pk)
 
 
 def require_writable(actor: User, conversation: Conversation) -> None:

@@ -248,7 +248,7 @@ class Conversation(models.Model):
 
     def _load_settings(self) -> None:
         """Of a row that was loaded in part (`conversations.logsql.hold`): all of it in one query."""
-        if self.__dict__.keys() >= _SETTINGS:
+        if "overrides" in self.__dict__:
             return
         found = _WITH_VERSION.first(pk=self.pk)
         if found is not None:
@@ -314,7 +314,6 @@ class Conversation(models.Model):
         return Features.model_validate({**self.stored_features, **changes}).model_dump()
 
 
-_SETTINGS = {"agent_version_id", "overrides", "stored_features"}
 _WITH_VERSION = Prepared(
     lambda given: (
         Conversation.objects.filter(pk=given.pk)
