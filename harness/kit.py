@@ -22,6 +22,7 @@ from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
 from harness.hooks import ON_CALLS, Hooks
 from harness.messages import RemoteServer, ToolSpec
+from harness.modelcards import card_for
 from harness.outcomechecks import CheckRunner
 from harness.overflow import Keep
 from harness.policy import Judgement, Policy, Situation, Verdict
@@ -163,11 +164,29 @@ class Kit:
     def offered(self, history: History) -> tuple[ToolSpec, ...]:
         """What the model is told of, in a stable order (prompt caching depends on it)."""
         policy = self.policy_in(history)
+        left_out = self._left_out(policy, history)
         return tuple(
             tool.spec
             for name, tool in sorted(self.tools_in(history).items())
-            if not tool.within_only and policy.offers(tool, history.features)
+            if not tool.within_only
+            and name not in left_out
+            and policy.offers(tool, history.features)
         )
+
+    def _left_out(self, policy: Policy, history: History) -> frozenset[str]:
+        """Tools of a trained schema that do not do here, and those whose place others of them take."""
+        found: set[str] = set()
+        for tool in self.tools_in(history).values():
+            if tool.trained:
+                state = Situation(history.features, history.turn.uid, history.tainted_by)
+                does = self._is_trained_on(tool, history) and policy.allows_unseen(tool, state)
+                found.update(tool.stands_for if does else (tool.name,))
+        return frozenset(found)
+
+    def _is_trained_on(self, tool: Tool, history: History) -> bool:
+        known: frozenset[str] = getattr(self.service or self.provider, "trained", frozenset())
+        model = card_for(history.turn.model or self.model)
+        return tool.trained in known and tool.trained in model.features
 
     @property
     def remote_refusal(self) -> str:

@@ -78,6 +78,9 @@ class ToolSpec:
     name: str
     description: str
     input_schema: Mapping[str, Any]
+    trained: str = ""
+    """The service's name for this schema, where its models were trained on it; description and schema tell
+    others the same."""
     notes: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What was worked out about it once, as of a message."""
 

@@ -36,6 +36,9 @@ class ModelCard:
     """What chat completions call the output limit."""
     sees: bool = True
     """Whether pictures may be sent to it."""
+    features: frozenset[str] = frozenset()
+    """What its service offers with it beside answers, by the service's own names: schemas of client tools
+    that it was trained on, and ways of shortening the context."""
 
     def shown(self, block: Block) -> Block:
         """The block as this model takes it: words in place of a picture that it cannot see."""
@@ -55,23 +58,53 @@ _ALL = LADDER
 _NO_XHIGH: tuple[Effort, ...] = ("low", "medium", "high", "max")
 _THREE: tuple[Effort, ...] = ("low", "medium", "high")
 
+_CLEARS = frozenset({"memory_20250818", "clear_tool_uses_20250919", "clear_thinking_20251015"})
+_COMPACTS = _CLEARS | {"compact_20260112"}
+
 # Sources: the types of anthropic 2.12 and platform.claude.com's pages on models, thinking and
 # migration; platform.openai.com's page on reasoning models. Read in November 2026.
 CARDS: tuple[ModelCard, ...] = (
-    ModelCard("claude-fable-5", _M, 128_000, "adaptive", "never", _ALL, "none"),
-    ModelCard("claude-mythos", _M, 128_000, "adaptive", "never", _ALL, "none"),
-    ModelCard("claude-opus-5-5", _M, 128_000, "adaptive", "never", _ALL, "none"),
-    ModelCard("claude-sonnet-5-5", _M, 128_000, "adaptive", "between_tools", _ALL, "none"),
-    ModelCard("claude-haiku-5-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
-    ModelCard("claude-opus-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
-    ModelCard("claude-sonnet-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
-    ModelCard("claude-opus-4-8", _M, 128_000, "adaptive", "omit", _ALL, "none"),
-    ModelCard("claude-opus-4-7", _M, 128_000, "adaptive", "omit", _ALL, "none"),
-    ModelCard("claude-opus-4-6", _M, 128_000, "adaptive", "omit", _NO_XHIGH, "either"),
-    ModelCard("claude-sonnet-4-6", _M, 64_000, "adaptive", "omit", _NO_XHIGH, "either"),
-    ModelCard("claude-opus-4-5", 200_000, 64_000, "budget", "omit", _THREE, "either"),
-    ModelCard("claude-sonnet-4-5", 200_000, 64_000, "budget", "omit", (), "either"),
-    ModelCard("claude-haiku-4-5", 200_000, 64_000, "budget", "omit", (), "either"),
+    ModelCard("claude-fable-5", _M, 128_000, "adaptive", "never", _ALL, "none", features=_COMPACTS),
+    ModelCard("claude-mythos", _M, 128_000, "adaptive", "never", _ALL, "none", features=_COMPACTS),
+    ModelCard(
+        "claude-opus-5-5", _M, 128_000, "adaptive", "never", _ALL, "none", features=_COMPACTS
+    ),
+    ModelCard(
+        "claude-sonnet-5-5",
+        _M,
+        128_000,
+        "adaptive",
+        "between_tools",
+        _ALL,
+        "none",
+        features=_COMPACTS,
+    ),
+    ModelCard(
+        "claude-haiku-5-5", _M, 128_000, "adaptive", "disabled", _ALL, "none", features=_COMPACTS
+    ),
+    ModelCard(
+        "claude-opus-5", _M, 128_000, "adaptive", "disabled", _ALL, "none", features=_COMPACTS
+    ),
+    ModelCard(
+        "claude-sonnet-5", _M, 128_000, "adaptive", "disabled", _ALL, "none", features=_COMPACTS
+    ),
+    ModelCard("claude-opus-4-8", _M, 128_000, "adaptive", "omit", _ALL, "none", features=_COMPACTS),
+    ModelCard("claude-opus-4-7", _M, 128_000, "adaptive", "omit", _ALL, "none", features=_COMPACTS),
+    ModelCard(
+        "claude-opus-4-6", _M, 128_000, "adaptive", "omit", _NO_XHIGH, "either", features=_COMPACTS
+    ),
+    ModelCard(
+        "claude-sonnet-4-6", _M, 64_000, "adaptive", "omit", _NO_XHIGH, "either", features=_COMPACTS
+    ),
+    ModelCard(
+        "claude-opus-4-5", 200_000, 64_000, "budget", "omit", _THREE, "either", features=_CLEARS
+    ),
+    ModelCard(
+        "claude-sonnet-4-5", 200_000, 64_000, "budget", "omit", (), "either", features=_CLEARS
+    ),
+    ModelCard(
+        "claude-haiku-4-5", 200_000, 64_000, "budget", "omit", (), "either", features=_CLEARS
+    ),
     # A Claude model that is newer than this table: whatever may be refused is left out.
     ModelCard("claude-", 200_000, 64_000, sampling="none"),
     ModelCard("gpt-5", 400_000, 128_000, "", "omit", _THREE, "none", "max_completion_tokens"),

@@ -311,8 +311,11 @@ class Policy:
         return (held for held in self._ordered if self._covers(held.rule, name))
 
     def _covers(self, rule: ToolRule, name: str) -> bool:
-        """A tool of an MCP server is meant by its name and by its address."""
+        """A tool of an MCP server is meant by its name and by its address, one that does others' work by what
+        holds them back."""
         tool = self.tools.get(name)
+        if tool is not None and tool.stands_for and _holds_back(rule, tool):
+            return True
         if tool is None or not tool.mcp_server:
             return fnmatchcase(name, rule.tool)
         if rule.permission == "always_allow" and not rule.tool.startswith(MCP):
@@ -339,12 +342,21 @@ class Policy:
         when = held.rule.when
         if when is None:
             return Match.YES
+        if tool.stands_for and not fnmatchcase(tool.name, held.rule.tool):
+            return Match.MAYBE  # the others have arguments of other names
         if when.argument and when.argument not in given and when.equals is None:
             # What a tool takes in place of an argument that is left out is its own affair.
             known = tool.input_schema.get("properties")
             left_out = isinstance(known, Mapping) and when.argument in known
             return Match.MAYBE if left_out else Match.NO
         return when.at_all(given, self.meant_by)
+
+
+def _holds_back(rule: ToolRule, tool: Tool) -> bool:
+    """Whether it asks before a tool whose work this one does, or denies it."""
+    return rule.permission != "always_allow" and any(
+        fnmatchcase(other, rule.tool) for other in tool.stands_for
+    )
 
 
 def _holds(grant: Grant | None, state: Situation) -> bool:

@@ -210,6 +210,12 @@ class Tool:
     composed: bool = False
     """It calls other tools (`call_tool`), and does nothing else: its calls may be begun anew at any time, for
     what they called is in the log. So its effect is READ; each call that it makes has its own."""
+    trained: str = ""
+    """The name of the schema that models of a service were trained on: it is told of only where service and
+    model know that, and none of its calls is to be asked about."""
+    stands_for: tuple[str, ...] = ()
+    """Tools whose work it does as well. While it is told of, they are not; rules that ask before one of them
+    or deny it hold for it."""
     external: bool = False
     """Its answer comes from outside this server, from a person's form or an API caller: the handler
     is never called, the run rests until the answer is in the log (`harness.external`)."""
@@ -223,7 +229,7 @@ class Tool:
         return self.writes_files or self.effect is Effect.WORKSPACE
 
     def __post_init__(self) -> None:
-        spec = ToolSpec(self.name, self.description, self.input_schema)
+        spec = ToolSpec(self.name, self.description, self.input_schema, self.trained)
         object.__setattr__(self, "spec", spec)
         object.__setattr__(self, "checker", Checker(self.input_schema))
 

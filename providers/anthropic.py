@@ -34,7 +34,7 @@ from harness.messages import (
     UsageSeen,
 )
 from providers import failures
-from providers.anthropic_request import betas_of, request_text
+from providers.anthropic_request import TRAINED, betas_of, request_text
 from providers.failures import Report
 from providers.sse import EventData
 from providers.table import ProviderConfig
@@ -95,6 +95,11 @@ class Anthropic:
     def runs_mcp(self) -> bool:
         """Whether it may be given servers to call, with tokens for them: not at an address somebody typed."""
         return self._config.connect is None
+
+    @property
+    def trained(self) -> frozenset[str]:
+        """Schemas of tools that it knows: what speaks its dialect at an address somebody typed may not."""
+        return TRAINED if self._config.connect is None else frozenset()
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config

@@ -124,7 +124,13 @@ def _around_messages(request: ModelRequest, tools: list[Any]) -> Json:
 # --- tools ----------------------------------------------------------------------------------------
 
 
+TRAINED = frozenset({"memory_20250818"})
+"""Client tools that the service declares by a name of its own."""
+
+
 def _tool(tool: ToolSpec) -> Json:
+    if tool.trained in TRAINED:
+        return {"type": tool.trained, "name": tool.name}
     return {
         "name": tool.name,
         "description": tool.description,

@@ -29,6 +29,7 @@ from .reach import Reach, has_memories, reach_of, stores_for
 from .reminding import look_again
 from .room import newest
 from .tools import EXTRA, TOOLS
+from .trained import memory_tool
 from .writing import WRITING
 
 PLACE = 90
@@ -84,7 +85,8 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
             reread="search_memory finds the rest",
         ),
     )
-    tools = (*TOOLS, *WRITING) if any(each.access == Access.READ_WRITE for each in given) else TOOLS
+    writes = any(each.access == Access.READ_WRITE for each in given)
+    tools = (*TOOLS, *(WRITING if writes else ()), *((memory_tool(given),) if given else ()))
     return Part(
         tools={tool.name: tool for tool in tools},
         extras={EXTRA: conversation.pk},

@@ -224,6 +224,17 @@ def _keep(
                 problems.append(f"{path}: {problem.message}")
 
 
+def shown_in(conversation: Conversation, store: MemoryStore) -> list[Memory]:
+    """Those of a store that it was given: without what strangers wrote elsewhere and nobody confirmed."""
+    return [
+        each
+        for each in store.memories.all()
+        if not each.untrusted
+        or each.confirmed_at is not None
+        or each.source_conversation == conversation.uid
+    ]
+
+
 def _lay_out(
     conversation: Conversation,
     attached: AttachedStore,
@@ -232,13 +243,7 @@ def _lay_out(
 ) -> dict[str, str]:
     """Write what is different; what commands left there and could not be kept stays as it is."""
     before: dict[str, str] = attached.laid_out
-    wanted = {
-        each.path: each
-        for each in attached.store.memories.all()
-        if not each.untrusted
-        or each.confirmed_at is not None
-        or each.source_conversation == conversation.uid
-    }
+    wanted = {each.path: each for each in shown_in(conversation, attached.store)}
     for path, memory in wanted.items():
         if there.get(path) != memory.sha256:
             try:

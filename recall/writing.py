@@ -48,7 +48,7 @@ def write(context: ToolContext, arguments: dict[str, Any]) -> str:
             )
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
-    return _done(conversation, memory)
+    return _kept(conversation, memory)
 
 
 def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
@@ -72,7 +72,7 @@ def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
         )
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
-    return _done(conversation, memory)
+    return _kept(conversation, memory)
 
 
 def _store(context: ToolContext, uid: str) -> tuple[Conversation, MemoryStore]:
@@ -85,14 +85,19 @@ def _store(context: ToolContext, uid: str) -> tuple[Conversation, MemoryStore]:
     raise ToolError(f"There is no store {uid[:60]} to write to.", hint="The prompt names them.")
 
 
-def _done(conversation: Conversation, memory: Memory) -> str:
-    if has_strangers_words(conversation):
-        marked = Memory.objects.filter(pk=memory.pk)
-        marked.update(untrusted=True, confirmed_at=None, source_conversation=conversation.uid)
+def _kept(conversation: Conversation, memory: Memory) -> str:
+    mark_written(conversation, memory)
     for attached in attached_to(conversation):
         if attached.store_id == memory.store_id:
             follow_changes(conversation, attached)
     return f"{memory.path} is kept; its content_sha256 is {memory.sha256}."
+
+
+def mark_written(conversation: Conversation, memory: Memory) -> None:
+    """Where strangers' words were read, it waits for a person."""
+    if has_strangers_words(conversation):
+        marked = Memory.objects.filter(pk=memory.pk)
+        marked.update(untrusted=True, confirmed_at=None, source_conversation=conversation.uid)
 
 
 _PLACE = {

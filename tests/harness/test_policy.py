@@ -430,3 +430,18 @@ def test_a_denied_tool_is_not_on_offer_and_one_denied_for_some_calls_is() -> Non
 def test_options_know_no_unknown_key() -> None:
     with pytest.raises(ValueError, match="surprise"):
         AskOptions.model_validate({"surprise": True})
+
+
+def test_a_tool_that_does_the_work_of_others_is_held_back_where_they_are_and_allowed_by_its_own_name() -> (
+    None
+):
+    both = tool("memory", Effect.WORKSPACE, granted=True, stands_for=("write_memory",))
+    allowed = (rule(ALLOW, "*"),)
+    assert judged(own=allowed, used=both).verdict is Verdict.ALLOW
+    for permission, verdict in ((ASK, Verdict.ASK), (DENY, Verdict.DENY)):
+        assert judged(
+            at(Level.ORGANISATION, permission, "write_memory"), own=allowed, used=both
+        ).verdict is (verdict)
+        some = rule(permission, "write_memory", when={"argument": "path", "path": "/secret/**"})
+        given = {"path": "/memories/x/open.md"}
+        assert judged(own=(*allowed, some), used=both, given=given).verdict is Verdict.ASK

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -45,7 +43,7 @@ from recall.strangers import has_strangers_words
 from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent, rested
 from tests.conversations.test_forgetting import places
-from tests.standins.messages_api import MessagesApi
+from tests.standins.served import Service, serving
 from tests.standins.wire import HttpFault
 from vaults.actions.credentials import create_credential
 from vaults.actions.vaults import create_vault
@@ -103,41 +101,11 @@ def look(
     return HttpFault(200, text.encode(), {"content-type": "text/event-stream"})
 
 
-@dataclass
-class Service:
-    """The Messages API on loopback, in a loop of its own."""
-
-    steps: list[Any] = field(default_factory=list)
-    api: MessagesApi = field(init=False)
-
-    def answer(self, _request: Any) -> Any:
-        return self.steps.pop(0) if self.steps else reply("Done.")
-
-    @property
-    def last(self) -> dict[str, Any]:
-        return self.api.bodies[-1]
-
-
 @pytest.fixture
 def service(settings: Any) -> Iterator[Service]:
-    held = Service()
-    begun, over = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        async with MessagesApi(held.answer) as held.api:
-            begun.set()
-            await over.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert begun.wait(10)
     settings.AGENTSITE_MCP_THROUGH_PROVIDER = True
-    settings.AGENTSITE_PROVIDER_KEYS = {"anthropic": {"key": "k", "base_url": held.api.base_url}}
-    yield held
-    loop.call_soon_threadsafe(over.set)
-    thread.join(10)
-    loop.close()
+    with serving(settings) as held:
+        yield held
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import pytest
 
+from accounts.provider_connections import JudgedConnections
 from harness.content import Text
 from harness.errors import BadCredentials, BrokenStream, Overloaded, ProviderUnreachable
 from harness.messages import (
@@ -443,3 +444,9 @@ async def test_nothing_is_taken_from_the_environment_neither_address_nor_header_
     (sent,) = api.headers
     assert sent["x-own"] == "1"
     assert not [name for name, value in sent.items() if "of-the-server" in value]
+
+
+def test_an_address_that_somebody_typed_is_told_of_no_trained_tool() -> None:
+    config = ProviderConfig("anthropic", KEY, "http://127.0.0.1:1")
+    assert Anthropic(config).trained == {"memory_20250818"}
+    assert Anthropic(replace(config, connect=JudgedConnections())).trained == frozenset()

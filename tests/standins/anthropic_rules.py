@@ -39,6 +39,7 @@ _IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MARKS = 4
+_TRAINED = {"memory_20250818": "memory"}
 _SMALLEST_BUDGET = 1024
 
 
@@ -152,6 +153,10 @@ def _check_tools(body: Json) -> set[str]:
         name = tool.get("name", "")
         need(_TOOL_NAME.fullmatch(name), f"{place}.name: String should match pattern")
         need(name not in names, "tools: Tool names must be unique.")
+        if tool.get("type", "custom") != "custom":
+            _check_trained(tool, body["model"], f"tools.{number}")
+            names.add(name)
+            continue
         schema = tool.get("input_schema")
         need(isinstance(schema, dict), f"{place}.input_schema: Field required")
         need(schema.get("type") == "object", f"{place}.input_schema.type: Input should be 'object'")
@@ -161,6 +166,16 @@ def _check_tools(body: Json) -> set[str]:
         need(names, "tool_choice: may only be specified while providing tools")
         need(choice.get("type") in ("auto", "none", "any", "tool"), "tool_choice: unexpected type")
     return names
+
+
+def _check_trained(tool: Json, model: str, place: str) -> None:
+    kind = tool["type"]
+    need(
+        _TRAINED.get(kind) == tool["name"] and kind in card_for(model).features,
+        f"{place}: '{kind}' is not supported for this model.",
+    )
+    for name in tool:
+        need(name in {"type", "name", "cache_control"}, f"{place}.{name}: Extra inputs")
 
 
 # --- messages -------------------------------------------------------------------------------------

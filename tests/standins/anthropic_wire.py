@@ -149,7 +149,12 @@ def parse_request(body: Mapping[str, Any]) -> ModelRequest:
         system=system if isinstance(system, str) else "\n\n".join(b["text"] for b in system),
         messages=tuple(_message(message, body["model"]) for message in body["messages"]),
         tools=tuple(
-            ToolSpec(tool["name"], tool.get("description", ""), tool["input_schema"])
+            ToolSpec(
+                tool["name"],
+                tool.get("description", ""),
+                tool.get("input_schema", {}),
+                tool.get("type", "") if "input_schema" not in tool else "",
+            )
             for tool in body.get("tools") or ()
             if tool.get("type") != "mcp_toolset"
         ),

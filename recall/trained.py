@@ -1,0 +1,360 @@
+"""The memory tool that models were trained on (`memory_20250818`), over the stores a conversation was given.
+
+Its commands, paths below `/memories` and answers are that contract's; what they do is done by the actions
+that `recall.writing` uses. A store is a folder by its name. When it is told of is decided in `harness.kit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from conversations.models import Conversation
+from harness.errors import AgentError, ToolError
+from harness.tools import Effect, Tool, ToolContext
+from memory.access import Author
+from memory.actions.memories import change_memory, create_memory, delete_memory
+from memory.models import AuthorKind, Memory
+
+from .models import Access, AttachedStore
+from .mounted import attached_to, follow_changes, shown_in
+from .tools import EXTRA
+from .writing import WRITING, mark_written
+
+SCHEMA = "memory_20250818"
+ROOT = "/memories"
+DEPTH = 2
+"""Levels that a folder is shown with."""
+AROUND = 4
+"""Lines that are shown around what was replaced."""
+NUMBERED = 6
+"""Width of a line's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    attached: AttachedStore
+    path: str
+    """In the store; empty: the store itself."""
+
+    @property
+    def shown(self) -> str:
+        return f"{ROOT}/{self.attached.slug}{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One command: who works where."""
+
+    conversation: Conversation
+    call: str
+    given: Sequence[AttachedStore]
+
+    @property
+    def author(self) -> Author:
+        return Author(AuthorKind.SESSION, self.conversation.uid)
+
+    def place(self, path: str) -> _Place | None:
+        """None: the folder of all stores. Raises ToolError."""
+        whole = path.rstrip("/") or "/"
+        if whole == ROOT:
+            return None
+        if not whole.startswith(f"{ROOT}/"):
+            raise ToolError(f"Path must start with {ROOT}, got: {path[:200]}")
+        slug, slash, rest = whole.removeprefix(f"{ROOT}/").partition("/")
+        if {"", ".", ".."} & {slug, *(rest.split("/") if slash else ())}:
+            raise ToolError(f"Path {path[:200]} would escape {ROOT} directory")
+        for attached in self.given:
+            if attached.slug == slug:
+                return _Place(attached, f"/{rest}" if slash else "")
+        raise _missing(path)
+
+    def to_write(self, path: str) -> _Place:
+        place = self.place(path)
+        if place is None or not place.path:
+            names = ", ".join(f"{ROOT}/{each.slug}" for each in self.given)
+            raise ToolError(
+                f"The path {path[:200]} is a memory store. Give a path below one of: {names}."
+            )
+        if place.attached.access != Access.READ_WRITE:
+            raise ToolError(f"{ROOT}/{place.attached.slug} is read only.")
+        return place
+
+    def below(self, place: _Place) -> list[Memory]:
+        """What is shown of it: the one at this path, or those in the folder."""
+        return [
+            each
+            for each in shown_in(self.conversation, place.attached.store)
+            if each.path == place.path or each.path.startswith(f"{place.path}/")
+        ]
+
+    def file(self, place: _Place) -> Memory:
+        found = self.below(place)
+        if not found:
+            raise _missing(place.shown)
+        if found[0].path != place.path:
+            raise ToolError(f"The path {place.shown} is not a file.")
+        return found[0]
+
+    def change(self, memory: Memory, **fields: str) -> None:
+        changed = change_memory(
+            actor=self.conversation.owner,
+            memory=memory,
+            expected_sha256=memory.sha256,
+            author=self.author,
+            **fields,
+        )
+        mark_written(self.conversation, changed)
+
+
+def _missing(path: str) -> ToolError:
+    return ToolError(f"The path {path[:200]} does not exist. Please provide a valid path.")
+
+
+def work(context: ToolContext, arguments: dict[str, Any]) -> str:
+    command = arguments["command"]
+    needed, perform = _COMMANDS[command]
+    if lacking := [name for name in needed if name not in arguments]:
+        raise ToolError(f"{command} needs {', '.join(lacking)}.")
+    rows = Conversation.objects.select_related("owner", "organisation", "agent_version__agent")
+    conversation = rows.get(pk=context.extras[EXTRA])
+    given = attached_to(conversation)
+    try:
+        _follow(conversation, given)
+        with transaction.atomic():
+            told = perform(_Work(conversation, context.call_id, given), arguments)
+        # Behind the transaction: what is rolled back must not have reached the folders.
+        if command != "view":
+            _follow(conversation, given)
+        return told
+    except ToolError:
+        raise
+    except AgentError as problem:
+        raise ToolError(problem.message, hint=problem.hint) from problem
+
+
+def _follow(conversation: Conversation, given: Sequence[AttachedStore]) -> None:
+    for attached in given:
+        follow_changes(conversation, attached)
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def _view(work: _Work, arguments: Mapping[str, Any]) -> str:
+    path = arguments["path"].rstrip("/")
+    place = work.place(path)
+    found = work.below(place) if place is not None and place.path else []
+    if found and place is not None and found[0].path == place.path:
+        memory = found[0]
+        Memory.objects.filter(pk=memory.pk).count_use()
+        return _numbered(memory.content.split("\n"), path, arguments.get("view_range"))
+    if place is None:
+        sizes = {
+            f"/{each.slug}{memory.path}": memory.size
+            for each in work.given
+            for memory in shown_in(work.conversation, each.store)
+        }
+        empty = [f"/{each.slug}" for each in work.given]
+    else:
+        if place.path and not found:
+            raise _missing(path)
+        sizes = {memory.path.removeprefix(place.path): memory.size for memory in work.below(place)}
+        empty = []
+    return _listed(path, sizes, empty)
+
+
+def _listed(path: str, sizes: Mapping[str, int], folders: Sequence[str]) -> str:
+    """`sizes` by path below; `folders` are there also where nothing is in them."""
+    shown = dict.fromkeys((f"{name}/" for name in folders), 0)
+    for name, size in sizes.items():
+        parts = name.split("/")[1:]
+        if any(part.startswith(".") for part in parts):
+            continue
+        for depth in range(1, min(len(parts), DEPTH + 1)):
+            above = "/" + "/".join(parts[:depth]) + "/"
+            shown[above] = shown.get(above, 0) + size
+        if len(parts) <= DEPTH:
+            shown[name] = size
+    lines = [f"{_size(sum(sizes.values()))}\t{path}"]
+    lines += [f"{_size(size)}\t{path}{name}" for name, size in sorted(shown.items())]
+    head = f"Here're the files and directories up to {DEPTH} levels deep in {path}, excluding hidden items:"
+    return "\n".join((head, *lines))
+
+
+def _size(count: int) -> str:
+    if count < 1_024:
+        return f"{count}B"
+    whole, rest = divmod(count, 1_024)
+    return f"{whole}K" if not rest else f"{count / 1_024:.1f}K"
+
+
+def _numbered(lines: Sequence[str], path: str, wanted: Sequence[int] | None) -> str:
+    first, last = 1, len(lines)
+    if wanted:
+        if len(wanted) != 2:
+            raise ToolError("Invalid `view_range` parameter: it has a first and a last line.")
+        first, last = wanted[0], len(lines) if wanted[1] == -1 else wanted[1]
+        if not 1 <= first <= min(last, len(lines)):
+            raise ToolError(
+                f"Invalid `view_range` parameter: {[*wanted]}. "
+                f"Its lines should be within the range [1, {len(lines)}]."
+            )
+    told = _lines(lines, first, min(last, len(lines)))
+    return f"Here's the content of {path} with line numbers:\n{told}"
+
+
+def _lines(lines: Sequence[str], first: int, last: int) -> str:
+    return "\n".join(
+        f"{number:>{NUMBERED}}\t{lines[number - 1]}" for number in range(first, last + 1)
+    )
+
+
+def _create(work: _Work, arguments: Mapping[str, Any]) -> str:
+    place = work.to_write(arguments["path"])
+    if work.below(place):
+        raise ToolError(f"File {place.shown} already exists")
+    memory = create_memory(
+        actor=work.conversation.owner,
+        store=place.attached.store,
+        path=place.path,
+        content=arguments["file_text"],
+        author=work.author,
+        source_conversation=work.conversation.uid,
+        source_event=work.call,
+        source_agent=work.conversation.agent_version.agent.uid,
+    )
+    mark_written(work.conversation, memory)
+    return f"File created successfully at: {place.shown}"
+
+
+def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> str:
+    place, old = work.to_write(arguments["path"]), arguments["old_str"]
+    memory = work.file(place)
+    before, found, behind = memory.content.partition(old)
+    if not old or not found:
+        raise ToolError(
+            f"No replacement was performed, old_str `{old}` did not appear verbatim in {place.shown}."
+        )
+    if old in behind:
+        lines = [
+            str(number) for number, line in enumerate(memory.content.split("\n"), 1) if old in line
+        ]
+        raise ToolError(
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
+            f"{', '.join(lines)}. Please ensure it is unique"
+        )
+    content = f"{before}{arguments['new_str']}{behind}"
+    work.change(memory, content=content)
+    lines = content.split("\n")
+    first = before.count("\n") + 1
+    last = first + arguments["new_str"].count("\n")
+    shown = _lines(lines, max(1, first - AROUND), min(len(lines), last + AROUND))
+    return (
+        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+        f"{shown}"
+    )
+
+
+def _insert(work: _Work, arguments: Mapping[str, Any]) -> str:
+    place, line = work.to_write(arguments["path"]), arguments["insert_line"]
+    memory = work.file(place)
+    lines = memory.content.split("\n")
+    if not 0 <= line <= len(lines):
+        raise ToolError(
+            f"Invalid `insert_line` parameter: {line}. It should be within the range [0, {len(lines)}]."
+        )
+    lines.insert(line, arguments["insert_text"].removesuffix("\n"))
+    work.change(memory, content="\n".join(lines))
+    return f"The file {place.shown} has been edited."
+
+
+def _delete(work: _Work, arguments: Mapping[str, Any]) -> str:
+    place = work.to_write(arguments["path"])
+    found = work.below(place)
+    if not found:
+        raise ToolError(f"The path {place.shown} does not exist")
+    for memory in found:
+        delete_memory(
+            actor=work.conversation.owner,
+            memory=memory,
+            expected_sha256=memory.sha256,
+            author=work.author,
+        )
+    return f"Successfully deleted {place.shown}"
+
+
+def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
+    old, new = work.to_write(arguments["old_path"]), work.to_write(arguments["new_path"])
+    if old.attached != new.attached:
+        raise ToolError(f"{old.shown} and {new.shown} are in different memory stores.")
+    found = work.below(old)
+    if not found:
+        raise ToolError(f"The path {old.shown} does not exist")
+    if work.below(new):
+        raise ToolError(f"The destination {new.shown} already exists")
+    for memory in found:
+        work.change(memory, path=new.path + memory.path.removeprefix(old.path))
+    return f"Successfully renamed {old.shown} to {new.shown}"
+
+
+_COMMANDS: Mapping[str, tuple[tuple[str, ...], Callable[[_Work, Mapping[str, Any]], str]]] = {
+    "view": (("path",), _view),
+    "create": (("path", "file_text"), _create),
+    "str_replace": (("path", "old_str", "new_str"), _str_replace),
+    "insert": (("path", "insert_line", "insert_text"), _insert),
+    "delete": (("path",), _delete),
+    "rename": (("old_path", "new_path"), _rename),
+}
+
+
+# --- the tool -------------------------------------------------------------------------------------
+
+
+def memory_tool(given: Sequence[AttachedStore]) -> Tool:
+    """For these stores; it reads only where none of them may be written."""
+    writes = any(each.access == Access.READ_WRITE for each in given)
+    return Tool(
+        name="memory",
+        description=(
+            "View, create, change, rename and delete the texts in this conversation's memory stores. Each "
+            f"store is a folder in {ROOT}; view {ROOT} to see them."
+        ),
+        input_schema=_INPUT,
+        handler=work,
+        effect=Effect.WORKSPACE if writes else Effect.READ,
+        granted=True,
+        in_order=True,
+        intent=_intent,
+        owner="recall",
+        trained=SCHEMA,
+        stands_for=tuple(tool.name for tool in WRITING) if writes else (),
+    )
+
+
+def _intent(arguments: Mapping[str, Any]) -> str:
+    path = arguments.get("path") or arguments.get("old_path") or ""
+    return f"{arguments.get('command', '')} {path}".strip()
+
+
+_PATH = {"type": "string", "minLength": 1, "maxLength": 1_200}
+_TEXT = {"type": "string", "maxLength": 102_400}
+_INPUT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "enum": list(_COMMANDS)},
+        "path": _PATH,
+        "view_range": {"type": ["array", "null"], "items": {"type": "integer"}},
+        "file_text": _TEXT,
+        "old_str": _TEXT,
+        "new_str": _TEXT,
+        "insert_line": {"type": "integer"},
+        "insert_text": _TEXT,
+        "old_path": _PATH,
+        "new_path": _PATH,
+    },
+    "required": ["command"],
+}
