@@ -24,6 +24,7 @@ from harness.agentconfig import (
     PromptUse,
     Role,
     RoleOverride,
+    Shortening,
     SkillUse,
 )
 from harness.roster import Callee
@@ -92,6 +93,8 @@ def to_fields(config: AgentConfig) -> dict[str, Any]:
     fields |= {f"roster_{name}": getattr(config.roster, name) for name in ROSTER[1:]}
     fields["prompts"] = "\n".join(map(_prompt_line, config.prompts))
     fields |= {f"limits_{name}": value for name, value in config.limits.model_dump().items()}
+    shortening = config.shortening.model_dump()
+    fields |= {f"shortening_{name}": value for name, value in shortening.items()}
     for role in ROLES:
         override = config.roles.get(role, RoleOverride()).model_dump()
         fields |= {f"{role}_{name}": _shown(name, override[name]) for name in OVERRIDES}
@@ -114,6 +117,7 @@ def to_config(values: Mapping[str, Any]) -> AgentConfig:
     given["roster"]["agents"] = _callees(values.get("roster_agents") or "")
     given["prompts"] = _prompts(values.get("prompts") or "")
     given["limits"] = _group(values, "limits", tuple(Limits.model_fields))
+    given["shortening"] = _group(values, "shortening", tuple(Shortening.model_fields))
     given["features"] = _group(values, "feature", tuple(Features.model_fields))
     roles = {role: _overrides(values, role) for role in ROLES}
     given["roles"] = {role: override for role, override in roles.items() if override}

@@ -44,6 +44,10 @@ LABELS = {
     "limits_output_tokens": gettext_lazy("Output tokens of a request"),
     "limits_context_window": gettext_lazy("Context window"),
     "limits_compact_at": gettext_lazy("Summarise at"),
+    "shortening_by": gettext_lazy("Who shortens a long conversation"),
+    "shortening_clear_at": gettext_lazy("Leave out old results at"),
+    "shortening_keep_results": gettext_lazy("Results that stay"),
+    "shortening_keep_thinking": gettext_lazy("Turns whose thinking stays"),
     "limits_retries": gettext_lazy("Retries of a request"),
     "limits_wall_clock_seconds": gettext_lazy("Longest time of a turn"),
 }

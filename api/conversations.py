@@ -249,6 +249,8 @@ def _planned(request: PlannedRequest) -> dict[str, Any]:
         "total": plan.total,
         "tokens": plan.tokens,
         "cut": list(plan.cut),
+        "cleared": plan.cleared,
+        "service": plan.service,
     }
 
 

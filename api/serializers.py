@@ -324,6 +324,12 @@ class ContextRequest(serializers.Serializer[Any]):
     cut = serializers.ListField(
         child=serializers.CharField(), help_text="What did not fit, with the tool that rereads it."
     )
+    cleared = serializers.IntegerField(
+        help_text="Tokens that the model's service is expected to leave out by itself; not in `total`."
+    )
+    service = serializers.CharField(
+        help_text="Who shortens what, where the agent has the service do it; empty: Agentsite does."
+    )
 
 
 class ContextPlans(serializers.Serializer[Any]):

@@ -407,6 +407,8 @@ def _project(
             conversation.queued_count = max(0, conversation.queued_count - 1)
         case ContentSetAside() if conversation.queued_count or _something_wakes(conversation):
             conversation.owes_run = True  # nothing holds back what waits any more
+        case AgentThreadContextCompacted(provider=provider) if provider:
+            pass  # the service's own answers nobody
         case AgentThreadContextCompacted() | CompactionSkipped():
             _ASKED_TO_COMPACT.run(conversation=conversation.pk, now=timezone.now())
         case SessionStatusRunning():

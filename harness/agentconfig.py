@@ -219,6 +219,20 @@ class Limits(_Strict):
     """Longest time one turn may work, not counting the wait for a person."""
 
 
+class Shortening(_Strict):
+    """Who makes room in a long conversation. Where the model's service cannot, or a prompt would not fit all
+    the same, Agentsite does."""
+
+    by: Literal["agentsite", "service"] = "agentsite"
+    clear_at: float = Field(default=0.45, gt=0, le=1)
+    """Share of the context window past which the service leaves out old results of calls. What it is to
+    summarise past is the limit `compact_at`."""
+    keep_results: int = Field(default=3, ge=0, le=1_000)
+    """The newest of them that it leaves in."""
+    keep_thinking: int = Field(default=0, ge=0, le=1_000)
+    """The newest turns whose thinking it leaves in; 0: of all."""
+
+
 class RoleOverride(_Strict):
     """What differs when the agent acts in another role; what is not set is inherited."""
 
@@ -260,6 +274,7 @@ class AgentConfig(_Strict):
     prompts: tuple[PromptUse, ...] = Field(default=(), max_length=MOST_PROMPTS)
     """Stand behind the instructions; a conversation keeps the versions that these are when it begins."""
     limits: Limits = Limits()
+    shortening: Shortening = Shortening()
     roles: dict[Role, RoleOverride] = {}
     roster: Roster = Roster()
     """Whom it may call on, where it may call on anybody."""

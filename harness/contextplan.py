@@ -49,11 +49,15 @@ class ContextPlan(Frozen):
     """By source; sources without any are left out."""
     cut: tuple[str, ...] = ()
     """What did not fit, in words, with the tool that reads it again."""
+    cleared: int = 0
+    """Of these, what the service is expected to leave out itself: as much as of the request before."""
+    service: str = ""
+    """Who shortens what where the agent has the service do it, in words."""
 
     @property
     def total(self) -> int:
         """Of the prompt."""
-        return sum(self.tokens.values())
+        return max(0, sum(self.tokens.values()) - self.cleared)
 
     @property
     def free(self) -> int:
@@ -122,6 +126,8 @@ def share_out(
     at_most: Mapping[str, int],
     rate: float,
     cut: Sequence[str] = (),
+    cleared: int = 0,
+    service: str = "",
 ) -> ContextPlan:
     """The plan of a request. `at_most` is its upper estimate by part, of which that of `system` is divided
     as the characters of `head` are; `rate` says how much of such an estimate turns out to be true."""
@@ -136,6 +142,8 @@ def share_out(
         reserve=reserve,
         tokens={name: size for name, size in tokens.items() if size},
         cut=tuple(cut),
+        cleared=cleared,
+        service=service,
     )
 
 

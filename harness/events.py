@@ -377,6 +377,12 @@ class AgentThreadContextCompacted(BaseEvent):
     """The request that wrote the summary, for what it cost; empty: none did, or it was not kept."""
     usage: ModelUsage | None = None
     """What that used."""
+    block: dict[str, Any] = {}
+    """The summary as the model's service made it by itself, to be sent back as it is; empty: it is ours, or
+    that was taken out. Other services and models are told `summary`."""
+    provider: str = ""
+    model: str = ""
+    """Which made it."""
 
 
 class CompactionRequested(BaseEvent):
@@ -550,8 +556,19 @@ class SpanModelRequestStart(BaseEvent):
     """Whether it is sent with a key of the deployment, which persons may have budgets for."""
     plan: ContextPlan | None = None
     """How its window was shared out; None: stored before that was kept, or by no agent's request."""
+    summary_tokens_at_most: int = 0
+    """Of `prompt_tokens_at_most`, what a summary may take that the service makes by itself."""
     servers: tuple[str, ...] = ()
     """MCP servers that the service may be given with it, to call by itself (`McpElsewhere`)."""
+
+
+class ServiceEdited(Frozen):
+    """What a service left out of a prompt by itself."""
+
+    cleared_results: int = 0
+    cleared_tokens: int = 0
+    compaction: ModelUsage | None = None
+    """What its summary took, which `model_usage` holds; None: it made none."""
 
 
 class SpanModelRequestEnd(BaseEvent):
@@ -568,6 +585,7 @@ class SpanModelRequestEnd(BaseEvent):
     cached: bool = False
     """No service was asked and nothing was spent: the reply is one from before, and the usage what that
     one had taken."""
+    edited: ServiceEdited | None = None
 
 
 EvaluationResult = Literal[

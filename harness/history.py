@@ -46,6 +46,7 @@ from harness.events import (
     RequiresAction,
     RetryRequested,
     Rewound,
+    ServiceEdited,
     SessionMemoryWritten,
     SessionStatusIdle,
     SessionStatusRescheduled,
@@ -262,6 +263,8 @@ class History:
         """Of every model request so far, whatever its purpose."""
         self.context_tokens = 0
         """Prompt and reply of the last main request: roughly the next prompt's size."""
+        self.cleared = 0
+        """Tokens that the service left out of that prompt by itself."""
         self.rate = FIRST_RATE
         """How much of the upper estimate of a prompt its service counted, the last time it was asked."""
         self.compaction: CompactionRequested | None = None
@@ -561,7 +564,7 @@ class History:
                 self.open_request = entry
                 self._purposes[entry.uid] = event.purpose
                 if event.purpose == "main":
-                    self._estimated = event.prompt_tokens_at_most
+                    self._estimated = event.prompt_tokens_at_most - event.summary_tokens_at_most
                     self.turn.steps += 1
                     self.turn.seconds_below += self.turn.seconds_beside
                     self.turn.seconds_beside = 0.0
@@ -591,7 +594,9 @@ class History:
             case CompactionSkipped():
                 self.compaction = None
             case AgentThreadContextCompacted():
-                self.compaction = None
+                # What a service makes by itself answers nobody.
+                self.compaction = self.compaction if event.provider else None
+                self.cleared = 0
                 self.turn.compactions += 1
                 self.context_tokens = 0
                 self._fold_summary(event)
@@ -816,10 +821,18 @@ class History:
             return
         if event.end == "interrupted":
             return
+        edited = event.edited or ServiceEdited()
+        made = edited.compaction
+        self.cleared = 0 if made else edited.cleared_tokens
         self.context_tokens = usage.total_tokens
-        if self._estimated and usage.prompt_tokens:
-            self.rate = min(1.0, max(LOWEST_RATE, usage.prompt_tokens / self._estimated))
-            self._counted = (self._estimated, usage.prompt_tokens)
+        if made:
+            # What is left of the prompt says nothing about the one that was estimated.
+            self.context_tokens -= Usage(**made.model_dump()).total_tokens
+            self._counted = (0, 0)
+        elif self._estimated and usage.prompt_tokens:
+            sent = usage.prompt_tokens + self.cleared
+            self.rate = min(1.0, max(LOWEST_RATE, sent / self._estimated))
+            self._counted = (self._estimated, sent)
         self.turn.failures = 0
         truncated = event.end == "max_tokens" and not self._calls
         self.turn.truncations = self.turn.truncations + 1 if truncated else 0

@@ -20,7 +20,7 @@ from harness.events import Event
 from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
 from harness.history import History, OpenCall
-from harness.hooks import ON_CALLS, Hooks
+from harness.hooks import COMPACTION_BEFORE, ON_CALLS, Hooks
 from harness.messages import RemoteServer, ToolSpec
 from harness.modelcards import card_for
 from harness.outcomechecks import CheckRunner
@@ -29,6 +29,7 @@ from harness.policy import Judgement, Policy, Situation, Verdict
 from harness.ports import Live, Silent, Tracer
 from harness.provider import Provider
 from harness.rules import CONDITIONS, LevelledRule, conditions_of
+from harness.serviceedits import OURS, Chosen, edits_for
 from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext
 from reading.hostnames import MeantBy
@@ -184,9 +185,21 @@ class Kit:
         return frozenset(found)
 
     def _is_trained_on(self, tool: Tool, history: History) -> bool:
-        known: frozenset[str] = getattr(self.service or self.provider, "trained", frozenset())
         model = card_for(history.turn.model or self.model)
-        return tool.trained in known and tool.trained in model.features
+        return tool.trained in self._service_features & model.features
+
+    @property
+    def _service_features(self) -> frozenset[str]:
+        known: frozenset[str] = getattr(self.service or self.provider, "features", frozenset())
+        return known
+
+    def shortening_in(self, history: History) -> Chosen:
+        """What the service is to leave out of the next prompt by itself."""
+        if self.config.shortening.by != "service":
+            return OURS
+        model = card_for(history.turn.model or self.model)
+        hooked = self.asks_at(COMPACTION_BEFORE) is not None
+        return edits_for(self.config, self._service_features & model.features, hooked=hooked)
 
     @property
     def remote_refusal(self) -> str:

@@ -24,6 +24,7 @@ from harness.events import (
     WAITS_FOR_WORKER,
     AgentMessage,
     AgentThinking,
+    AgentThreadContextCompacted,
     BudgetReached,
     CompactionSkipped,
     ContentSetAside,
@@ -142,12 +143,14 @@ class Loop:
         self.journal = journal
         self.signal = signal or Signal()
         self._may_go_on = may_go_on
-        self._dialogue = self._new_dialogue()
         self._calls = Calls(kit, history, self._append, self._append_if_unchanged, self.signal)
         self._began_turn = kit.clock()
         self._compacted_for_error = False
+        self._stands_back = True
+        """Where the service shortens by itself, we do not, as long as prompts fit."""
         self._outdated = False
         """Somebody changed the agent of this conversation since its kit was made."""
+        self._dialogue = self._new_dialogue()
         self._tried = False
         """Whether this run has done anything: one that begins with a request put off tries it."""
 
@@ -307,7 +310,10 @@ class Loop:
         """By what the service counted the last time, or by what has come since then."""
         limits = self.kit.config.limits
         counted, plan = history.context_tokens, request.plan
-        return max(counted, plan.total if plan else 0) > limits.context_window * limits.compact_at
+        most = limits.context_window * limits.compact_at
+        if plan is not None and request.edits is not None and request.edits.compact_at:
+            most = limits.context_window - plan.reserve  # the service's word comes first
+        return max(counted, plan.total if plan else 0) > most
 
     async def _after(self, replied: Replied) -> None:
         """Rest where the way the reply ended says so; otherwise the log tells what comes next."""
@@ -394,11 +400,25 @@ class Loop:
         return turn.token_budget or self.kit.config.limits.token_budget
 
     def _new_dialogue(self) -> Dialogue:
-        return Dialogue(self.kit.texts, self._window())
+        return Dialogue(self.kit.texts, self._window_of(self.history))
 
     def _window(self, share: int = 1) -> Window:
+        """As our own summaries are made for: nothing in it is a service's alone."""
         reread = REREAD if self.kit.offers(REREAD, self.history) else ""
         return Window(self.kit.config.limits.context_window // share, reread)
+
+    def _window_of(self, history: History, share: int = 1) -> Window:
+        """For the next request."""
+        edits = self.kit.shortening_in(history).edits
+        if edits is None:
+            return self._window(share)
+        return replace(
+            self._window(share),
+            shortens=not (self._stands_back and edits.clear_at),
+            service=(self.kit.provider.name, self._model_of(history.turn))
+            if edits.compact_at
+            else None,
+        )
 
     def _squeezed(self) -> ModelRequest:
         """The next request where the dialogue is as short as summaries make it: if it still does not fit,
@@ -407,7 +427,8 @@ class Loop:
         for share in SQUEEZES:
             if request.plan is None or request.plan.free >= 0:
                 break
-            self._dialogue = Dialogue(self.kit.texts, self._window(share))
+            self._stands_back = False
+            self._dialogue = Dialogue(self.kit.texts, self._window_of(self.history, share))
             request = self._request(self.history)
         return request
 
@@ -415,6 +436,10 @@ class Loop:
         kit = self.kit
         limits = kit.config.limits
         left = limits.steps - history.turn.steps
+        shortening = kit.shortening_in(history)
+        window = self._window_of(history)
+        if not self._dialogue.is_for(window):
+            self._dialogue = Dialogue(kit.texts, window)
         messages = self._dialogue.messages(history.entries)
         if left <= 0:
             messages = with_note(messages, kit.texts.final_summary)
@@ -433,6 +458,7 @@ class Loop:
             remote=remote,
             max_output_tokens=reserve,
             settings=kit.config.settings(),
+            edits=shortening.edits,
         )
         sizes = sizes_at_most(request)
         plan = share_out(
@@ -442,6 +468,8 @@ class Loop:
             at_most=sizes,
             rate=history.rate_of(sum(sizes.values())),
             cut=kit.cut,
+            cleared=history.cleared if shortening.edits else 0,
+            service=shortening.words,
         )
         return replace(request, plan=plan, prompt_at_most=sum(sizes.values()))
 
@@ -829,7 +857,7 @@ class Loop:
             end = SpanModelRequestEnd(
                 model_request_start_id=lost.uid,
                 model_usage=ModelUsage(
-                    input_tokens=likely_prompt_tokens(lost.event.prompt_tokens_at_most),
+                    input_tokens=likely_prompt_tokens(_sent_at_most(self.history, lost)),
                     output_tokens=sum(len(text) for _block, text in partials)
                     // CHARACTERS_PER_TOKEN,
                 ),
@@ -839,6 +867,21 @@ class Loop:
             )
             await self._append(Entry.of(end))
         await self._calls.recover()
+
+
+def _sent_at_most(history: History, request: Entry) -> int:
+    """The upper estimate of what a request's service has read, with what it read for a summary if it made
+    one."""
+    event = request.event
+    if not isinstance(event, SpanModelRequestStart):
+        return 0
+    summarised = any(
+        isinstance(entry.event, AgentThreadContextCompacted)
+        and entry.event.provider
+        and entry.event.model_request_id == request.uid
+        for entry in history.entries
+    )
+    return event.prompt_tokens_at_most - (0 if summarised else event.summary_tokens_at_most)
 
 
 def retry_delay(failures: int, retry_after: float | None, random: float) -> float:

@@ -108,6 +108,17 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceEdits:
+    """What the service is to leave out of a prompt by itself, from so many tokens on; 0: it is not."""
+
+    clear_at: int = 0
+    keep_results: int = 3
+    keep_thinking: int = 0
+    """The newest turns whose thinking stays; 0: of all."""
+    compact_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     model: str
     system: str
@@ -120,6 +131,7 @@ class ModelRequest:
     max_output_tokens: int = 16_384
     settings: ModelSettings = field(default_factory=ModelSettings)
     purpose: str = "main"
+    edits: ServiceEdits | None = None
     plan: ContextPlan | None = None
     """How its window is shared out; None: nobody has said."""
     prompt_at_most: int = 0
@@ -220,6 +232,15 @@ class ElsewhereDone:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionDone:
+    """The service has put a summary in the place of all that stood in the prompt."""
+
+    summary: str
+    block: Mapping[str, Any]
+    """As it came, and as it wants it back in the place of that; empty: it cannot be sent back."""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageSeen:
     """What is known of the usage so far; may come at any time, each replacing the one before. It
     is what a reply that never ends is charged with."""
@@ -250,6 +271,11 @@ class ReplyDone:
     """Why it refused, when it says so."""
     cached: bool = False
     """No service was asked: it is a reply from before, and `usage` what that one had taken."""
+    compaction: Usage | None = None
+    """What of `usage` a summary took that the service made by itself."""
+    cleared_results: int = 0
+    cleared_tokens: int = 0
+    """What the service left out of this prompt, of all edits together."""
 
 
 Piece = (
@@ -259,6 +285,7 @@ Piece = (
     | ThinkingDone
     | ToolCallDone
     | ElsewhereDone
+    | CompactionDone
     | UsageSeen
     | Lull
     | ReplyDone

@@ -94,7 +94,7 @@ def redacted(event: Event) -> Event:
         case CompactionSkipped():
             return event.model_copy(update={"detail": ""})
         case AgentThreadContextCompacted():
-            return event.model_copy(update={"summary": SUMMARY_REMOVED, "focus": ""})
+            return event.model_copy(update={"summary": SUMMARY_REMOVED, "focus": "", "block": {}})
         case AppEvent():
             return event.silent()
         case _ if isinstance(event, ToolResult):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, assert_never
 
 from harness.content import Text
@@ -30,10 +30,12 @@ from harness.events import (
     AgentMcpToolUse,
     AgentMessage,
     AgentThinking,
+    AgentThreadContextCompacted,
     AgentToolUse,
     Event,
     McpElsewhere,
     ModelUsage,
+    ServiceEdited,
     SpanModelRequestEnd,
     SpanModelRequestStart,
 )
@@ -43,6 +45,7 @@ from harness.history import Entry, History
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
 from harness.messages import (
+    CompactionDone,
     ElsewhereDone,
     Lull,
     ModelRequest,
@@ -104,6 +107,10 @@ class Reply:
         self._trace: list[dict[str, Any]] = []
         self._elsewhere: dict[str, tuple[str, str]] = {}
         """By the service's id for each of its own calls, the event and the server."""
+        self._model = ""
+        self._summary_at_most = 0
+        self._compacted = 0
+        """Characters of a summary that the service made by itself."""
         self._calls_elsewhere = False
         """The service may call tools by itself."""
 
@@ -124,13 +131,17 @@ class Reply:
         """What is to be stored before `request` leaves; `history` is the log in front of it."""
         self._began = self.kit.clock()
         self._prompt_at_most = request.prompt_at_most or prompt_tokens_at_most(request)
+        self._model = request.model
+        if request.edits and 0 < request.edits.compact_at < self._prompt_at_most:
+            self._summary_at_most = self._prompt_at_most
         start = SpanModelRequestStart(
             purpose=request.purpose,
             provider=self.kit.provider.name,
             model=request.model,
             step=history.turn.steps + 1,
             turn=history.turn.uid,
-            prompt_tokens_at_most=self._prompt_at_most,
+            prompt_tokens_at_most=self._prompt_at_most + self._summary_at_most,
+            summary_tokens_at_most=self._summary_at_most,
             output_tokens_at_most=request.max_output_tokens,
             server_keys=self.kit.server_keys,
             plan=request.plan,
@@ -205,6 +216,8 @@ class Reply:
                 await self._call_done(piece)
             case ElsewhereDone():
                 await self._elsewhere_done(piece)
+            case CompactionDone():
+                await self._compaction_done(piece)
             case UsageSeen():
                 self._seen = piece.usage
             case Lull():
@@ -281,6 +294,28 @@ class Reply:
         await self.append(entry)
         self._trace.append(dict(piece.block))
 
+    async def _compaction_done(self, piece: CompactionDone) -> None:
+        """Stored at once: it is not paid for again where the reply breaks off."""
+        self._count(len(piece.summary) + len(str(piece.block)))
+        self._compacted += len(piece.summary)
+        if self._first_delta is None:
+            self._first_delta = self.kit.clock()
+        uids = [entry.uid for entry in self.history.entries]
+        before = uids.index(self.uid) - 1 if self.uid in uids else -1
+        if before < 0:
+            return
+        event = AgentThreadContextCompacted(
+            summary=piece.summary,
+            through=uids[before],
+            tokens_before=self.history.context_tokens,
+            model_request_id=self.uid,
+            block=dict(piece.block),
+            provider=self.kit.provider.name,
+            model=self._model,
+        )
+        await self.append(Entry.of(event))
+        self._trace.append({"type": "compaction", "content": piece.summary})
+
     async def _call_done(self, piece: ToolCallDone) -> None:
         self._count(len(str(piece.input)) + len(piece.invalid) + len(piece.name))
         judgement = await self.kit.judge_aside(piece.name, self.history, arguments=piece.input)
@@ -339,7 +374,8 @@ class Reply:
         await self._trace_response(done.end)
         # The calls and the end of the request are one commit: a reply that was cut off before its
         # end leaves no call that might run.
-        ended = self._end_event(done.end, done.usage).model_copy(update={"cached": done.cached})
+        told = {"cached": done.cached, "edited": _edited(done)}
+        ended = self._end_event(done.end, done.usage).model_copy(update=told)
         await self.append(*self._calls, Entry.of(ended))
         return Replied(done.end, done.detail)
 
@@ -380,6 +416,10 @@ class Reply:
         """
         output = max(self._seen.output_tokens, self._output_characters // CHARACTERS_PER_TOKEN)
         seen = replace(self._seen, output_tokens=output)
+        if self._compacted:
+            # What a summary took is told with the end of a reply alone.
+            read = seen.input_tokens + likely_prompt_tokens(self._prompt_at_most)
+            return replace(seen, input_tokens=read), True
         if seen.prompt_tokens or not charged:
             return seen, output > self._seen.output_tokens
         return replace(seen, input_tokens=likely_prompt_tokens(self._prompt_at_most)), True
@@ -403,6 +443,16 @@ class Reply:
     async def _trace_response(self, end: str) -> None:
         if self.kit.tracer:
             await self.kit.tracer.response(self.uid, {"content": self._trace, "end": end})
+
+
+def _edited(done: ReplyDone) -> ServiceEdited | None:
+    if not (done.compaction or done.cleared_results or done.cleared_tokens):
+        return None
+    return ServiceEdited(
+        cleared_results=done.cleared_results,
+        cleared_tokens=done.cleared_tokens,
+        compaction=ModelUsage(**asdict(done.compaction)) if done.compaction else None,
+    )
 
 
 def _is_turned_away(error: AgentError) -> bool:

@@ -94,6 +94,11 @@ class Window:
     tokens: int = 200_000
     reread: str = ""
     """The tool that reads what was left out, where the agent has one."""
+    shortens: bool = True
+    """Old results are shortened; not where the service leaves them out."""
+    service: tuple[str, str] | None = None
+    """Provider and model whose own summaries are sent back to them as they came; others are told them in
+    words."""
 
     @property
     def results(self) -> int:
@@ -126,6 +131,9 @@ class _Builder:
     """Ids of messages, requests and calls of which is told what was known of them by then."""
     elsewhere: set[str] = field(default_factory=set)
     """Uses elsewhere that stand in the message in the making."""
+    behind: list[Part] = field(default_factory=list)
+    """What the user's next message tells behind a service's summary, which stands at the beginning of a
+    reply."""
 
     def add(self, role: Role, part: Part) -> None:
         if role != self.role:
@@ -141,7 +149,7 @@ class _Builder:
 
     def end(self, answers: _Answers, texts: Texts) -> tuple[Message, ...]:
         """The messages so far, made into a prompt; what comes next is added as if they had not been."""
-        end = _Builder([], self.role, list(self.parts), list(self.calls))
+        end = _Builder([], self.role, list(self.parts), list(self.calls), behind=list(self.behind))
         _answer_calls(end, answers)
         if end.role == "assistant":
             end.add("user", Text(text=texts.continue_reply))
@@ -173,6 +181,11 @@ class Dialogue:
         self._last: Entry | None = None
         self._forget()
 
+    def is_for(self, window: Window) -> bool:
+        """Whether it tells what this window is to be told, which may be wider than its own."""
+        own = self._window
+        return (own.shortens, own.service) == (window.shortens, window.service)
+
     def messages(self, entries: Sequence[Entry]) -> tuple[Message, ...]:
         """`entries` are those of the call before, and what the log gained since; or those of another
         branch."""
@@ -202,10 +215,13 @@ class Dialogue:
         self._forget()
         self._learn(entries)
         self._answers.shorten()
-        start, opening = _opening(entries, self._texts, self._window)
-        self._opened = bool(opening)
-        for block in opening:
-            self._builder.add("user", block)
+        start, opening, made = _opening(entries, self._texts, self._window)
+        self._opened = bool(opening) or made is not None
+        if made is not None:
+            _begin_with_its_own(self._builder, made, opening, self._texts)
+        else:
+            for block in opening:
+                self._builder.add("user", block)
         self._add(entries[start:])
 
     def _forget(self) -> None:
@@ -451,24 +467,43 @@ def _answer_calls(builder: _Builder, answers: _Answers) -> None:
     for answer in answers.of_step(builder.calls):
         builder.add("user", answer)
     builder.calls.clear()
+    for part in builder.behind:
+        builder.add("user", part)
+    builder.behind.clear()
+
+
+def _begin_with_its_own(
+    builder: _Builder,
+    made: AgentThreadContextCompacted,
+    opening: Sequence[Block],
+    texts: Texts,
+) -> None:
+    """A summary that the service made stands at the beginning of the reply in which it made it. What stood
+    before it the service leaves out; a dialogue begins with a user's words all the same."""
+    builder.add("user", Text(text=texts.compaction_preamble))
+    builder.add("assistant", Elsewhere(made.block, made.provider, made.model))
+    builder.request_id = made.model_request_id
+    builder.behind.extend(opening)
 
 
 def _opening(
     entries: Sequence[Entry], texts: Texts, window: Window
-) -> tuple[int, tuple[Block, ...]]:
-    """Where the verbatim dialogue starts, and what stands for everything before it."""
+) -> tuple[int, tuple[Block, ...], AgentThreadContextCompacted | None]:
+    """Where the verbatim dialogue starts, and what stands for everything before it; with the summary that
+    goes before that as the service made it."""
     for index in range(len(entries) - 1, -1, -1):
         event = entries[index].event
         if isinstance(event, AgentThreadContextCompacted):
             break
     else:
-        return 0, ()
+        return 0, (), None
+    own = event if event.block and (event.provider, event.model) == window.service else None
     places = enumerate(entries[:index])
     cut = next((place for place, entry in places if entry.uid == event.through), index)
     summary = f"{texts.compaction_preamble}\n\n{event.summary}"
     if window.reread and not event.fallback:  # which names it itself
         summary += f"\n\n[{texts.reread.format(tool=window.reread)}]"
-    blocks: list[Block] = [Text(text=summary)]
+    blocks: list[Block] = [] if own else [Text(text=summary)]
     before, since = entries[: cut + 1], entries[cut + 1 : index]
     said = _inputs(before, texts, {})
     if words := kept(before, since, texts=texts, room=window.kept):
@@ -478,7 +513,7 @@ def _opening(
     # A turn that was cut in the middle keeps the words it was asked with.
     if not any(isinstance(entry.event, InputTaken) for entry in since):
         blocks.extend(_words_of_last_input(before, said))
-    return cut + 1, tuple(blocks)
+    return cut + 1, tuple(blocks), own
 
 
 def _inputs(
@@ -589,7 +624,7 @@ class _Answers:
         prompt = (
             usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         )
-        if prompt > self._window.tokens * SHORTEN_FROM:
+        if self._window.shortens and prompt > self._window.tokens * SHORTEN_FROM:
             old = len(self._order) - KEEP_RESULTS
             if old - self.shortened >= SHORTEN_BATCH:
                 self.shortened = old

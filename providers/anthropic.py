@@ -19,6 +19,7 @@ import orjson
 from harness.errors import BadRequest, ProviderError
 from harness.held import Held, figure, misshapen, word
 from harness.messages import (
+    CompactionDone,
     ElsewhereDone,
     Lull,
     ModelRequest,
@@ -34,7 +35,7 @@ from harness.messages import (
     UsageSeen,
 )
 from providers import failures
-from providers.anthropic_request import TRAINED, betas_of, request_text
+from providers.anthropic_request import COMPACTION, FEATURES, betas_of, request_text
 from providers.failures import Report
 from providers.sse import EventData
 from providers.table import ProviderConfig
@@ -97,9 +98,10 @@ class Anthropic:
         return self._config.connect is None
 
     @property
-    def trained(self) -> frozenset[str]:
-        """Schemas of tools that it knows: what speaks its dialect at an address somebody typed may not."""
-        return TRAINED if self._config.connect is None else frozenset()
+    def features(self) -> frozenset[str]:
+        """What `harness.modelcards` names that it has: what speaks its dialect at an address somebody typed
+        may have none of it."""
+        return FEATURES if self._config.connect is None else frozenset()
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
@@ -111,7 +113,8 @@ class Anthropic:
         body = _Body(request_text(request, provider=self.name, caching=self._config.prompt_caching))
         client = self._connected()
         tokens = [server.token for server in request.remote]
-        reply = _Reply({server.name for server in request.remote}, tokens)
+        compacts = bool(request.edits and request.edits.compact_at)
+        reply = _Reply({server.name for server in request.remote}, tokens, compacts=compacts)
         begun = False
         failure: ProviderError | None = None
         stream: AsyncStream[Any] | None = None
@@ -324,15 +327,26 @@ class _Block:
 class _Reply:
     """Turns the service's events into pieces. Blocks without content get no number."""
 
-    def __init__(self, remote: Set[str] = frozenset(), tokens: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        remote: Set[str] = frozenset(),
+        tokens: Sequence[str] = (),
+        *,
+        compacts: bool = False,
+    ) -> None:
         self._remote = remote
         """The MCP servers that the service was given to call; it tells of no others."""
         self._tokens = tokens
         """What it was given for them: a server may answer it back, and then the model says it, too."""
+        self._compacts = compacts
+        """It may summarise what it was sent."""
         self.ended = False
         self._blocks: dict[int, _Block] = {}
         self._next = 0
         self._usage = Usage()
+        self._compaction: Usage | None = None
+        self._cleared = (0, 0)
+        """Results, and tokens of these and of thinking, that it left out of the prompt."""
         self._stop = ""
         self._detail = ""
         self._called = False
@@ -359,9 +373,19 @@ class _Reply:
                     said = details.get("explanation") or details.get("category")
                     self._detail = Blanker(self._tokens).whole(word(said))
                 self._count(event.get("usage"))
+                self._edited(event.get("context_management"))
             case "message_stop":
                 self.ended = True
-                yield ReplyDone(self._end(), self._usage, self._stop, self._detail)
+                results, tokens = self._cleared
+                yield ReplyDone(
+                    self._end(),
+                    self._usage + (self._compaction or Usage()),
+                    self._stop,
+                    self._detail,
+                    compaction=self._compaction,
+                    cleared_results=results,
+                    cleared_tokens=tokens,
+                )
 
     def _start(self, index: int, content: Event) -> Iterator[Piece]:
         self._held.block()
@@ -376,6 +400,11 @@ class _Reply:
                 block.data = mended(self._held.text(content["data"]))
             case "tool_use":
                 block.name, block.input = self._held.name(content["name"]), content.get("input")
+            case kind if kind == COMPACTION and self._compacts:
+                block.text.append(self._held.text(content.get("content") or ""))
+                rest = {name: value for name, value in content.items() if name != "content"}
+                self._held.text(json_of(rest).decode())
+                block.content = rest
             case kind if kind in ELSEWHERE and self._remote:
                 self._held.text(json_of(content).decode())
                 block.content = content
@@ -390,6 +419,10 @@ class _Reply:
                 yield from self._show(block, delta["thinking"])
             case "signature_delta":
                 block.signature.append(self._held.text(delta["signature"]))
+            case "compaction_delta" if block.kind == COMPACTION:
+                block.text.append(self._held.text(delta.get("content") or ""))
+                if sealed := delta.get("encrypted_content"):
+                    block.data = self._held.text(sealed)
             case "input_json_delta":
                 block.text.append(self._held.text(delta["partial_json"]))
 
@@ -408,6 +441,10 @@ class _Reply:
             return
         if block.kind == "tool_use":
             yield self._call(block)
+        elif block.kind == COMPACTION:
+            if (summed := self._summary(block)) is not None:
+                yield summed
+            return
         elif block.kind in ELSEWHERE:
             done = self._elsewhere(block)
             if done is None:
@@ -463,10 +500,37 @@ class _Reply:
         self._used -= {uid} if kind == "result" else set()
         return ElsewhereDone(self._next, kind, uid, server, block.blanker.whole(content))
 
+    def _summary(self, block: _Block) -> CompactionDone | None:
+        """None: it could make none, or was not asked to."""
+        text = mended(str(block.text))
+        if not text or not self._compacts:
+            return None
+        content, invalid = whole_arguments(dict(block.content))
+        if invalid:
+            raise misshapen()
+        content["content"] = text
+        if block.data:
+            content["encrypted_content"] = block.data
+        clean = block.blanker.whole(content)
+        # Words that had to be blanked fit its signature no more.
+        return CompactionDone(clean["content"], content if clean == content else {})
+
+    def _edited(self, told: Event | None) -> None:
+        applied = (told or {}).get("applied_edits") or ()
+        self._cleared = (
+            sum(figure(edit.get("cleared_tool_uses")) for edit in applied),
+            sum(figure(edit.get("cleared_input_tokens")) for edit in applied),
+        )
+
     def _count(self, usage: Event | None) -> None:
-        """Keep the highest figure of each kind: the service's counts are running totals."""
+        """Keep the highest figure of each kind: the service's counts are running totals. What its own
+        summaries took is in none of them."""
         if not usage:
             return
+        made = [each for each in usage.get("iterations") or () if each.get("type") == COMPACTION]
+        if made:
+            counts = [Usage(**{n: figure(each.get(n)) for n in asdict(Usage())}) for each in made]
+            self._compaction = sum(counts, Usage())
         self._usage = Usage(
             **{
                 name: max(known, figure(usage.get(name)))

@@ -30,6 +30,7 @@ from harness.messages import (
     ModelSettings,
     Part,
     RemoteServer,
+    ServiceEdits,
     Thinking,
     ToolAnswer,
     ToolCall,
@@ -107,6 +108,36 @@ def _as_sent(body: Json) -> Json:
 
 
 def _around_messages(request: ModelRequest, tools: list[Any]) -> Json:
+    body = _asked(request, tools)
+    if request.edits and (edits := _edits(request.edits, body)):
+        body["extra_body"] = {**body.get("extra_body", {}), "context_management": {"edits": edits}}
+    return body
+
+
+def _edits(wanted: ServiceEdits, body: Json) -> list[Json]:
+    """The order is the API's: thinking first."""
+    found: list[Json] = []
+    thinks = body.get("thinking", {}).get("type") in ("enabled", "adaptive")
+    if wanted.keep_thinking and thinks:
+        keep = {"type": "thinking_turns", "value": wanted.keep_thinking}
+        found.append({"type": "clear_thinking_20251015", "keep": keep})
+    if wanted.clear_at:
+        found.append(
+            {
+                "type": "clear_tool_uses_20250919",
+                "trigger": {"type": "input_tokens", "value": wanted.clear_at},
+                "keep": {"type": "tool_uses", "value": wanted.keep_results},
+                # Each time costs the cached prefix once.
+                "clear_at_least": {"type": "input_tokens", "value": wanted.clear_at // 8},
+            }
+        )
+    if wanted.compact_at:
+        trigger = {"type": "input_tokens", "value": wanted.compact_at}
+        found.append({"type": "compact_20260112", "trigger": trigger})
+    return found
+
+
+def _asked(request: ModelRequest, tools: list[Any]) -> Json:
     card = card_for(request.model)
     limit = min(request.max_output_tokens, card.max_output or request.max_output_tokens)
     body: Json = {"model": request.model, "max_tokens": limit, "messages": []}
@@ -126,6 +157,9 @@ def _around_messages(request: ModelRequest, tools: list[Any]) -> Json:
 
 TRAINED = frozenset({"memory_20250818"})
 """Client tools that the service declares by a name of its own."""
+FEATURES = TRAINED | {"clear_tool_uses_20250919", "clear_thinking_20251015", "compact_20260112"}
+COMPACTION = "compaction"
+"""The block in which the service tells a summary that it made."""
 
 
 def _tool(tool: ToolSpec) -> Json:
@@ -152,10 +186,21 @@ REMOTE_MCP = "mcp-client-2026-09-15"
 """The beta that knows servers whose tools the service calls, and what it told of that."""
 
 
+CLEARING = "context-management-2025-06-27"
+COMPACTING = "compact-2026-01-12"
+
+
 def betas_of(request: ModelRequest) -> str:
     """What its header has to name; empty: nothing."""
-    told = any(isinstance(part, Elsewhere) for each in request.messages for part in each.parts)
-    return REMOTE_MCP if request.remote or told else ""
+    blocks = [p.block for each in request.messages for p in each.parts if isinstance(p, Elsewhere)]
+    compacted = any(block.get("type") == COMPACTION for block in blocks)
+    edits = request.edits or ServiceEdits()
+    named = {
+        REMOTE_MCP: request.remote or any(block.get("type") != COMPACTION for block in blocks),
+        CLEARING: edits.clear_at or edits.compact_at,
+        COMPACTING: edits.compact_at or compacted,
+    }
+    return ",".join(name for name, needed in named.items() if needed)
 
 
 def _server(server: RemoteServer) -> Json:

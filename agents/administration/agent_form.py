@@ -87,6 +87,17 @@ HELP = {
     "limits_output_tokens": _("The most one reply may be long."),
     "limits_context_window": _("Tokens of prompt and reply the model can hold."),
     "limits_compact_at": _("Share of the context window past which older messages are summarised."),
+    "shortening_by": _(
+        "The model’s service leaves out old results and summarises by itself, where it can. What it cannot, "
+        "and what would not fit all the same, Agentsite does."
+    ),
+    "shortening_clear_at": _(
+        "Share of the context window past which the model’s service leaves out old results of calls."
+    ),
+    "shortening_keep_results": _("The newest results that the model’s service leaves in."),
+    "shortening_keep_thinking": _(
+        "The newest turns whose thinking the model’s service leaves in; 0: it leaves in all."
+    ),
     "limits_retries": _("How often a request that failed for a passing reason is tried again."),
     "limits_wall_clock_seconds": _("Seconds one turn may work, not counting the wait for people."),
 }
@@ -175,14 +186,18 @@ def _field(name: str) -> forms.Field:
         case "thinking" if role in ROLES:
             switch = [(INHERIT, _AS_AGENT), ("True", _("on")), ("False", _("off"))]
             return _choice(label, hint, switch)
-        case "temperature" | "top_p" | "limits_compact_at":
+        case "shortening_by":
+            return _choice(
+                label, hint, [("agentsite", "Agentsite"), ("service", _("the model’s service"))]
+            )
+        case "temperature" | "top_p" | "limits_compact_at" | "shortening_clear_at":
             return forms.FloatField(
                 label=label,
                 help_text=hint,
                 required=False,
                 widget=UnfoldAdminDecimalFieldWidget({"step": "any"}),
             )
-        case _ if role == "limits" or own == "output_tokens":
+        case _ if role in {"limits", "shortening"} or own == "output_tokens":
             return forms.IntegerField(
                 label=label,
                 help_text=hint,

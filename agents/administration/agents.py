@@ -26,7 +26,7 @@ from agents.agentforms import OVERRIDES, PLAIN, ROLES, ROSTER, TEXTS
 from agents.modelnames import known_names
 from agents.models import Agent, AgentVersion
 from agents.versiondiff import ROLE_LABELS, changes_between, description_of
-from harness.agentconfig import Features, Limits
+from harness.agentconfig import Features, Limits, Shortening
 from harness.errors import Conflict
 from reading.digits import number_of
 
@@ -48,7 +48,13 @@ CONFIG_FIELDSETS: list[Any] = [
     ),
     (
         _("Limits"),
-        {"fields": [f"limits_{name}" for name in Limits.model_fields], "classes": ["tab"]},
+        {
+            "fields": [
+                *(f"limits_{name}" for name in Limits.model_fields),
+                *(f"shortening_{name}" for name in Shortening.model_fields),
+            ],
+            "classes": ["tab"],
+        },
     ),
     *(
         (

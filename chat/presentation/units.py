@@ -408,6 +408,8 @@ def _compacted(value: AgentThreadContextCompacted, rows: Sequence[Event]) -> Uni
             "%(count)d earlier messages were summarised for the agent.",
             value.messages,
         ) % {"count": value.messages}
+    elif value.provider:
+        words = _("Earlier messages were summarised by the model’s service.")
     else:
         words = _("Earlier messages were summarised for the agent.")
     kept = _("The log above keeps all of them.")

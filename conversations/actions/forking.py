@@ -245,7 +245,7 @@ def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:
 def _renamed(event: EventValue, named: Mapping[str, str], before: Mapping[str, str]) -> EventValue:
     if isinstance(event, SpanModelRequestEnd):
         # It was paid for where it was asked.
-        event = event.model_copy(update={"model_usage": ModelUsage()})
+        event = event.model_copy(update={"model_usage": ModelUsage(), "edited": None})
     payload = dump(event)
     if isinstance(event, AgentThreadContextCompacted):
         # A summary may end with what is not copied; then it ends with what stood before that.

@@ -111,6 +111,7 @@ class Bench:
     before_writing: BeforeWriting | None = None
     reply_seconds: float = 3600.0
     hooks: Hooks | None = None
+    model: str = "scripted"
 
     @property
     def kit(self) -> Kit:
@@ -118,7 +119,7 @@ class Bench:
         kit = Kit(
             config=config,
             provider=self.provider,
-            model="scripted",
+            model=self.model,
             tools={tool.name: tool for tool in self.tools},
             workspace=self.workspace,
             meant_by=as_written,

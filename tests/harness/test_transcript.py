@@ -251,6 +251,12 @@ def test_only_old_and_long_results_are_shortened_and_the_stored_ones_stay_whole(
     assert not any("shortened" in text for text in _answers(short, window=small))
 
 
+def test_nothing_is_shortened_where_the_service_leaves_old_results_out():
+    log = _log_with_results(SHORTEN_BATCH + 3, size=500, prompt=900)
+    answers = _answers(log, window=Window(tokens=1_000, shortens=False))
+    assert not any("shortened" in text for text in answers)
+
+
 def test_what_a_front_end_says_with_a_result_takes_the_room_that_it_has_and_is_no_image():
     notes = tuple(Surrounding(description=f"Note {n}", value="x" * 300) for n in range(9))
     scan = Document(source=Base64Source(media_type="application/pdf", data="eA=="))

@@ -446,7 +446,7 @@ async def test_nothing_is_taken_from_the_environment_neither_address_nor_header_
     assert not [name for name, value in sent.items() if "of-the-server" in value]
 
 
-def test_an_address_that_somebody_typed_is_told_of_no_trained_tool() -> None:
+def test_an_address_that_somebody_typed_is_asked_for_nothing_beside_answers() -> None:
     config = ProviderConfig("anthropic", KEY, "http://127.0.0.1:1")
-    assert Anthropic(config).trained == {"memory_20250818"}
-    assert Anthropic(replace(config, connect=JudgedConnections())).trained == frozenset()
+    assert Anthropic(config).features >= {"memory_20250818"}
+    assert Anthropic(replace(config, connect=JudgedConnections())).features == frozenset()

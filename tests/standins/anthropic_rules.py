@@ -34,6 +34,7 @@ _FIELDS = {
     "top_k",
     "service_tier",
     "cache_control",
+    "context_management",
 }
 _IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -52,7 +53,8 @@ def need(condition: object, message: str) -> None:
         raise Refused(message)
 
 
-def check_request(body: Any) -> None:
+def check_request(body: Any, betas: str | None = None) -> None:
+    """`betas` is what the header names; None: it is not known."""
     need(isinstance(body, dict), "Request body must be a JSON object")
     for field in ("model", "messages", "max_tokens"):
         need(field in body, f"{field}: Field required")
@@ -72,6 +74,7 @@ def check_request(body: Any) -> None:
     )
     need(body.get("stream") is True, "stream: this stand-in only answers streaming requests")
     _check_settings(body)
+    _check_edits(body, betas)
     _check_system(body.get("system"))
     tools = _check_tools(body)
     _check_messages(body["messages"], tools)
@@ -126,6 +129,37 @@ def _check_settings(body: Json) -> None:
             not {"temperature", "top_p"} <= set(body),
             "`temperature` and `top_p` cannot both be specified for this model.",
         )
+
+
+def _check_edits(body: Json, betas: str | None) -> None:
+    """Ways of shortening the context: which there are, in what order, from when on, with which betas."""
+    named = None if betas is None else set(betas.split(","))
+    edits = (body.get("context_management") or {}).get("edits", [])
+    blocks = [
+        block
+        for message in body["messages"]
+        for block in message.get("content", ())
+        if isinstance(block, dict) and block.get("type") == "compaction"
+    ]
+    kinds = [edit.get("type") for edit in edits]
+    for kind in kinds:
+        need(kind in card_for(body["model"]).features, f"context_management: {kind} not supported")
+    need(len(kinds) == len(set(kinds)), "context_management.edits: each type once")
+    if "clear_thinking_20251015" in kinds:
+        need(kinds[0] == "clear_thinking_20251015", "context_management: thinking is cleared first")
+        thinks = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+        need(thinks, "context_management: clear_thinking_20251015 requires thinking")
+    for edit in edits:
+        trigger = edit.get("trigger") or {"type": "input_tokens", "value": 150_000}
+        need(trigger["type"] == "input_tokens", "context_management.trigger: unexpected type")
+        least = 50_000 if edit["type"] == "compact_20260112" else 1
+        need(trigger["value"] >= least, f"context_management.trigger.value: at least {least}")
+    if named is not None:
+        need(
+            not edits or "context-management-2025-06-27" in named, "context_management: Extra input"
+        )
+        compacts = "compact_20260112" in kinds or blocks
+        need(not compacts or "compact-2026-01-12" in named, "compaction: needs its beta")
 
 
 def _check_system(system: Any) -> None:
@@ -267,6 +301,9 @@ def _check_blocks(
                 secret = block.get("signature") or block.get("data")
                 need(secret, f"{where}: Invalid `signature` in `thinking` block")
                 need("cache_control" not in block, f"{where}: cannot be marked for caching")
+            case "compaction":
+                need(role == "assistant" and number == 0, f"{where}: `compaction` is misplaced")
+                need(block.get("content"), f"{where}.content: should not be empty")
             case "mcp_tool_use" | "mcp_tool_result" | "mcp_tool_listing":
                 need(role == "assistant", f"{where}: `{kind}` can only be in `assistant` messages")
                 if kind == "mcp_tool_use":

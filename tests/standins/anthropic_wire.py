@@ -40,8 +40,8 @@ class AnthropicDialect:
         self._index = 0
         self._model = ""
 
-    def check(self, body: Any) -> None:
-        anthropic_rules.check_request(body)
+    def check(self, body: Any, betas: str) -> None:
+        anthropic_rules.check_request(body, betas)
 
     def parse(self, body: Mapping[str, Any]) -> ModelRequest:
         self._model = body["model"]
@@ -182,7 +182,7 @@ def _part(block: Mapping[str, Any], model: str) -> Part:
             return Thinking(block["thinking"], block["signature"], "", "anthropic", model)
         case "redacted_thinking":
             return Thinking("", "", block["data"], "anthropic", model)
-        case "mcp_tool_use" | "mcp_tool_result" | "mcp_tool_listing":
+        case "mcp_tool_use" | "mcp_tool_result" | "mcp_tool_listing" | "compaction":
             return Elsewhere(block, "anthropic", model)
         case "tool_use":
             return ToolCall(block["id"], block["name"], block["input"])

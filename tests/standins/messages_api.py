@@ -108,7 +108,7 @@ class MessagesApi:
         try:
             self._check_key(request.headers)
             body = _json(request.body)
-            dialect.check(body)
+            dialect.check(body, request.headers.get("anthropic-beta", ""))
         except Refused as refusal:
             self.refusals.append(str(refusal))
             trouble = Trouble(400, "invalid_request_error", str(refusal))

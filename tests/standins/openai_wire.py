@@ -43,7 +43,7 @@ class OpenAIDialect:
         self._model = ""
         self._wants_usage = False
 
-    def check(self, body: Any) -> None:
+    def check(self, body: Any, betas: str) -> None:
         check_request(body)
 
     def parse(self, body: Mapping[str, Any]) -> ModelRequest:

@@ -44,8 +44,8 @@ class HttpFault(Exception):
 class Dialect(Protocol):
     """How one API writes a reply as server-sent events."""
 
-    def check(self, body: Any) -> None:
-        """Raise `Refused` when the request breaks a rule."""
+    def check(self, body: Any, betas: str) -> None:
+        """Raise `Refused` when the request breaks a rule. `betas` is what its header names."""
 
     def parse(self, body: Mapping[str, Any]) -> ModelRequest: ...
 
