@@ -20,13 +20,13 @@ from django.utils.translation import gettext as _
 from accounts.api.throttling import count_request
 from accounts.models import TokenScope
 from accounts.persons import whose_place
-from conversations import arriving
 from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.joining import Joining
 from conversations.models import Conversation, Event
 from conversations.models.conversation import ConversationQuerySet
 from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
 from jobs.prepared import Given, Prepared
+from live import arriving
 from live.hub import Delta
 from reading.wholetext import json_of
 from wire.ids import session_uid

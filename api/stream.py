@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from conversations.arriving import Piece, Snapshot
+from live.arriving import Piece, Snapshot
 
 from .incoming import Frame
 

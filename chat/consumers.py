@@ -30,12 +30,12 @@ from conversations.actions.feedback import give_feedback
 from conversations.actions.queue import discard_queue, move_message, release_queue
 from conversations.actions.setaside import set_aside
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
-from conversations.arriving import Closed, Snapshot
 from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
 from keeping.actions.seen import mark_as_seen
+from live.arriving import Closed, Snapshot
 from live.hub import Delta
 from rendering.aside import drawn_for
 from tools_app.questions import Answer

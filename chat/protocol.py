@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from conversations.actions.answering import MOST_TOGETHER, REASON_LIMIT
-from conversations.arriving import Closed, Piece, Snapshot
+from live.arriving import Closed, Piece, Snapshot
 from wire.socketframes import (
     KEY_CHARACTERS,
     Refused,

@@ -24,13 +24,13 @@ from django.http import HttpRequest
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from conversations.arriving import Closed, OpenBlock, Piece, Snapshot
-from conversations.outbox import Outbox
 from harness.errors import Invalid
 from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN
 from jobs.shares import Shares
+from live.arriving import Closed, OpenBlock, Piece, Snapshot
 from live.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
+from live.outbox import Outbox
 from reading.digits import number_of
 from wire.parameters import check_parameters
 

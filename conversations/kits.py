@@ -36,6 +36,7 @@ from harness.tools import Tool
 from jobs.engine import engine
 from jobs.garbage import keeping_what_is_imported
 from jobs.prepared import Prepared
+from live.output import LiveOutput
 from net.addresses import meant_by
 from providers.table import ProviderConfig, build, kind_of, preload
 from sandbox.policy import Policy
@@ -57,7 +58,6 @@ from .checkpoints import keep_before_turn
 from .departures import has_left
 from .evidence import evidence_of
 from .kitparts import Layer, NameTaken, Part, Section, guard_of, layers_of, part_of, rules_of
-from .liveoutput import LiveOutput
 from .models import Conversation
 from .provenance import TableProvenance
 from .sandboxing import SandboxPlan, plan_sandbox, run_once, shell_access

@@ -37,6 +37,7 @@ from jobs.engine import engine
 from jobs.prepared import Prepared
 from jobs.shares import Shares
 from live.hub import hub
+from live.output import LiveOutput
 from tools_app.documents import opened_for
 
 from . import activations, claims, delays, departures, log, lostruns
@@ -45,7 +46,6 @@ from .interrupts import interrupts
 from .journal import TableJournal
 from .kitparts import rules_of
 from .kits import Plan, build_kit, plan_kit, providers
-from .liveoutput import LiveOutput
 from .livetext import LiveText
 from .models import Activation, Conversation, Event, Run
 from .partials import take_partials

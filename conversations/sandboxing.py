@@ -23,6 +23,7 @@ from harness.outcomechecks import Ran
 from jobs.engine import engine
 from jobs.hostreports import report, reports
 from jobs.prepared import Prepared
+from live.output import LiveOutput
 from sandbox.contract import Mount, Mounts, Unavailable
 from sandbox.guarantees import MEANING, Guarantee
 from sandbox.narrowing import narrow_where_said
@@ -35,7 +36,6 @@ from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
 
 from .commandlog import TableCommandLog
 from .kitparts import mounts_of
-from .liveoutput import LiveOutput
 from .models import Conversation
 from .provenance import TableProvenance
 

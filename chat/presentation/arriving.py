@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from chat.protocol import Rendered
-from conversations.arriving import OpenBlock, Snapshot
+from live.arriving import OpenBlock, Snapshot
 from live.hub import Delta
 from rendering.markdown import to_html
 from rendering.streaming import Growing

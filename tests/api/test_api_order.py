@@ -15,10 +15,10 @@ from django.test import Client
 from agentsite.asgi import application
 from api.stream import MAX_PENDING, Ledger, PendingText, Placed, PlacedSnapshot
 from conversations import following
-from conversations.arriving import OpenBlock
 from conversations.log import append
 from harness.events import InputTaken
 from harness.history import Entry
+from live.arriving import OpenBlock
 from live.hub import hub
 from tests.patience import PATIENCE
 

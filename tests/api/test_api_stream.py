@@ -7,7 +7,7 @@ import random
 import pytest
 
 from api.stream import REMEMBERED, Ledger, Whole
-from conversations.arriving import OpenBlock, Piece, Snapshot
+from live.arriving import OpenBlock, Piece, Snapshot
 
 
 def joined(frames, ledger_text=""):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chat.presentation.arriving import Arriving, with_drawn
-from conversations.arriving import OpenBlock, Snapshot
+from live.arriving import OpenBlock, Snapshot
 from live.hub import Delta
 from rendering.markdown import to_html
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from chat import protocol
-from conversations.arriving import Piece
+from live.arriving import Piece
 from wire.socketframes import Refused
 
 

@@ -18,11 +18,11 @@ from chat.consumers import MAX_UNDRAWN, ConversationConsumer
 from chat.presentation.arriving import Arriving
 from conversations import following
 from conversations.actions.stored_files import store_file
-from conversations.arriving import Snapshot
 from conversations.models import Conversation
-from conversations.outbox import Outbox
 from jobs.shares import Shares
+from live.arriving import Snapshot
 from live.hub import Delta, hub
+from live.outbox import Outbox
 from tests.chat.sockets import Browser
 from tests.hostile import CODE, SLOW_TO_COLOUR
 from v1 import stream

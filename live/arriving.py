@@ -1,6 +1,7 @@
 """Text on its way from a run to whoever follows its conversation: pieces, and what stands so far.
 
-How it looks on a wire is each door's part; `outbox` keeps it within bounds, `following` brings it.
+How it looks on a wire is each door's part, bringing it `conversations.following`'s; `outbox` keeps it within
+bounds.
 """
 
 from __future__ import annotations

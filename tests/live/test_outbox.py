@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from chat.protocol import Changed, Pong, encode
-from conversations.arriving import OpenBlock, Piece, Snapshot
-from conversations.outbox import MAX_WAITING_TEXT, Outbox
+from live.arriving import OpenBlock, Piece, Snapshot
+from live.outbox import MAX_WAITING_TEXT, Outbox
 from tests.patience import PATIENCE
 
 

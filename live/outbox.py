@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from conversations.arriving import Piece, Snapshot
+from live.arriving import Piece, Snapshot
 
 MAX_WAITING_TEXT = 64 * 1024
 """Characters of streaming text that may wait: some minutes of one answer."""
