@@ -21,7 +21,7 @@ from harness.events import (
 from jobs.prepared import Prepared
 from subagents.doing import doing
 from subagents.models import Subagent
-from subagents.trees import Figures, tree_of
+from subagents.trees import Figures, branch_of
 from v1.outgoing import Wire
 
 BELOW = "agui.below"
@@ -55,7 +55,11 @@ class Below:
         self._told: dict[int, int] = {}
         """Where the log of each stood, by its key."""
         self.any = False
-        """Whether any worked when it was looked at last."""
+        """Whether any worked when it was looked at last, or has begun since."""
+
+    def begun(self) -> None:
+        """The log says that one has: it is looked at as soon as that may be again."""
+        self.any = True
 
     def news(self) -> list[Wire]:
         now = self._clock()
@@ -80,7 +84,7 @@ class Below:
             description=row.description,
             background=row.background,
         )
-        used = tree_of(child).branch
+        used = branch_of(child)
         facts = {
             "doing": doing(child),
             "waits_for_person": child.waits_for_person,
@@ -101,9 +105,8 @@ def came_of(conversation: Conversation, seq: int, end: SubagentEnded) -> dict[st
     elif isinstance(value, BackgroundFinished) and value.subagent == end.subagent:
         text = value.tail
     came: dict[str, Any] = {"result": text if len(text) <= RESULT else f"{text[:RESULT]}…"}
-    below = Conversation.objects.filter(parent=conversation, uid=end.subagent)
-    child = below.select_related("agent_version__agent").first()
-    return {**came, **_cost(tree_of(child).branch)} if child is not None else came
+    child = Conversation.objects.filter(parent=conversation, uid=end.subagent).first()
+    return {**came, **_cost(branch_of(child))} if child is not None else came
 
 
 def _child_of(row: Subagent) -> Conversation:
@@ -113,4 +116,4 @@ def _child_of(row: Subagent) -> Conversation:
 
 def _cost(used: Figures) -> dict[str, Any]:
     """US dollars; null: some of it has no price."""
-    return {"cost_usd": None if used.unpriced else str(used.cost)}
+    return {"cost_usd": None if used.unpriced else f"{used.cost.normalize():f}"}

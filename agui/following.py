@@ -40,6 +40,7 @@ from harness.events import (
     SessionStatusIdle,
     SessionStatusTerminated,
     SubagentEnded,
+    SubagentStarted,
     UserMessage,
     UserToolConfirmation,
 )
@@ -197,6 +198,8 @@ class Run:
 
     def _told(self, row: Event, value: Any) -> Wire:
         told = {"type": row.type, "id": row.uid, "value": value}
+        if isinstance(value, SubagentStarted):
+            self._below.begun()
         if isinstance(value, SubagentEnded):
             # It may have begun before this run.
             started = Event.objects.filter(

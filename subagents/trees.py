@@ -10,7 +10,9 @@ from typing import Any
 from django.db.models import Count, Sum
 
 from chat.presentation.content import Moment
+from conversations.ancestry import TreeOf
 from conversations.models import Conversation
+from jobs.prepared import Prepared
 from reading.unseen import visible
 from spending.amounts import money, number
 from spending.models import Usage
@@ -54,6 +56,28 @@ class Node:
     own: Figures
     branch: Figures = field(default_factory=Figures)
     below: list[Node] = field(default_factory=list)
+
+
+_USED = Prepared(
+    lambda given: (
+        Usage.objects.filter(conversation__in=TreeOf(given.conversation))
+        .order_by()
+        .values("organisation")
+        .annotate(calls=Count("id"), priced=Count("cost"), money=Sum("cost"))
+        .annotate(**{f"of_{name}": Sum(name) for name in Usage.TOKENS})
+        .values_list("calls", "priced", "money", *(f"of_{name}" for name in Usage.TOKENS))
+    )
+)
+
+
+def branch_of(root: Conversation) -> Figures:
+    """What it and all below it used, which is all of `tree_of` that costs one query."""
+    rows = _USED.all(conversation=root.pk)
+    each = (
+        Figures(sum(tokens), money or Decimal(0), calls != priced)
+        for calls, priced, money, *tokens in rows
+    )
+    return sum(each, Figures())
 
 
 def tree_of(root: Conversation) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -45,6 +46,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from mcpservers.actions.handing import Handed
+from spending.models import Usage
 from subagents.models import Subagent
 from teams_app.events import TaskDeleted, TaskFacts, TaskUpdated, TeammateStatus
 from tests.chat.drawing import before_query
@@ -476,6 +478,45 @@ def test_what_a_subagent_does_is_told_whenever_its_log_has_grown(at_work):
     now[0] += SECONDS
     assert watched.news() == []
     assert not watched.any
+
+
+def test_one_that_begins_right_after_a_look_is_looked_at_soon(hers, at_work):
+    """Its own log tells nobody who follows the run."""
+    parent, child = at_work.parent, at_work.child
+    Subagent.objects.update(state=Subagent.State.WAITING)
+    run = Run(hers, parent, both_answered(open_interrupts(parent)))
+    news = run.read(run.after)
+    append(parent.pk, [Entry.of(AgentMessage(content=(Text(text="Go."),)))])
+    news = run.read(news.seq)
+    assert news.again is None
+    Subagent.objects.update(state=Subagent.State.RUNNING)
+    about = {"tool_use_id": "sevt_call", "subagent": child.uid}
+    append(parent.pk, [Entry.of(SubagentStarted(**about, name="plan", description="Think"))])
+    assert run.read(news.seq).again == SECONDS
+
+
+def test_what_subagents_cost_is_read_at_once_and_written_as_numbers_are(
+    at_work, django_assert_num_queries
+):
+    child = at_work.child
+    spent = {"organisation": child.organisation, "input_tokens": 3, "output_tokens": 2}
+    grandchild = Conversation.objects.create(
+        **{name: getattr(child, name) for name in ("organisation", "owner", "agent_version")},
+        environment=child.environment,
+        parent=child,
+    )
+    for number, each in enumerate((child, grandchild)):
+        Usage.objects.create(
+            conversation=each, cost=Decimal("0.00000005"), model_request_id=f"r{number}", **spent
+        )
+    watched = Below(at_work.parent, clock=lambda: 0.0)
+    watched.news()  # what is built once
+    with django_assert_num_queries(3):
+        (told,) = Below(at_work.parent, clock=lambda: 0.0).news()
+    assert (told["facts"]["tokens"], told["facts"]["cost_usd"]) == (10, "0.0000001")
+    Usage.objects.filter(conversation=grandchild).update(cost=None)
+    (told,) = Below(at_work.parent, clock=lambda: 0.0).news()
+    assert told["facts"]["cost_usd"] is None
 
 
 def told_by_door(news):
