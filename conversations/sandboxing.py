@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,6 @@ OWN_VIEW = ("bubblewrap", "docker", "openshell")
 engine.at_end(sandboxes.close_sandboxes)
 
 _RULES = Prepared(lambda given: SandboxRules.objects.filter(organisation=given.organisation))
-_read = lru_cache(maxsize=200)(read_policy)
-"""Policies never change once they are read; reading YAML costs milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +112,9 @@ def policy_in(environment: Environment, organisation_id: int | None, own: str = 
     if organisation_id is not None:
         rules = _RULES.first(organisation=organisation_id)
     policy = narrow_where_said(
-        _within_quota(_read(environment.policy)),
-        _read(rules.policy) if rules is not None else None,
-        _read(own) if own.strip() else None,
+        _within_quota(read_policy(environment.policy)),
+        read_policy(rules.policy) if rules is not None else None,
+        read_policy(own) if own.strip() else None,
     )
     check_reach(policy)
     return policy

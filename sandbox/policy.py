@@ -36,11 +36,11 @@ from reading.hostnames import ascii_name
 from .guarantees import Guarantee
 
 FILE_LIMIT = 256 * 1024
+"""Bytes of a policy file."""
 MOST_BRACKETS = 5_000
 """That open in one policy: for each one inside others the reader looks at all of those again."""
-"""Bytes of a policy file."""
-KEPT = 64
-"""Policies that stay read."""
+KEPT = 200
+"""Policies that stay read: reading YAML costs milliseconds."""
 SYSTEM_FOLDERS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf"),
