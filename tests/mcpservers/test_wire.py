@@ -24,6 +24,7 @@ from mcpservers.actions.handing import Handed
 from mcpservers.actions.servers import add_server, change_server
 from mcpservers.listing import Described, take_listing
 from mcpservers.models import McpServer, McpTool
+from mcpservers.whose import all_serving_in, serving_in
 from tests.standins.mcp_server import Remote
 from vaults.actions.credentials import create_credential
 from vaults.actions.vaults import create_vault
@@ -458,3 +459,38 @@ def test_a_member_gives_an_agent_of_her_own_no_server(
             url="https://x.example.org/",
             look=False,
         )
+
+
+def test_what_serves_a_run_is_what_the_list_says_also_of_agents_that_are_bounded_and_below(
+    make_agent: Any, environment: Any, acme: Organisation, elsewhere: Organisation, bob: User
+):
+    base, other = make_agent(organisation=acme), make_agent(organisation=acme)
+    own = make_own_agent(
+        actor=bob, organisation=acme, base=base, name="Mine", description="", wishes=Wishes()
+    )
+    place = {"actor": bob, "organisation": acme, "environment": environment}
+    hers = create_conversation(agent=own, **place)
+    plain = create_conversation(agent=other, **place)
+    below = create_conversation(agent=other, parent=hers, **place)
+    for number, scope in enumerate(
+        [
+            {},
+            {"organisation": acme},
+            {"organisation": acme, "owner": bob},
+            {"organisation": elsewhere},
+            {"organisation": acme, "agent": base},
+            {"organisation": acme, "agent": own},
+            {"organisation": acme, "agent": other},
+            {"organisation": acme, "owner": bob, "conversation": hers},
+            {"organisation": acme, "owner": bob, "conversation": plain},
+        ]
+    ):
+        McpServer.objects.create(name=f"n{number}", url=f"https://x{number}.example.org/", **scope)
+    found = {}
+    for each in (hers, plain, below):
+        asked = Conversation.objects.get(pk=each.pk)
+        found[each] = [server.name for server in all_serving_in(asked)]
+        assert found[each] == [server.name for server in serving_in(asked)]
+    assert set(found[hers]) == {"n0", "n1", "n2", "n4", "n5", "n7"}
+    assert set(found[plain]) == {"n0", "n1", "n2", "n6", "n8"}
+    assert set(found[below]) == {"n0", "n1", "n2", "n6", "n7"}

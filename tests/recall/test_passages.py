@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from accounts.models import Membership
+from accounts.models import Membership, User
+from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
 from conversations.models import Conversation, ShareRole
@@ -17,6 +18,7 @@ from memory.actions.remembering import own_store, remember
 from providers.scripted import call, reply
 from recall.models import Recall
 from recall.passages import HEADING
+from recall.reach import collections_for, has_collections
 from tests.conversations.conftest import rested
 from tests.documents import reading
 from tests.memory.embedders import vectors_made
@@ -205,6 +207,35 @@ def test_an_agent_is_told_how_alike_a_find_is(converse, alice, acme, settings):
     say(conversation, "Who?")
     assert "has: –; alike as a whole: 0.61" in result(conversation)
     assert result(conversation).startswith("Low confidence")
+
+
+def test_whether_an_agent_may_read_documents_is_what_their_list_says_whoever_asks(
+    make_agent, environment, alice, bob, acme, elsewhere
+):
+    def there() -> list[bool]:
+        asked = [Conversation.objects.get(pk=each.pk) for each in (first, below)]
+        assert [has_collections(each) for each in asked] == [
+            collections_for(each).exists() for each in asked
+        ]
+        return [has_collections(each) for each in asked]
+
+    place = {"actor": alice, "organisation": acme, "agent": make_agent(organisation=acme)}
+    first = create_conversation(**place, environment=environment)
+    below = create_conversation(**place, environment=environment, parent=first)
+    Collection.objects.create(organisation=elsewhere, name="Theirs")
+    Collection.objects.create(organisation=acme, name="Bob's", owner=bob)
+    assert there() == [False, False]
+    Collection.objects.create(organisation=acme, name="Hers", owner=alice)
+    assert there() == [True, True]
+    share_conversation(actor=alice, conversation=first, user_uid=bob.uid, role="viewer")
+    assert there() == [False, False], "her own are not for whom reads along"
+    Collection.objects.create(organisation=acme, name="Everybody's")
+    assert there() == [True, True]
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    assert there() == [False, False]
+    User.objects.filter(pk=alice.pk).update(is_active=True)
+    Membership.objects.filter(user=alice, organisation=acme).delete()
+    assert there() == [False, False]
 
 
 @pytest.fixture
