@@ -343,9 +343,9 @@ def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
     if number is not None and (number != agent.current.number or agent.current.draft):
         # Whoever sees an agent sees its versions but for drafts.
         version = _RELEASED.first(agent=agent.pk, number=number)
-    if version is None:
-        seen = AgentVersion.objects.visible_to(actor)
-        version = seen.filter(agent=agent, number=number).first()
+        if version is None:
+            seen = AgentVersion.objects.visible_to(actor)
+            version = seen.filter(agent=agent, number=number).first()
     if version is None:
         raise Invalid(
             _("%(agent)s has no version %(number)d.") % {"agent": agent.name, "number": number},

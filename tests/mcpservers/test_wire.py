@@ -472,19 +472,18 @@ def test_what_serves_a_run_is_what_the_list_says_also_of_agents_that_are_bounded
     hers = create_conversation(agent=own, **place)
     plain = create_conversation(agent=other, **place)
     below = create_conversation(agent=other, parent=hers, **place)
-    for number, scope in enumerate(
-        [
-            {},
-            {"organisation": acme},
-            {"organisation": acme, "owner": bob},
-            {"organisation": elsewhere},
-            {"organisation": acme, "agent": base},
-            {"organisation": acme, "agent": own},
-            {"organisation": acme, "agent": other},
-            {"organisation": acme, "owner": bob, "conversation": hers},
-            {"organisation": acme, "owner": bob, "conversation": plain},
-        ]
-    ):
+    scopes: list[dict[str, Any]] = [
+        {},
+        {"organisation": acme},
+        {"organisation": acme, "owner": bob},
+        {"organisation": elsewhere},
+        {"organisation": acme, "agent": base},
+        {"organisation": acme, "agent": own},
+        {"organisation": acme, "agent": other},
+        {"organisation": acme, "owner": bob, "conversation": hers},
+        {"organisation": acme, "owner": bob, "conversation": plain},
+    ]
+    for number, scope in enumerate(scopes):
         McpServer.objects.create(name=f"n{number}", url=f"https://x{number}.example.org/", **scope)
     found = {}
     for each in (hers, plain, below):
