@@ -1,8 +1,8 @@
 """The statements of an append, written out for both databases: building them is what the ORM costs most.
 
-Only for `log`, `spending`, `budgets`, `partials`, the journal of claims and conversations that begin, inside
-their transactions, where a model call waits for each of them. What an event changes is decided there;
-everything that is not this hot stays with the ORM.
+Only for `log`, `spending`, `budgets`, `partials`, the journal of claims, and conversations and subagents that
+begin, inside their transactions, where a model call waits for each of them. What an event changes is decided
+there; everything that is not this hot stays with the ORM.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ class Prepared(Generic[Row]):
 class PreparedUpdate:
     """`PreparedUpdate(lambda given: Thing.objects.filter(uid=given.uid), lambda given: {"seen": given.at})`.
 
-    Changes columns of the rows themselves, as `QuerySet.update` does; what is given as for `Prepared`.
+    Changes columns of the rows themselves, as `QuerySet.update` does; what is given as for `Prepared`, but
+    that a column may be set to None or to a Decimal, and one of JSON to its text.
     """
 
     def __init__(

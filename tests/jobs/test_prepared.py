@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import threading
 import weakref
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -15,7 +17,9 @@ from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from accounts.models import ApiToken, Membership, Organisation, Role, User
+from agents.models import Agent
 from jobs.prepared import Prepared, PreparedUpdate
+from spending.models import ModelPrice
 
 MEMBERS = Prepared(
     lambda given: (
@@ -48,6 +52,14 @@ PROMOTED = PreparedUpdate(
 COUNTED = PreparedUpdate(
     lambda given: ApiToken.objects.filter(Q(day=None) | ~Q(day=given.today)),
     lambda given: {"day": given.today, "day_requests": F("day_requests") + given.more},
+)
+
+PRICED = PreparedUpdate(
+    lambda given: ModelPrice.objects.filter(pk=given.price), lambda given: {"input": given.amount}
+)
+NOTED = PreparedUpdate(
+    lambda given: Agent.objects.filter(uid=given.agent),
+    lambda given: {"metadata": given.noted, "archived_at": given.moment},
 )
 
 
@@ -150,6 +162,22 @@ def test_an_update_compares_days_as_the_queryset_does(team: Organisation):
     assert COUNTED.run(today=today + timedelta(days=1), more=3) == 1
     token.refresh_from_db()
     assert (token.day, token.day_requests) == (today + timedelta(days=1), 5)
+
+
+def test_an_update_sets_amounts_texts_of_json_and_nothing(team: Organisation):
+    price = ModelPrice.objects.create(
+        provider="p", model="m", input=1, output=1, cache_write=1, cache_read=1
+    )
+    assert PRICED.run(price=price.pk, amount=Decimal("0.0001")) == 1
+    price.refresh_from_db()
+    assert price.input == Decimal("0.0001")
+    assert ModelPrice.objects.filter(input=Decimal("0.0001")).exists()
+    agent = Agent.objects.create(name="Noted", archived_at=timezone.now())
+    noted = {"word": "“ß” \\ 😀", "none": None}
+    assert NOTED.run(agent=agent.uid, noted=json.dumps(noted), moment=None) == 1
+    agent.refresh_from_db()
+    assert (agent.metadata, agent.archived_at) == (noted, None)
+    assert Agent.objects.filter(metadata__word=noted["word"]).exists()
 
 
 def test_a_value_that_is_not_given_is_an_error(team: Organisation):
