@@ -1,11 +1,13 @@
 """Django's SQLite backend, but the placeholders of a statement are translated once and not at each
-execution: for the statements of a run that took as long as SQLite itself. And its files are closed to
-everybody but the server's user.
+execution: for the statements of a run that took as long as SQLite itself. Threads that want to write wait for
+each other here: SQLite itself looks again after ever longer sleeps, and some would never see it free. And its
+files are closed to everybody but the server's user.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +17,8 @@ from django.db.backends.sqlite3 import base
 
 _KEPT_LENGTH = 10_000
 """Characters; a longer statement inserts many rows, and hardly ever as many again."""
+TURN = 20.0
+"""Seconds, as `timeout` in the settings: nobody holds the lock longer but a fault."""
 
 
 class Cursor(base.SQLiteCursorWrapper):
@@ -25,12 +29,56 @@ class Cursor(base.SQLiteCursorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    _turns: threading.Lock | None = None
+    _has_turn = False
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         _close_to_others(str(conn_params["database"]))
+        self._turns = _turns_at(str(conn_params["database"]))
         return super().get_new_connection(conn_params)
 
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
+
+    def _start_transaction_under_autocommit(self) -> None:
+        # Who waited in vain asks SQLite, which says what it says of locks of other processes.
+        self._has_turn = self._turns is not None and self._turns.acquire(timeout=TURN)
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+        except BaseException:
+            self._end_turn()
+            raise
+
+    def _commit(self) -> None:
+        super()._commit()  # type: ignore[misc]
+        self._end_turn()
+
+    def _rollback(self) -> None:
+        try:
+            super()._rollback()  # type: ignore[misc]
+        finally:
+            self._end_turn()
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]
+        finally:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._has_turn and self._turns is not None:
+            self._has_turn = False
+            self._turns.release()
+
+
+@lru_cache(maxsize=100)
+def _turns_at(name: str) -> threading.Lock | None:
+    """Who has it writes to this file; None: it is no file."""
+    return threading.Lock() if Path(name).is_absolute() else None
+
+
+# A child has threads of its own, none of which is writing.
+os.register_at_fork(after_in_child=_turns_at.cache_clear)
 
 
 @lru_cache(maxsize=1_000)
