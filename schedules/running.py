@@ -20,6 +20,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts.models import User
 from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.messages import stop
 from conversations.actions.sharing import share_conversation
@@ -468,6 +469,11 @@ def _require_pinned(order: StandingOrder, conversation: Conversation, given: Giv
         raise Departed(words)
 
 
+def _may_try(owner: User, draft: AgentVersion) -> bool:
+    """Whoever sees an agent sees its versions, but for drafts."""
+    return AgentVersion.objects.visible_to(owner).filter(pk=draft.pk).exists()
+
+
 def require_beginnable(order: StandingOrder) -> None:
     """Raises CannotBegin where something it is pinned to is gone, or means something else by now: it
     falls back to nothing."""
@@ -481,9 +487,7 @@ def require_beginnable(order: StandingOrder) -> None:
         )
     place = {"user": owner.pk, "organisation": order.organisation_id}
     offered = _OFFERED.exists(agent=agent.pk, **place)
-    # Whoever sees an agent sees its versions but for drafts.
-    mine = AgentVersion.objects.visible_to(owner).filter(pk=version.pk)
-    if not (offered and (not version.draft or mine.exists())):
+    if not (offered and (not version.draft or _may_try(owner, version))):
         raise CannotBegin(
             REJECTED,
             _("Version %(number)d of the agent “%(name)s” is not offered to its owner any more.")

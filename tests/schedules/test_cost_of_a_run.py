@@ -19,7 +19,7 @@ from .conftest import MakeOrder
 from .test_running import end, tick
 
 NINE = datetime(2028, 5, 1, 9, 0, tzinfo=UTC)
-MOST_TO_BEGIN = 36
+MOST_TO_BEGIN = 35
 MOST_TO_SETTLE = 12
 
 
