@@ -17,6 +17,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from harness.messages import (
+    CompactionDone,
     ModelRequest,
     Piece,
     ReplyDone,
@@ -74,11 +75,15 @@ def key_of(request: ModelRequest, provider: str, place: Place) -> str:
             request.model,
             request.system,
             messages,
-            [[tool.name, tool.description, _plain(tool.input_schema)] for tool in request.tools],
+            [
+                [tool.name, tool.description, _plain(tool.input_schema), tool.trained]
+                for tool in request.tools
+            ],
             request.tool_choice,
             request.max_output_tokens,
             asdict(request.settings),
             request.purpose,
+            request.edits and asdict(request.edits),
         ],
         sort_keys=True,
         default=_plain,
@@ -129,14 +134,17 @@ def prune() -> None:
 
 
 _KEPT: dict[str, Any] = {
-    kind.__name__: kind for kind in (TextDone, ThinkingDone, ToolCallDone, ReplyDone)
+    kind.__name__: kind
+    for kind in (TextDone, ThinkingDone, ToolCallDone, CompactionDone, ReplyDone)
 }
 
 
 def _read(stored: Any) -> Piece:
     name, fields = stored
     if name == ReplyDone.__name__:
-        fields = {**fields, "usage": Usage(**fields["usage"])}
+        made = fields.get("compaction")
+        counted = {"usage": Usage(**fields["usage"]), "compaction": made and Usage(**made)}
+        fields = {**fields, **counted}
     piece: Piece = _KEPT[name](**fields)
     return piece
 

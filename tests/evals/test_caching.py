@@ -16,11 +16,13 @@ from evals.caching import Place, find_reply, keep_reply, key_of, prune
 from evals.models import CachedReply
 from harness.content import Text
 from harness.messages import (
+    CompactionDone,
     Message,
     ModelRequest,
     ModelSettings,
     Piece,
     ReplyDone,
+    ServiceEdits,
     TextDone,
     ThinkingDone,
     ToolAnswer,
@@ -64,10 +66,19 @@ def test_ids_that_a_run_makes_up_change_nothing():
         {"max_output_tokens": 5},
         {"settings": ModelSettings(temperature=0.5)},
         {"purpose": "compaction"},
+        {"edits": ServiceEdits(compact_at=140_000)},
     ],
 )
 def test_whatever_could_change_the_reply_is_another_key(changed):
     assert key_of(request(**changed), "demo", PLACE) != key_of(request(), "demo", PLACE)
+
+
+def test_a_tool_that_the_model_was_trained_on_is_another_one():
+    plain = ToolSpec("look", "Looks.", {"type": "object"})
+    trained = replace(plain, trained="look_20250818")
+
+    keys = {key_of(request(tools=(each,)), "demo", PLACE) for each in (plain, trained)}
+    assert len(keys) == 2
 
 
 @pytest.mark.parametrize(
@@ -78,10 +89,11 @@ def test_another_tenant_service_or_try_is_another_key(other):
 
 
 REPLY: list[Piece] = [
+    CompactionDone("They met.", {"type": "compaction", "content": "They met."}),
     ThinkingDone(0, "Hm", "signed"),
     TextDone(1, "Hello"),
     ToolCallDone(2, "look", {"at": "ü"}),
-    ReplyDone("tool_use", Usage(3, 4, 5, 6), raw_end="tool_use"),
+    ReplyDone("tool_use", Usage(3, 4, 5, 6), raw_end="tool_use", compaction=Usage(2, 1)),
 ]
 
 
