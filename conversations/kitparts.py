@@ -150,6 +150,9 @@ class _Together:
         self._each = each
         self.points = frozenset(point for hooks in each for point in hooks.points)
 
+    def sees(self, tool: str) -> bool:
+        return any(hooks.sees(tool) for hooks in self._each)
+
     def before_request(self, history: History) -> Sequence[About]:
         each = (about for hooks in self._each for about in hooks.before_request(history))
         return [*{about.point: about for about in each}.values()]

@@ -84,6 +84,9 @@ class Hooks(Protocol):
     def points(self) -> Set[str]:
         """At which anybody wants to be asked; at the others `ask` is not called."""
 
+    def sees(self, tool: str) -> bool:
+        """Whether anybody is asked about calls of a tool with this name."""
+
     def before_request(self, history: History) -> Sequence[About]:
         """What is to be asked before the next request of the dialogue."""
 

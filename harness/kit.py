@@ -165,7 +165,7 @@ class Kit:
     def offered(self, history: History) -> tuple[ToolSpec, ...]:
         """What the model is told of, in a stable order (prompt caching depends on it)."""
         policy = self.policy_in(history)
-        left_out = self._left_out(policy, history)
+        left_out = self.left_out(history)
         return tuple(
             tool.spec
             for name, tool in sorted(self.tools_in(history).items())
@@ -174,19 +174,23 @@ class Kit:
             and policy.offers(tool, history.features)
         )
 
-    def _left_out(self, policy: Policy, history: History) -> frozenset[str]:
+    def left_out(self, history: History) -> frozenset[str]:
         """Tools of a trained schema that do not do here, and those whose place others of them take."""
         found: set[str] = set()
         for tool in self.tools_in(history).values():
             if tool.trained:
-                state = Situation(history.features, history.turn.uid, history.tainted_by)
-                does = self._is_trained_on(tool, history) and policy.allows_unseen(tool, state)
-                found.update(tool.stands_for if does else (tool.name,))
+                found.update(tool.stands_for if self._does(tool, history) else (tool.name,))
         return frozenset(found)
 
-    def _is_trained_on(self, tool: Tool, history: History) -> bool:
+    def _does(self, tool: Tool, history: History) -> bool:
+        """Whether service and model know its schema, and nobody is asked about what it would do."""
         model = card_for(history.turn.model or self.model)
-        return tool.trained in self._service_features & model.features
+        if tool.trained not in self._service_features & model.features:
+            return False
+        if (hooks := self.hooks) is not None and any(map(hooks.sees, tool.stands_for)):
+            return False
+        state = Situation(history.features, history.turn.uid, history.tainted_by)
+        return self.policy_in(history).allows_unseen(tool, state)
 
     @property
     def _service_features(self) -> frozenset[str]:

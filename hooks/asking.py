@@ -24,6 +24,7 @@ from harness.hooks import (
     CHILD_BEFORE,
     COMPACTION_BEFORE,
     MODEL_BEFORE,
+    ON_CALLS,
     TOOL_AFTER,
     TOOL_BEFORE,
     TURN_BEFORE,
@@ -79,6 +80,10 @@ class Held:
         if about.point not in self.points:
             return False
         return not POINTS[about.point].on_calls or fnmatchcase(about.tool, self.tool)
+
+    def sees(self, tool: str) -> bool:
+        """Whether it is asked about calls of this tool."""
+        return not ON_CALLS.isdisjoint(self.points) and fnmatchcase(tool, self.tool)
 
 
 Told = list[tuple[Held, HookAnswer]]

@@ -40,6 +40,9 @@ class Asking:
         self.points = points & ASKED
         self._tells = not points.isdisjoint(TOLD)
 
+    def sees(self, tool: str) -> bool:
+        return any(each.sees(tool) for each in self._hooks)
+
     def before_request(self, history: History) -> Sequence[About]:
         return [*before_request(history, self.points)]
 

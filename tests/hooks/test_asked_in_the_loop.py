@@ -64,6 +64,9 @@ class Port:
     def points(self) -> frozenset[str]:
         return frozenset(point for hook in self.hooks for point in hook.points) & ASKED
 
+    def sees(self, tool: str) -> bool:
+        return any(each.sees(tool) for each in self.hooks)
+
     def before_request(self, history: History) -> Sequence[About]:
         return [*before_request(history, self.points)]
 
@@ -392,6 +395,31 @@ def test_only_hooks_about_calls_keep_servers_from_being_called_elsewhere(point):
 
     bench = Bench(Elsewhere([]), hooks=Port([hook(says(None), point)]))
     assert bool(bench.kit.remote_refusal) is (point in {"tool.before", "tool.after"})
+
+
+@pytest.mark.parametrize(
+    ("point", "tool", "told"),
+    [
+        ("tool.before", "write_memory", "write_memory"),
+        ("tool.after", "*", "write_memory"),
+        ("tool.before", "bash", "memory"),
+        ("turn.before", "*", "memory"),
+    ],
+)
+def test_a_tool_whose_calls_hooks_see_is_not_done_by_another_one_that_models_were_trained_on(
+    point, tool, told
+):
+    class Trained(Scripted):
+        features = frozenset({"memory_20250818"})
+
+    memory = make_tool("memory", trained="memory_20250818", stands_for=("write_memory",))
+    bench = Bench(
+        Trained([]),
+        [memory, make_tool("write_memory")],
+        hooks=Port([hook(says(None), point, tool=tool)]),
+        model="claude-sonnet-5-5",
+    )
+    assert [each.name for each in bench.kit.offered(History([]))] == [told]
 
 
 # --- crashes --------------------------------------------------------------------------------------
