@@ -418,8 +418,8 @@ class Reply:
         seen = replace(self._seen, output_tokens=output)
         if self._compacted:
             # What a summary took is told with the end of a reply alone.
-            read = seen.input_tokens + likely_prompt_tokens(self._prompt_at_most)
-            return replace(seen, input_tokens=read), True
+            unseen = max(0, likely_prompt_tokens(self._prompt_at_most) - seen.prompt_tokens)
+            return replace(seen, input_tokens=seen.input_tokens + unseen), True
         if seen.prompt_tokens or not charged:
             return seen, output > self._seen.output_tokens
         return replace(seen, input_tokens=likely_prompt_tokens(self._prompt_at_most)), True

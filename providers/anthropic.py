@@ -422,7 +422,7 @@ class _Reply:
             case "compaction_delta" if block.kind == COMPACTION:
                 block.text.append(self._held.text(delta.get("content") or ""))
                 if sealed := delta.get("encrypted_content"):
-                    block.data = self._held.text(sealed)
+                    block.data = mended(self._held.text(sealed))
             case "input_json_delta":
                 block.text.append(self._held.text(delta["partial_json"]))
 
@@ -528,14 +528,13 @@ class _Reply:
         if not usage:
             return
         made = [each for each in usage.get("iterations") or () if each.get("type") == COMPACTION]
+        before = self._usage
         if made:
             counts = [Usage(**{n: figure(each.get(n)) for n in asdict(Usage())}) for each in made]
             self._compaction = sum(counts, Usage())
+            before = Usage()  # what it told at first was read for the summary
         self._usage = Usage(
-            **{
-                name: max(known, figure(usage.get(name)))
-                for name, known in asdict(self._usage).items()
-            }
+            **{name: max(known, figure(usage.get(name))) for name, known in asdict(before).items()}
         )
 
     def _end(self) -> ReplyEnd:

@@ -36,12 +36,16 @@ def record_request_end(
 ) -> None:
     """Write the one usage row of this request, settle the budgets it counts against and note how
     full the context was. A reply from a cache is no model call: it has no row and costs nothing."""
-    tokens = Tokens(**ended.model_usage.model_dump())
+    tokens, summary = _both(ended)
     if begun.purpose == "main" and not ended.is_error:
         conversation.context_tokens = tokens.total_tokens
     if ended.cached:
-        tokens = Tokens()
-    price = find_price(begun.provider, begun.model, tokens.prompt_tokens)
+        tokens = summary = Tokens()
+    cost = Decimal(0) if ended.cached else _cost(begun, tokens)
+    if cost is not None and summary.total_tokens:
+        more = _cost(begun, summary)
+        cost = None if more is None else cost + more
+    tokens += summary
     usage = Usage(
         model_request_id=ended.model_request_start_id,
         organisation_id=conversation.organisation_id,
@@ -57,7 +61,7 @@ def record_request_end(
         output_tokens=tokens.output_tokens,
         cache_creation_input_tokens=tokens.cache_creation_input_tokens,
         cache_read_input_tokens=tokens.cache_read_input_tokens,
-        cost=Decimal(0) if ended.cached else cost_of(price, tokens),
+        cost=cost,
         milliseconds=ended.milliseconds,
         first_delta_milliseconds=ended.first_delta_milliseconds,
     )
@@ -68,6 +72,18 @@ def record_request_end(
         # After the row: a budget that comes into force meanwhile counts the row or is settled here.
         budgets.settle(conversation, usage, now=timezone.now())
     transaction.on_commit(partial(count_call, begun, ended))
+
+
+def _both(ended: SpanModelRequestEnd) -> tuple[Tokens, Tokens]:
+    """What the reply took, and what a summary did that its service made before: two prompts, each with the
+    price of its size."""
+    whole, made = ended.model_usage, ended.edited.compaction if ended.edited else None
+    summary = Tokens(**made.model_dump()) if made else Tokens()
+    return Tokens(**whole.model_dump()) - summary, summary
+
+
+def _cost(begun: SpanModelRequestStart, tokens: Tokens) -> Decimal | None:
+    return cost_of(find_price(begun.provider, begun.model, tokens.prompt_tokens), tokens)
 
 
 def _asker(conversation: Conversation) -> User:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from conversations.models import Conversation
 from harness.agentconfig import Shortening
 from harness.events import AgentThreadContextCompacted, SpanModelRequestEnd, SpanModelRequestStart
 from providers.scripted import call, reply
+from spending.models import ModelPrice
 from spending.models import Usage as Spent
 from tests.conversations.conftest import MakeAgent, rested
 from tests.standins.served import Service, serving, spoken, streamed, summed
@@ -49,7 +51,7 @@ CLEARED = {
         }
     ]
 }
-COMPACTED = streamed(summed(SUMMARY), spoken("Second."), usage=USAGE)
+COMPACTED = streamed(summed(SUMMARY), spoken("Second."), usage=USAGE, read=70_000)
 EDITS = [
     {
         "type": "clear_tool_uses_20250919",
@@ -127,6 +129,8 @@ def test_its_summary_is_kept_with_what_it_took_and_goes_first_from_then_on(
     assert end.edited.compaction.input_tokens == 70_000
     history = history_of(compacted)
     assert history.context_tokens == 920
+    compacted.refresh_from_db()
+    assert compacted.context_tokens == 920
     assert history.usage.input_tokens == sum(
         each.model_usage.input_tokens for each in ends(compacted)
     )
@@ -144,6 +148,26 @@ def test_its_summary_is_kept_with_what_it_took_and_goes_first_from_then_on(
     assert [each["role"] for each in again] == ["user", "assistant"] * 2 + ["user"]
     assert again[1]["content"] == made["content"], "the same from the log again"
     assert service.api.refusals == []
+
+
+def test_its_summary_and_the_reply_behind_it_each_cost_what_is_said_for_their_size(
+    alice: User, service: Service, begin: Begin
+) -> None:
+    ModelPrice.objects.all().delete()
+    for size, price in ((0, 1), (70_500, 9)):
+        ModelPrice.objects.create(
+            provider="anthropic",
+            model="claude",
+            from_prompt_tokens=size,
+            input=price,
+            output=price,
+            cache_write=price,
+            cache_read=price,
+        )
+    conversation = begin()
+    service.steps = [COMPACTED]
+    said(alice, conversation, "Plan the fair.", 1)
+    assert Spent.objects.get().cost == Decimal("0.071320")
 
 
 def test_another_model_is_told_it_in_words_and_no_edit_where_it_has_none(

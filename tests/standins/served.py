@@ -70,11 +70,15 @@ def summed(summary: str) -> Block:
 
 
 def streamed(
-    *blocks: Block, usage: dict[str, Any], stop: str = "end_turn", **more: Any
+    *blocks: Block,
+    usage: dict[str, Any],
+    stop: str = "end_turn",
+    read: int = 1,
+    **more: Any,
 ) -> HttpFault:
-    """A reply of these blocks as the service streams it; without `stop` it breaks off behind them. `more`
-    stands in its last event."""
-    first = {"input_tokens": 1, "output_tokens": 1}
+    """A reply of these blocks as the service streams it; without `stop` it breaks off behind them. `read` is
+    what it says at first that it has read, `more` stands in its last event."""
+    first = {"input_tokens": read, "output_tokens": 1}
     message = {"id": "m", "type": "message", "role": "assistant", "content": [], "usage": first}
     told: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     for index, (block, deltas) in enumerate(blocks):
