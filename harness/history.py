@@ -780,7 +780,7 @@ class History:
             tools=self.turn.tools,
         )
         if event.from_start:
-            self.context_tokens = self._context_at_input
+            self.context_tokens, self.cleared = self._context_at_input, 0
 
     def _fold_rewound(self, entry: Entry, event: Rewound) -> None:
         """Nothing goes on as it was at that place, but what was asked there may be asked anew."""

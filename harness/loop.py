@@ -468,7 +468,7 @@ class Loop:
             at_most=sizes,
             rate=history.rate_of(sum(sizes.values())),
             cut=kit.cut,
-            cleared=history.cleared if shortening.edits else 0,
+            cleared=history.cleared if shortening.edits and self._stands_back else 0,
             service=shortening.words,
         )
         return replace(request, plan=plan, prompt_at_most=sum(sizes.values()))

@@ -107,7 +107,8 @@ class Reply:
         self._trace: list[dict[str, Any]] = []
         self._elsewhere: dict[str, tuple[str, str]] = {}
         """By the service's id for each of its own calls, the event and the server."""
-        self._model = ""
+        self._model = self._read = ""
+        """What is asked, and the last entry of which it is told."""
         self._summary_at_most = 0
         self._compacted = 0
         """Characters of a summary that the service made by itself."""
@@ -132,6 +133,7 @@ class Reply:
         self._began = self.kit.clock()
         self._prompt_at_most = request.prompt_at_most or prompt_tokens_at_most(request)
         self._model = request.model
+        self._read = history.entries[-1].uid if history.entries else ""
         if request.edits and 0 < request.edits.compact_at < self._prompt_at_most:
             self._summary_at_most = self._prompt_at_most
         start = SpanModelRequestStart(
@@ -296,17 +298,13 @@ class Reply:
 
     async def _compaction_done(self, piece: CompactionDone) -> None:
         """Stored at once: it is not paid for again where the reply breaks off."""
-        self._count(len(piece.summary) + len(str(piece.block)))
+        self._count(len(piece.summary))
         self._compacted += len(piece.summary)
         if self._first_delta is None:
             self._first_delta = self.kit.clock()
-        uids = [entry.uid for entry in self.history.entries]
-        before = uids.index(self.uid) - 1 if self.uid in uids else -1
-        if before < 0:
-            return
         event = AgentThreadContextCompacted(
             summary=piece.summary,
-            through=uids[before],
+            through=self._read,
             tokens_before=self.history.context_tokens,
             model_request_id=self.uid,
             block=dict(piece.block),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +12,26 @@ from pydantic import TypeAdapter
 
 from harness.agentconfig import AgentConfig, Limits, Shortening
 from harness.content import Text
-from harness.events import AgentThreadContextCompacted
-from harness.messages import Message, ModelRequest, ModelSettings, ServiceEdits, Usage
+from harness.events import AgentThreadContextCompacted, SpanModelRequestStart
+from harness.history import Entry, History
+from harness.hooks import COMPACTION_BEFORE, About, Ruling
+from harness.messages import (
+    CompactionDone,
+    Message,
+    ModelRequest,
+    ModelSettings,
+    Piece,
+    ReplyDone,
+    ServiceEdits,
+    ToolAnswer,
+    Usage,
+)
 from harness.modelcards import card_for
 from harness.serviceedits import CLEARS_RESULTS, COMPACTS, edits_for
 from providers.anthropic_request import FEATURES, betas_of, request_body
 from providers.scripted import Scripted, call, reply
 from tests.harness.bench import Bench, make_tool, said
+from tests.standins.journal import MemoryJournal
 
 BOTH = frozenset({CLEARS_RESULTS, COMPACTS})
 
@@ -79,6 +94,89 @@ class Knowing(Scripted):
     """A service that shortens by itself."""
 
     features = FEATURES
+
+
+class Editing(Knowing):
+    """One that says with each reply what it left out."""
+
+    def __init__(self, script: Any, *told: Piece, cleared: int = 0) -> None:
+        super().__init__(script)
+        self._told, self._cleared = told, cleared
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
+        for piece in self._told:
+            yield piece
+        async for piece in super().stream(request):
+            if isinstance(piece, ReplyDone):
+                piece = replace(piece, cleared_tokens=self._cleared)
+            yield piece
+
+
+async def test_a_summary_of_the_service_stands_for_what_it_read_and_for_nothing_that_came_meanwhile() -> (
+    None
+):
+    def meanwhile(journal: MemoryJournal, entries: Sequence[Entry]) -> None:
+        if isinstance(entries[-1].event, SpanModelRequestStart) and journal.appends > 2:
+            journal.post(said("And this."))
+            journal.hook = None
+
+    made = CompactionDone("They met.", {"type": "compaction", "content": "They met."})
+    bench = Bench(
+        Editing([reply(call("look", text="x")), reply("Two."), reply("Three.")], made),
+        tools=[make_tool("look")],
+        journal=MemoryJournal(before_append=meanwhile),
+        config={"shortening": Shortening(by="service")},
+        model="claude-sonnet-5-5",
+    )
+    await bench.run(said("Go."))
+    through = bench.events(AgentThreadContextCompacted)[1].through
+    [place] = [n for n, each in enumerate(bench.journal.entries) if each.uid == through]
+    came, begun = bench.journal.events[place + 1 : place + 3]
+    assert (came.type, begun.type) == ("user.message", "span.model_request_start")
+
+
+class Refusing:
+    """Hooks that let no summary be made."""
+
+    points = frozenset({COMPACTION_BEFORE})
+
+    def sees(self, tool: str) -> bool:
+        return False
+
+    def before_request(self, history: History) -> Sequence[About]:
+        return ()
+
+    async def ask(self, about: About, extras: Mapping[str, Any]) -> Ruling:
+        return Ruling(refusal="not today")
+
+    async def ended(self) -> None:
+        pass
+
+
+async def test_what_a_service_left_out_is_not_expected_again_where_results_are_shortened_here() -> (
+    None
+):
+    counted = [40_000] * 13 + [86_000]
+    looks = [reply(call("look", text="x"), usage=Usage(each, 5)) for each in counted]
+    bench = Bench(
+        Editing([*looks, reply("Done.")], cleared=50_000),
+        tools=[make_tool("look", lambda *_: "x" * 30_000)],
+        limits=Limits(context_window=100_000, compact_at=0.8, token_budget=10_000_000),
+        config={"shortening": Shortening(by="service")},
+        model="claude-opus-4-5",
+        hooks=Refusing(),
+    )
+    await bench.run(said("Go."))
+    plans = [each.plan for each in bench.events(SpanModelRequestStart) if each.purpose == "main"]
+    shortened_at_all = False
+    for request, plan in zip(bench.requests, plans, strict=False):
+        results = [
+            part for each in request.messages for part in each.parts if isinstance(part, ToolAnswer)
+        ]
+        shortened = len({len(part.content[0].text) for part in results}) > 1
+        shortened_at_all = shortened_at_all or shortened
+        assert not (shortened and plan.cleared), plan
+    assert shortened_at_all
 
 
 @pytest.mark.parametrize(("counted", "ours"), [(70_000, False), (90_000, True)])
