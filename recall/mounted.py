@@ -106,7 +106,7 @@ def mounts(conversation: Conversation) -> tuple[Mount, ...]:
             logger.exception("the memory store %s cannot be shown", attached.store.uid)
             continue
         label = _("the memory store “%(name)s”") % {"name": attached.name}
-        found.append(Mount(folder, Path(attached.path), writable=_writable(attached), label=label))
+        found.append(Mount(folder, Path(attached.path), writable=writable(attached), label=label))
     return tuple(found)
 
 
@@ -142,7 +142,7 @@ def follow_changes(conversation: Conversation, attached: AttachedStore) -> None:
         held.store = attached.store
         problems: list[str] = []
         there = _hashes(workspace)
-        if _writable(held):
+        if writable(held):
             _keep(conversation, held, workspace, there, problems)
         seen = _lay_out(conversation, held, workspace, there)
         if (seen, problems) != (held.laid_out, held.problems):
@@ -316,5 +316,5 @@ def _let_read(folder: Path, path: str) -> None:
         above.chmod(0o755)
 
 
-def _writable(attached: AttachedStore) -> bool:
+def writable(attached: AttachedStore) -> bool:
     return attached.access == Access.READ_WRITE and attached.store.archived_at is None

@@ -6,7 +6,7 @@ that `recall.writing` uses. A store is a folder by its name. When it is told of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,13 @@ from django.db import transaction
 
 from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
-from harness.tools import Effect, Tool, ToolContext
+from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from memory.access import Author
 from memory.actions.memories import change_memory, create_memory, delete_memory
 from memory.models import AuthorKind, Memory
 
 from .models import Access, AttachedStore
-from .mounted import attached_to, follow_changes, shown_in
+from .mounted import attached_to, follow_changes, shown_in, writable
 from .tools import EXTRA
 from .writing import WRITING, mark_written
 
@@ -79,7 +79,7 @@ class _Work:
             raise ToolError(
                 f"The path {path[:200]} is a memory store. Give a path below one of: {names}."
             )
-        if place.attached.access != Access.READ_WRITE:
+        if not writable(place.attached):
             raise ToolError(f"{ROOT}/{place.attached.slug} is read only.")
         return place
 
@@ -99,22 +99,27 @@ class _Work:
             raise ToolError(f"The path {place.shown} is not a file.")
         return found[0]
 
-    def change(self, memory: Memory, **fields: str) -> None:
-        changed = change_memory(
+    def change(self, memory: Memory, **fields: str) -> Memory:
+        return change_memory(
             actor=self.conversation.owner,
             memory=memory,
             expected_sha256=memory.sha256,
             author=self.author,
             **fields,
         )
-        mark_written(self.conversation, changed)
 
 
 def _missing(path: str) -> ToolError:
     return ToolError(f"The path {path[:200]} does not exist. Please provide a valid path.")
 
 
-def work(context: ToolContext, arguments: dict[str, Any]) -> str:
+def _with_words_of(memory: Memory, text: str) -> ToolOutput:
+    """What was written here where strangers' words were read is theirs until a person says yes."""
+    strangers = memory.untrusted and memory.confirmed_at is None
+    return ToolOutput(text, untrusted=strangers, untrusted_by=memory.path if strangers else "")
+
+
+def work(context: ToolContext, arguments: dict[str, Any]) -> str | ToolOutput:
     command = arguments["command"]
     needed, perform = _COMMANDS[command]
     if lacking := [name for name in needed if name not in arguments]:
@@ -144,14 +149,15 @@ def _follow(conversation: Conversation, given: Sequence[AttachedStore]) -> None:
 # --- commands -------------------------------------------------------------------------------------
 
 
-def _view(work: _Work, arguments: Mapping[str, Any]) -> str:
+def _view(work: _Work, arguments: Mapping[str, Any]) -> str | ToolOutput:
     path = arguments["path"].rstrip("/")
     place = work.place(path)
     found = work.below(place) if place is not None and place.path else []
     if found and place is not None and found[0].path == place.path:
         memory = found[0]
         Memory.objects.filter(pk=memory.pk).count_use()
-        return _numbered(memory.content.split("\n"), path, arguments.get("view_range"))
+        lines = memory.content.split("\n")
+        return _with_words_of(memory, _numbered(lines, path, arguments.get("view_range")))
     if place is None:
         sizes = {
             f"/{each.slug}{memory.path}": memory.size
@@ -197,7 +203,7 @@ def _numbered(lines: Sequence[str], path: str, wanted: Sequence[int] | None) -> 
     if wanted:
         if len(wanted) != 2:
             raise ToolError("Invalid `view_range` parameter: it has a first and a last line.")
-        first, last = wanted[0], len(lines) if wanted[1] == -1 else wanted[1]
+        first, last = int(wanted[0]), len(lines) if wanted[1] == -1 else int(wanted[1])
         if not 1 <= first <= min(last, len(lines)):
             raise ToolError(
                 f"Invalid `view_range` parameter: {[*wanted]}. "
@@ -231,7 +237,7 @@ def _create(work: _Work, arguments: Mapping[str, Any]) -> str:
     return f"File created successfully at: {place.shown}"
 
 
-def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> str:
+def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> ToolOutput:
     place, old = work.to_write(arguments["path"]), arguments["old_str"]
     memory = work.file(place)
     before, found, behind = memory.content.partition(old)
@@ -240,35 +246,41 @@ def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> str:
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {place.shown}."
         )
     if old in behind:
-        lines = [
-            str(number) for number, line in enumerate(memory.content.split("\n"), 1) if old in line
-        ]
         raise ToolError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
-            f"{', '.join(lines)}. Please ensure it is unique"
+            f"{', '.join(map(str, _places(memory.content, old)))}. Please ensure it is unique"
         )
     content = f"{before}{arguments['new_str']}{behind}"
-    work.change(memory, content=content)
+    mark_written(work.conversation, work.change(memory, content=content))
     lines = content.split("\n")
     first = before.count("\n") + 1
     last = first + arguments["new_str"].count("\n")
     shown = _lines(lines, max(1, first - AROUND), min(len(lines), last + AROUND))
-    return (
-        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
-        f"{shown}"
-    )
+    edited = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+    return _with_words_of(memory, f"{edited}\n{shown}")
+
+
+def _places(content: str, part: str) -> Iterator[int]:
+    """The lines in which it begins."""
+    line, end = 1, 0
+    while (start := content.find(part, end)) >= 0:
+        line += content.count("\n", end, start)
+        yield line
+        line += part.count("\n")
+        end = start + len(part)
 
 
 def _insert(work: _Work, arguments: Mapping[str, Any]) -> str:
-    place, line = work.to_write(arguments["path"]), arguments["insert_line"]
+    place, line = work.to_write(arguments["path"]), int(arguments["insert_line"])
     memory = work.file(place)
-    lines = memory.content.split("\n")
+    lines = memory.content.removesuffix("\n").split("\n") if memory.content else []
     if not 0 <= line <= len(lines):
         raise ToolError(
             f"Invalid `insert_line` parameter: {line}. It should be within the range [0, {len(lines)}]."
         )
     lines.insert(line, arguments["insert_text"].removesuffix("\n"))
-    work.change(memory, content="\n".join(lines))
+    content = "\n".join(lines) + "\n"
+    mark_written(work.conversation, work.change(memory, content=content))
     return f"The file {place.shown} has been edited."
 
 
@@ -296,12 +308,15 @@ def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
         raise ToolError(f"The path {old.shown} does not exist")
     if work.below(new):
         raise ToolError(f"The destination {new.shown} already exists")
-    for memory in found:
-        work.change(memory, path=new.path + memory.path.removeprefix(old.path))
+    moved = [
+        work.change(memory, path=new.path + memory.path.removeprefix(old.path)) for memory in found
+    ]
+    mark_written(work.conversation, *moved)
     return f"Successfully renamed {old.shown} to {new.shown}"
 
 
-_COMMANDS: Mapping[str, tuple[tuple[str, ...], Callable[[_Work, Mapping[str, Any]], str]]] = {
+_Command = Callable[[_Work, Mapping[str, Any]], str | ToolOutput]
+_COMMANDS: Mapping[str, tuple[tuple[str, ...], _Command]] = {
     "view": (("path",), _view),
     "create": (("path", "file_text"), _create),
     "str_replace": (("path", "old_str", "new_str"), _str_replace),

@@ -93,10 +93,10 @@ def _kept(conversation: Conversation, memory: Memory) -> str:
     return f"{memory.path} is kept; its content_sha256 is {memory.sha256}."
 
 
-def mark_written(conversation: Conversation, memory: Memory) -> None:
-    """Where strangers' words were read, it waits for a person."""
+def mark_written(conversation: Conversation, *memories: Memory) -> None:
+    """Where strangers' words were read, they wait for a person."""
     if has_strangers_words(conversation):
-        marked = Memory.objects.filter(pk=memory.pk)
+        marked = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
         marked.update(untrusted=True, confirmed_at=None, source_conversation=conversation.uid)
 
 

@@ -18,7 +18,7 @@ from harness.content import Text, text_of
 from harness.events import AgentToolResult
 from harness.history import Entry
 from memory.actions.memories import create_memory
-from memory.actions.stores import create_store
+from memory.actions.stores import archive_store, create_store
 from memory.models import MemoryStore
 from providers.scripted import call, reply
 from recall.actions.attaching import Wanted, attach_stores
@@ -68,11 +68,13 @@ def begin(
     return make
 
 
-def told(alice: User, made: Conversation, service: Service, *commands: Any) -> list[str]:
+def told(
+    alice: User, made: Conversation, service: Service, *commands: Any, times: int = 1
+) -> list[str]:
     """What each command is answered, with `!` in front of an error."""
     service.steps = [reply(call("memory", **command)) for command in commands]
     post_message(actor=alice, conversation=made, text="Look into your memory.")
-    rested(made)
+    rested(made, times)
     rows = made.events.filter(type="agent.tool_result").order_by("seq")
     return [f"{'!' * row.value.is_error}{text_of(row.value.content)}" for row in rows]
 
@@ -129,7 +131,7 @@ def test_it_is_declared_by_its_trained_type_and_acts_on_the_store_as_its_contrac
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
             "     1\t1\n     2\ttwo\n     3\ttwo\n     4\t"
         ),
-        "!Invalid `insert_line` parameter: 9. It should be within the range [0, 4].",
+        "!Invalid `insert_line` parameter: 9. It should be within the range [0, 3].",
         f"The file {NOTES}/a.md has been edited.",
         heading.format(f"{NOTES}/a.md") + "     1\t1\n     2\tx\n     3\ttwo",
         f"Successfully renamed {NOTES}/tea to {NOTES}/drinks/tea",
@@ -159,6 +161,37 @@ def test_it_is_declared_by_its_trained_type_and_acts_on_the_store_as_its_contrac
             ("deleted", "/a.md"),
         )
     ]
+
+
+def test_lines_are_told_and_inserted_as_the_contract_counts_them(
+    alice: User, service: Service, begin: Begin, store: MemoryStore
+) -> None:
+    create_memory(actor=alice, store=store, path="/a.md", content="one\ntwo\none\ntwo\nend")
+    path = f"{NOTES}/a.md"
+    answers = told(
+        alice,
+        begin(),
+        service,
+        {"command": "str_replace", "path": path, "old_str": "one\ntwo", "new_str": "x"},
+        {"command": "insert", "path": path, "insert_line": 5.0, "insert_text": "six\n"},
+        {"command": "insert", "path": path, "insert_line": 7, "insert_text": "eight"},
+        {"command": "view", "path": path, "view_range": [5.0, -1]},
+    )
+    assert "Multiple occurrences of old_str `one\ntwo` in lines: 1, 3. " in answers[0]
+    assert answers[1] == f"The file {path} has been edited."
+    assert answers[2].endswith("It should be within the range [0, 6].")
+    assert answers[3].endswith("     5\tend\n     6\tsix\n     7\t")
+
+
+def test_nothing_of_an_archived_store_is_changed(
+    alice: User, service: Service, begin: Begin, store: MemoryStore
+) -> None:
+    create_memory(actor=alice, store=store, path="/a.md", content="One.")
+    made = begin()
+    archive_store(actor=alice, store=store)
+    [answer] = told(alice, made, service, {"command": "delete", "path": f"{NOTES}/a.md"})
+    assert answer == f"!{NOTES} is read only."
+    assert store.memories.count() == 1
 
 
 def test_a_store_to_read_refuses_what_would_change_it(
@@ -194,6 +227,11 @@ def test_what_strangers_wrote_elsewhere_is_not_shown_and_what_is_written_here_wa
         {"command": "create", "path": f"{NOTES}/y.md", "file_text": "Two."},
     )
     assert answers[1].startswith("!")
+    looked = told(alice, made, service, {"command": "view", "path": f"{NOTES}/y.md"}, times=2)
+    assert looked[-1].endswith("     1\tTwo.")
+    seen = [row.value for row in made.events.filter(type="agent.tool_result").order_by("seq")]
+    assert isinstance(seen[-1], AgentToolResult)
+    assert seen[-1].untrusted, "a word of a person in between does not make it hers"
     written = store.memories.get(path="/y.md")
     assert (written.untrusted, written.confirmed_at) == (True, None)
     assert written.source_conversation == made.uid
