@@ -16,9 +16,10 @@ from conversations.actions.conversations import find_agent, find_environment
 from conversations.actions.direct import use_tool
 from conversations.actions.preferences import set_defaults, set_shared_defaults
 from conversations.defaults import default_agent, default_environment
-from conversations.judging import judging_kit, kit_of
+from conversations.judging import judging_kit, telling_kit
 from harness.agentconfig import Features
 from harness.errors import Invalid
+from harness.history import History
 from harness.kit import Kit
 from harness.policy import Situation, Verdict
 from tools_app.catalogue import describe
@@ -84,10 +85,13 @@ class ToolsView(ApiView):
     def get(self, request: Any) -> Response:
         limit, cursor = limit_of(request, 500), cursor_of(request, str)
         kit, features = self._kit(request)
+        left_out = kit.left_out(History(features=features))
         offered = [
             tool
             for name, tool in sorted(kit.tools.items())
-            if kit.policy.offers(tool, features) and (not cursor or name > cursor[0])
+            if kit.policy.offers(tool, features)
+            and name not in left_out
+            and (not cursor or name > cursor[0])
         ]
         items = [
             {
@@ -111,7 +115,7 @@ class ToolsView(ApiView):
             )
         if uid is not None:
             conversation = self.find_conversation(uid)
-            return kit_of(conversation), conversation.features
+            return telling_kit(conversation), conversation.features
         actor, organisation = self.actor, self.organisation
         agent = (
             default_agent(actor, organisation)

@@ -25,6 +25,7 @@ from conversations.judging import kit_of
 from conversations.models import Conversation, Event
 from harness.errors import AlreadyDecided, Conflict, NotFound
 from harness.events import RequiresAction, SessionStatusIdle
+from harness.history import History
 from harness.patterns import input_hash
 from harness.policy import Situation, Verdict
 from harness.tools import Effect
@@ -178,10 +179,12 @@ def _promise(conversation: Conversation) -> Frame:
     conversation.refresh_from_db()
     kit, features = kit_of(conversation), conversation.features
     situation = Situation(features)
+    left_out = kit.left_out(History(features=features))
     asks = sorted(
         name
         for name, tool in kit.tools.items()
-        if kit.policy.offers(tool, features)
+        if name not in left_out
+        and kit.policy.offers(tool, features)
         and kit.policy.judge(tool, name, situation).verdict is Verdict.ASK
     )
     outside = sorted(

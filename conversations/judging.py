@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conversations.kits import Choice, Unavailable, tools_of
+from conversations.kits import Choice, Unavailable, choose_provider, looked_up, tools_of
 from conversations.log import entries_after
 from conversations.models import Conversation
 from conversations.sandboxing import plan_sandbox
 from harness.agentconfig import AgentConfig
+from harness.errors import NotConfigured
 from harness.events import UserToolConfirmation
 from harness.history import History
 from harness.kit import Kit
@@ -18,6 +20,7 @@ from harness.policy import Judgement
 from harness.rules import LevelledRule
 from harness.tools import Tool
 from net.addresses import meant_by
+from providers.table import build
 from tools_app.catalogue import all_tools
 from tools_app.workspace import workspace_for
 
@@ -47,6 +50,17 @@ def kit_of(conversation: Conversation) -> Kit:
     sandbox = plan_sandbox(conversation, config, workspace_for(conversation.uid))
     added = part_of(conversation, config, sandbox.workspace).tools
     return judging_kit(config, rules_of(conversation), tools_of(sandbox, added))
+
+
+def telling_kit(conversation: Conversation) -> Kit:
+    """`kit_of` that knows which service is asked there, on which depends what tools it is told of."""
+    config = conversation.config
+    choice = looked_up(choose_provider(config, conversation.owner, conversation.organisation))
+    try:
+        provider = Unavailable(choice) if choice.config is None else build(choice.config)
+    except NotConfigured:
+        provider = Unavailable(choice)
+    return replace(kit_of(conversation), provider=provider, model=choice.model)
 
 
 def history_of(conversation: Conversation) -> History:

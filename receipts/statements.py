@@ -10,7 +10,7 @@ from typing import Any
 
 from accounts.models import User
 from approvals.models import Approval
-from conversations.judging import history_of, kit_of
+from conversations.judging import history_of, telling_kit
 from conversations.kits import plan_kit
 from conversations.models import Conversation, Event
 from harness.events import (
@@ -41,7 +41,7 @@ def statements_of(
     version = conversation.agent_version
     config = conversation.config
     stored = config.model_dump(mode="json")
-    kit = kit_of(conversation)
+    kit = telling_kit(conversation)
     plan = plan_kit(conversation)
     return {
         "agent": {

@@ -123,11 +123,11 @@ def _simulation(
 
 
 def _safer(kit: Kit, history: History, name: str) -> tuple[str, ...]:
-    policy = kit.policy_in(history)
+    policy, left_out = kit.policy_in(history), kit.left_out(history)
     found = [
         other.name
         for other in kit.tools_in(history).values()
-        if other.name != name
+        if other.name not in {name, *left_out}
         and other.effect is Effect.READ
         and not other.external
         and policy.offers(other, history.features)

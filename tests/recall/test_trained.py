@@ -23,6 +23,8 @@ from memory.models import MemoryStore
 from providers.scripted import call, reply
 from recall.actions.attaching import Wanted, attach_stores
 from recall.models import Access
+from receipts.statements import statements_of
+from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent, rested
 from tests.standins.served import Service, serving
 
@@ -259,6 +261,36 @@ def test_where_a_rule_holds_back_writing_the_tools_that_it_names_stay_and_it_hol
     assert DECLARED not in service.last["tools"]
     assert "write_memory" in names(service)
     assert not store.memories.exists()
+
+
+@pytest.mark.parametrize(
+    ("rules", "others", "there"),
+    [
+        ((), {"write_memory", "edit_memory"}, {"memory"}),
+        (
+            (ToolRule(tool="edit_memory", permission="always_ask"),),
+            {"memory"},
+            {"write_memory", "edit_memory"},
+        ),
+    ],
+)
+def test_lists_of_tools_tell_what_the_model_is_told(
+    alice: User,
+    service: Service,
+    begin: Begin,
+    client_of: ClientOf,
+    rules: tuple[ToolRule, ...],
+    others: set[str],
+    there: set[str],
+) -> None:
+    made = begin(tools=(ToolRule(tool="*"), *rules))
+    told(alice, made, service)
+    listed = client_of(alice).get("/api/tools", {"conversation_id": made.uid}).json()
+    stated = statements_of(made, [], {})["tools"]
+    for shown in ({each["name"] for each in listed}, {each["name"] for each in stated}):
+        assert there <= shown
+        assert others.isdisjoint(shown)
+    assert {each["name"] for each in stated} == {*names(service)}
 
 
 @pytest.mark.parametrize("model", ["claude-9-unheard-of", "claude-sonnet-5-5"])
