@@ -32,6 +32,7 @@ def request_payload(request: ModelRequest) -> dict[str, Any]:
         "max_output_tokens": request.max_output_tokens,
         "tool_choice": request.tool_choice,
         "settings": asdict(request.settings),
+        "edits": request.edits and asdict(request.edits),
         "tools": [tool.name for tool in request.tools],
         "remote": {server.name: [tool.name for tool in server.tools] for server in request.remote},
         "messages": [

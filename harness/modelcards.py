@@ -7,6 +7,7 @@ Prices are not here; they are an editable table of the site.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from harness.content import Block, Image, Text
@@ -59,52 +60,26 @@ _NO_XHIGH: tuple[Effort, ...] = ("low", "medium", "high", "max")
 _THREE: tuple[Effort, ...] = ("low", "medium", "high")
 
 _CLEARS = frozenset({"memory_20250818", "clear_tool_uses_20250919", "clear_thinking_20251015"})
-_COMPACTS = _CLEARS | {"compact_20260112"}
+_clears = partial(ModelCard, features=_CLEARS)
+_compacts = partial(ModelCard, features=_CLEARS | {"compact_20260112"})
 
 # Sources: the types of anthropic 2.12 and platform.claude.com's pages on models, thinking and
 # migration; platform.openai.com's page on reasoning models. Read in November 2026.
 CARDS: tuple[ModelCard, ...] = (
-    ModelCard("claude-fable-5", _M, 128_000, "adaptive", "never", _ALL, "none", features=_COMPACTS),
-    ModelCard("claude-mythos", _M, 128_000, "adaptive", "never", _ALL, "none", features=_COMPACTS),
-    ModelCard(
-        "claude-opus-5-5", _M, 128_000, "adaptive", "never", _ALL, "none", features=_COMPACTS
-    ),
-    ModelCard(
-        "claude-sonnet-5-5",
-        _M,
-        128_000,
-        "adaptive",
-        "between_tools",
-        _ALL,
-        "none",
-        features=_COMPACTS,
-    ),
-    ModelCard(
-        "claude-haiku-5-5", _M, 128_000, "adaptive", "disabled", _ALL, "none", features=_COMPACTS
-    ),
-    ModelCard(
-        "claude-opus-5", _M, 128_000, "adaptive", "disabled", _ALL, "none", features=_COMPACTS
-    ),
-    ModelCard(
-        "claude-sonnet-5", _M, 128_000, "adaptive", "disabled", _ALL, "none", features=_COMPACTS
-    ),
-    ModelCard("claude-opus-4-8", _M, 128_000, "adaptive", "omit", _ALL, "none", features=_COMPACTS),
-    ModelCard("claude-opus-4-7", _M, 128_000, "adaptive", "omit", _ALL, "none", features=_COMPACTS),
-    ModelCard(
-        "claude-opus-4-6", _M, 128_000, "adaptive", "omit", _NO_XHIGH, "either", features=_COMPACTS
-    ),
-    ModelCard(
-        "claude-sonnet-4-6", _M, 64_000, "adaptive", "omit", _NO_XHIGH, "either", features=_COMPACTS
-    ),
-    ModelCard(
-        "claude-opus-4-5", 200_000, 64_000, "budget", "omit", _THREE, "either", features=_CLEARS
-    ),
-    ModelCard(
-        "claude-sonnet-4-5", 200_000, 64_000, "budget", "omit", (), "either", features=_CLEARS
-    ),
-    ModelCard(
-        "claude-haiku-4-5", 200_000, 64_000, "budget", "omit", (), "either", features=_CLEARS
-    ),
+    _compacts("claude-fable-5", _M, 128_000, "adaptive", "never", _ALL, "none"),
+    _compacts("claude-mythos", _M, 128_000, "adaptive", "never", _ALL, "none"),
+    _compacts("claude-opus-5-5", _M, 128_000, "adaptive", "never", _ALL, "none"),
+    _compacts("claude-sonnet-5-5", _M, 128_000, "adaptive", "between_tools", _ALL, "none"),
+    _compacts("claude-haiku-5-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
+    _compacts("claude-opus-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
+    _compacts("claude-sonnet-5", _M, 128_000, "adaptive", "disabled", _ALL, "none"),
+    _compacts("claude-opus-4-8", _M, 128_000, "adaptive", "omit", _ALL, "none"),
+    _compacts("claude-opus-4-7", _M, 128_000, "adaptive", "omit", _ALL, "none"),
+    _compacts("claude-opus-4-6", _M, 128_000, "adaptive", "omit", _NO_XHIGH, "either"),
+    _compacts("claude-sonnet-4-6", _M, 64_000, "adaptive", "omit", _NO_XHIGH, "either"),
+    _clears("claude-opus-4-5", 200_000, 64_000, "budget", "omit", _THREE, "either"),
+    _clears("claude-sonnet-4-5", 200_000, 64_000, "budget", "omit", (), "either"),
+    _clears("claude-haiku-4-5", 200_000, 64_000, "budget", "omit", (), "either"),
     # A Claude model that is newer than this table: whatever may be refused is left out.
     ModelCard("claude-", 200_000, 64_000, sampling="none"),
     ModelCard("gpt-5", 400_000, 128_000, "", "omit", _THREE, "none", "max_completion_tokens"),

@@ -102,6 +102,8 @@ class Preflight:
     instructed_by: tuple[str, ...]
     """Whose standing instructions hold for it."""
     model: str
+    by_service: bool
+    """Its model's service is to shorten a long conversation, where it can."""
     version: int
     current_version: int
     messages: int
@@ -188,6 +190,7 @@ def _preflight(
         memories=_memories(order, has_readers=has_readers),
         instructed_by=tuple(_instructed_by(order)),
         model=f"{order.provider}/{order.model}",
+        by_service=config.shortening.by == "service",
         version=order.agent_version.number,
         current_version=current.number if current else 0,
         messages=_turns(order),
@@ -337,11 +340,13 @@ def _turns(order: StandingOrder) -> int:
 
 
 def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
-    """All tokens that its agent's limits let one turn use, and the one request that may go past them, at the
-    dearest price of its model and of those of its roles, for each first message; or the order's own cap."""
+    """All tokens that its agent's limits let one turn use, and the one request that may go past them, with a
+    summary that a service makes of it, at the dearest price of its model and of those of its roles, for each
+    first message; or the order's own cap."""
     config = order.agent_version.config
     limits = config.limits
-    tokens = limits.token_budget + limits.context_window + limits.output_tokens
+    read = limits.context_window * (2 if config.shortening.by == "service" else 1)
+    tokens = limits.token_budget + read + limits.output_tokens
     output = min(limits.steps * limits.output_tokens, tokens)
     models = {order.model, *(role.model for role in config.roles.values() if role.model)}
     costs = [

@@ -560,6 +560,13 @@ def test_the_worst_case_is_the_agents_limits_at_the_dearest_price_or_the_orders_
     dearer = units_of(Decimal(5_000 * 3 + 1_000 * 110) / 1_000_000)
     assert preflight_of(graded).run_cost == dearer
 
+    # What a service shortens by itself it reads once more.
+    shortened = preflight_of(
+        make_order(agent=scripted(limits=limits, shortening={"by": "service"}))
+    )
+    longer = units_of(Decimal(9_000 * 3 + 1_000 * 10) / 1_000_000)
+    assert (shortened.run_cost, shortened.by_service) == (longer, True)
+
 
 def test_a_dry_run_says_that_nothing_would_begin(make_order: MakeOrder, agent: Agent) -> None:
     order = make_order()
