@@ -13,6 +13,7 @@ from agents.models import Environment
 from conversations.actions.branching import edit_and_resend
 from conversations.actions.choosing import Wish, choose_model
 from conversations.actions.conversations import create_conversation
+from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message
 from conversations.actions.redacting import redact_content
 from conversations.judging import history_of
@@ -198,6 +199,20 @@ def test_what_was_taken_out_of_the_log_is_sent_back_in_no_summary_of_the_service
     assert SUMMARY not in words(service)
     assert "sealed" not in words(service)
     assert "fair" not in words(service)
+
+
+def test_a_fork_goes_on_from_the_same_summary_and_has_paid_for_none(
+    alice: User, service: Service, compacted: Conversation
+) -> None:
+    last = compacted.events.filter(type="agent.message").order_by("seq").last()
+    assert last is not None
+    fork = fork_conversation(actor=alice, conversation=compacted, event_uid=last.uid)
+    said(alice, fork, "And then?", 3)
+    _first, made, *behind = service.last["messages"]
+    assert made["content"] == [BLOCK, {"type": "text", "text": "Second."}]
+    assert "Book the hall" in str(behind)
+    assert ends(fork)[1].edited is None
+    assert fork.context_tokens < 100
 
 
 def test_a_summary_of_another_branch_is_not_sent(
