@@ -5,6 +5,7 @@ Reports read these rows, budgets are settled with them; nothing else counts toke
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from decimal import Decimal
 from functools import partial
 
@@ -77,9 +78,11 @@ def record_request_end(
 def _both(ended: SpanModelRequestEnd) -> tuple[Tokens, Tokens]:
     """What the reply took, and what a summary did that its service made before: two prompts, each with the
     price of its size."""
-    whole, made = ended.model_usage, ended.edited.compaction if ended.edited else None
+    whole, made = Tokens(**ended.model_usage.model_dump()), ended.edited and ended.edited.compaction
     summary = Tokens(**made.model_dump()) if made else Tokens()
-    return Tokens(**whole.model_dump()) - summary, summary
+    rest = whole - summary
+    # A log of others may tell of a summary that is no part of the whole.
+    return (whole, Tokens()) if min(asdict(rest).values()) < 0 else (rest, summary)
 
 
 def _cost(begun: SpanModelRequestStart, tokens: Tokens) -> Decimal | None:
