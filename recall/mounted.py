@@ -100,7 +100,6 @@ def mounts(conversation: Conversation) -> tuple[Mount, ...]:
     for attached in attached_to(conversation):
         folder = folder_of(conversation, attached)
         try:
-            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             follow_changes(conversation, attached)
         except (AgentError, OSError):
             logger.exception("the memory store %s cannot be shown", attached.store.uid)
@@ -136,10 +135,15 @@ def folder_of(conversation: Conversation, attached: AttachedStore) -> Path:
 
 def follow_changes(conversation: Conversation, attached: AttachedStore) -> None:
     """Both ways, in one transaction: what commands did, then what the tables have."""
-    workspace = Workspace(folder_of(conversation, attached))
+    folder = folder_of(conversation, attached)
+    workspace = Workspace(folder)
     with transaction.atomic():
         held = AttachedStore.objects.select_for_update(of=("self",)).get(pk=attached.pk)
         held.store = attached.store
+        if not folder.is_dir():
+            # No command removed it, for which it is a mount: files were not restored, or are elsewhere.
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            held.laid_out = {}
         problems: list[str] = []
         there = _hashes(workspace)
         if writable(held):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ from memory.models import MemoryStore
 from providers.scripted import call, reply
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.kitpart import part
-from recall.models import Access
+from recall.models import Access, AttachedStore
+from recall.mounted import follow_changes
 from tests.conversations.conftest import rested
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,6 +48,10 @@ def folder(conversation: Conversation) -> Path:
     (mount,) = mounts_of(conversation)
     assert str(mount.target) == "/mnt/memory/team-notes"
     return mount.source
+
+
+def follow_in(conversation: Conversation) -> None:
+    follow_changes(conversation, AttachedStore.objects.get(conversation=conversation))
 
 
 def said(store: MemoryStore) -> list[tuple[str, str, str | None]]:
@@ -97,6 +103,18 @@ def test_nothing_of_both_is_lost_where_two_change_the_same(alice, store, convers
         "By alice.",
         "By the agent.",
     ]
+
+
+@pytest.mark.parametrize("look", [mounts_of, follow_in], ids=["by a mount", "by a tool"])
+def test_a_folder_that_is_gone_forgets_nothing_and_is_laid_out_again(
+    alice, store, conversation, look
+):
+    create_memory(actor=alice, store=store, path="/a.md", content="One.")
+    here = folder(conversation)
+    shutil.rmtree(here)  # a restore without files, another machine
+    look(conversation)
+    assert (here / "a.md").read_text() == "One."
+    assert store.memories.get().content == "One."
 
 
 def test_a_store_to_read_is_mounted_so_and_nothing_is_taken_from_it(converse, alice, store):
